@@ -1,0 +1,51 @@
+//! The element types a data region can have: what a descriptor may declare and an operation may ask for.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What one data region holds; the names are those used in stage descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElementType {
+    /// Colour image: 8 bits a channel, interleaved B, G, R (OpenCV's order).
+    Bgr8,
+    /// Grey image: one channel of 8 bits.
+    Gray8,
+    /// Binary mask: one channel of 8 bits, 0 or 255.
+    Mask,
+    /// A table of named numbers, such as the metrics of one comparison.
+    Table,
+}
+
+impl ElementType {
+    /// Every element type, in the order error messages list them.
+    pub const ALL: [Self; 4] = [Self::Bgr8, Self::Gray8, Self::Mask, Self::Table];
+
+    /// The name used in descriptors.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bgr8 => "bgr8",
+            Self::Gray8 => "gray8",
+            Self::Mask => "mask",
+            Self::Table => "table",
+        }
+    }
+
+    /// Bytes that a region of this type takes for an image of `pixels` pixels (a table: a small constant).
+    #[must_use]
+    pub fn bytes(self, pixels: u64) -> u64 {
+        match self {
+            Self::Bgr8 => 3 * pixels,
+            Self::Gray8 | Self::Mask => pixels,
+            // A handful of names and numbers.
+            Self::Table => 256,
+        }
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,16 @@
+//! Data regions, the keys they are stored under, and the RAM tier that holds them (hop 7 of a study).
+//!
+//! This crate knows what pixels *are* (element type, shape, bytes), not what they mean: operations live in
+//! `pleach-pathology`, and nothing here decodes, computes or sends.
+
+mod element;
+mod key;
+mod raster;
+mod ram;
+mod region;
+
+pub use element::ElementType;
+pub use key::RegionKey;
+pub use ram::{RamTier, StoreError};
+pub use raster::{Raster, ShapeError};
+pub use region::{DataRegion, Table, WrongElement};

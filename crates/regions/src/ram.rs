@@ -1,0 +1,134 @@
+//! The RAM tier: data regions behind `Arc`s, found by key, with every byte accounted for.
+//!
+//! It decides nothing: the runtime says what to insert and what to remove.
+
+use crate::{DataRegion, RegionKey};
+use dashmap::{DashMap, Entry};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// Why the tier refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// Regions are immutable: a key is written once.
+    #[error("region {0} is already stored")]
+    Duplicate(RegionKey),
+}
+
+/// A concurrent map from key to data region with exact byte accounting.
+#[derive(Debug, Default)]
+pub struct RamTier {
+    regions: DashMap<RegionKey, Arc<DataRegion>>,
+    bytes: AtomicU64,
+    peak_bytes: AtomicU64,
+}
+
+impl RamTier {
+    /// An empty tier.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stores a region.
+    ///
+    /// # Errors
+    /// [`StoreError::Duplicate`] when the key is taken; the stored region stays.
+    pub fn insert(&self, key: RegionKey, region: Arc<DataRegion>) -> Result<(), StoreError> {
+        match self.regions.entry(key) {
+            Entry::Occupied(_) => Err(StoreError::Duplicate(key)),
+            Entry::Vacant(slot) => {
+                // Counted while the entry is locked, so that no removal can be counted before it.
+                let added = region.bytes();
+                let now = self.bytes.fetch_add(added, Ordering::Relaxed) + added;
+                self.peak_bytes.fetch_max(now, Ordering::Relaxed);
+                slot.insert(region);
+                Ok(())
+            }
+        }
+    }
+
+    /// The region stored under `key`.
+    #[must_use]
+    pub fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.regions.get(&key).map(|region| Arc::clone(&region))
+    }
+
+    /// Takes a region out; its memory is freed when the last reader lets go.
+    pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        let (_, region) = self.regions.remove(&key)?;
+        self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
+        Some(region)
+    }
+
+    /// Bytes held now.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes ever held.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Regions held now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Raster;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn mask(bytes: u32) -> Arc<DataRegion> {
+        Arc::new(DataRegion::Mask(Raster::filled(bytes, 1, 1, 0).unwrap()))
+    }
+
+    #[test]
+    fn a_key_is_written_once() {
+        let tier = RamTier::new();
+        let key = RegionKey([1; 16]);
+        tier.insert(key, mask(10)).unwrap();
+        assert_eq!(tier.insert(key, mask(20)), Err(StoreError::Duplicate(key)));
+        assert_eq!(tier.bytes(), 10);
+    }
+
+    proptest! {
+        /// Against a plain map: the same answers, and the byte count is the sum of what is held.
+        #[test]
+        fn behaves_like_a_map(steps in prop::collection::vec((0u8..8, 1u32..50, any::<bool>()), 1..200)) {
+            let tier = RamTier::new();
+            let mut model: HashMap<u8, u32> = HashMap::new();
+            let mut peak = 0;
+            for (name, bytes, insert) in steps {
+                let key = RegionKey([name; 16]);
+                if insert {
+                    let taken = model.contains_key(&name);
+                    prop_assert_eq!(tier.insert(key, mask(bytes)).is_err(), taken);
+                    model.entry(name).or_insert(bytes);
+                } else {
+                    prop_assert_eq!(tier.remove(key).map(|r| r.bytes()), model.remove(&name).map(u64::from));
+                }
+                let held: u64 = model.values().map(|b| u64::from(*b)).sum();
+                peak = peak.max(held);
+                prop_assert_eq!(tier.bytes(), held);
+                prop_assert_eq!(tier.peak_bytes(), peak);
+                prop_assert_eq!(tier.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Dense two-dimensional arrays of pixels.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// An image in row-major order, `channels` values a pixel, without padding between rows.
+///
+/// Shape: `height_px × width_px × channels`; both sides are at least 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raster {
+    width_px: u32,
+    height_px: u32,
+    channels: u8,
+    #[serde(with = "serde_bytes")]
+    data: Vec<u8>,
+}
+
+/// A raster's bytes do not have the length that its shape asks for, or a side is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{width_px} x {height_px} px of {channels} channels do not fit {bytes} bytes")]
+pub struct ShapeError {
+    /// Width asked for, pixels.
+    pub width_px: u32,
+    /// Height asked for, pixels.
+    pub height_px: u32,
+    /// Channels asked for.
+    pub channels: u8,
+    /// Bytes given.
+    pub bytes: usize,
+}
+
+impl Raster {
+    /// Wraps `data` (row-major, channels interleaved).
+    ///
+    /// # Errors
+    /// [`ShapeError`] when a side or the channel count is zero, or `data` is not exactly as long as the shape.
+    pub fn new(width_px: u32, height_px: u32, channels: u8, data: Vec<u8>) -> Result<Self, ShapeError> {
+        let expected = u64::from(width_px) * u64::from(height_px) * u64::from(channels);
+        if expected == 0 || expected != data.len() as u64 {
+            return Err(ShapeError { width_px, height_px, channels, bytes: data.len() });
+        }
+        Ok(Self { width_px, height_px, channels, data })
+    }
+
+    /// A raster with every value equal to `value`.
+    ///
+    /// # Errors
+    /// [`ShapeError`] when a side or the channel count is zero.
+    pub fn filled(width_px: u32, height_px: u32, channels: u8, value: u8) -> Result<Self, ShapeError> {
+        let length = width_px as usize * height_px as usize * usize::from(channels);
+        Self::new(width_px, height_px, channels, vec![value; length])
+    }
+
+    /// A one-channel raster of the same width and height as `self`, from `data`.
+    ///
+    /// # Errors
+    /// [`ShapeError`] when `data` does not hold exactly one byte a pixel.
+    pub fn plane(&self, data: Vec<u8>) -> Result<Self, ShapeError> {
+        Self::new(self.width_px, self.height_px, 1, data)
+    }
+
+    /// Width in pixels.
+    #[must_use]
+    pub fn width_px(&self) -> u32 {
+        self.width_px
+    }
+
+    /// Height in pixels.
+    #[must_use]
+    pub fn height_px(&self) -> u32 {
+        self.height_px
+    }
+
+    /// Values a pixel.
+    #[must_use]
+    pub fn channels(&self) -> u8 {
+        self.channels
+    }
+
+    /// Number of pixels.
+    #[must_use]
+    pub fn pixels(&self) -> u64 {
+        u64::from(self.width_px) * u64::from(self.height_px)
+    }
+
+    /// The values, row-major, channels interleaved.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The values, for writing in place.
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.data
+    }
+
+    /// Gives the buffer back.
+    #[must_use]
+    pub fn into_data(self) -> Vec<u8> {
+        self.data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shape_and_length_must_agree() {
+        assert!(Raster::new(2, 3, 3, vec![0; 18]).is_ok());
+        let error = Raster::new(2, 3, 3, vec![0; 17]).unwrap_err();
+        assert_eq!(error.to_string(), "2 x 3 px of 3 channels do not fit 17 bytes");
+        assert!(Raster::new(0, 3, 1, vec![]).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! Parameters of a workflow and the domains that samplers draw them from.
+
+use crate::value::{Real, Value, ValueType};
+use serde::Serialize;
+use thiserror::Error;
+
+/// The values a sampler may draw. A default, or a value given by the user, may lie outside it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum Domain {
+    /// Every real in `[low, high]`, `low < high`.
+    Continuous {
+        /// Smallest value.
+        low: f64,
+        /// Largest value.
+        high: f64,
+    },
+    /// An ordered list of at least one distinct value: an integer range, a stepped grid, or a set as given.
+    Levels {
+        /// The values, in order.
+        values: Vec<Value>,
+    },
+    /// One value, never varied.
+    Fixed {
+        /// The value.
+        value: Value,
+    },
+}
+
+/// Why a domain cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum DomainError {
+    /// No value lies between the bounds.
+    #[error("range [{low}, {high}] is empty; the first number must be below the second")]
+    EmptyRange {
+        /// First bound given.
+        low: f64,
+        /// Second bound given.
+        high: f64,
+    },
+    /// A bound or value is no finite number.
+    #[error("{0} is not a finite number")]
+    NotFinite(f64),
+    /// A bound, step or value is no integer, and the parameter takes integers.
+    #[error("{0} is not an integer, and this parameter takes integers")]
+    NotAnInteger(f64),
+    /// The step does not divide the range.
+    #[error("step {step} does not lead from {low} to {high} in whole steps; a positive divisor of {} is allowed", high - low)]
+    BadStep {
+        /// First bound.
+        low: f64,
+        /// Second bound.
+        high: f64,
+        /// Step given.
+        step: f64,
+    },
+    /// More values than a grid may have.
+    #[error("{count} values are too many; {} are allowed", Domain::MOST_LEVELS)]
+    TooManyLevels {
+        /// Values asked for.
+        count: f64,
+    },
+    /// A set of values is empty.
+    #[error("the list of values is empty; at least one is needed")]
+    NoValues,
+    /// A set names a value twice.
+    #[error("value {0} is listed twice")]
+    DuplicateValue(Value),
+}
+
+impl Domain {
+    /// Grids are held as lists: a million values is far beyond what any study samples, and costs 16 MB.
+    pub const MOST_LEVELS: usize = 1_000_000;
+
+    /// The range `[low, high]` of a parameter of type `value_type`: continuous for reals, every whole number
+    /// for integers, or a grid where `step` is given.
+    ///
+    /// # Errors
+    /// [`DomainError`] for empty ranges, numbers that are not finite or not whole, and steps that do not fit.
+    pub fn range(value_type: ValueType, low: f64, high: f64, step: Option<f64>) -> Result<Self, DomainError> {
+        for number in [Some(low), Some(high), step].into_iter().flatten() {
+            check(value_type, number)?;
+        }
+        if low >= high {
+            return Err(DomainError::EmptyRange { low, high });
+        }
+        let step = match (step, value_type) {
+            (None, ValueType::Real) => return Ok(Self::Continuous { low, high }),
+            (None, ValueType::Integer) => 1.0,
+            (Some(step), _) => step,
+        };
+        let count = (high - low) / step;
+        // A decimal step such as 0.1 has no exact binary form: a billionth of a step is rounding.
+        if step <= 0.0 || (count - count.round()).abs() > 1e-9 * count.max(1.0) {
+            return Err(DomainError::BadStep { low, high, step });
+        }
+        if count >= Self::MOST_LEVELS as f64 {
+            return Err(DomainError::TooManyLevels { count: count + 1.0 });
+        }
+        let values = (0..=count.round() as u32)
+            .map(|level| grid_value(value_type, low, step, level))
+            .collect::<Result<_, _>>()?;
+        Ok(Self::Levels { values })
+    }
+
+    /// A discrete set of values, in the order given.
+    ///
+    /// # Errors
+    /// [`DomainError`] when it is empty, repeats a value, or holds one that does not fit the type.
+    pub fn set(value_type: ValueType, numbers: &[f64]) -> Result<Self, DomainError> {
+        if numbers.is_empty() {
+            return Err(DomainError::NoValues);
+        }
+        let mut values = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            let value = check(value_type, number)?;
+            if values.contains(&value) {
+                return Err(DomainError::DuplicateValue(value));
+            }
+            values.push(value);
+        }
+        Ok(Self::Levels { values })
+    }
+
+    /// One value, never varied.
+    ///
+    /// # Errors
+    /// [`DomainError`] when it does not fit the type.
+    pub fn fixed(value_type: ValueType, number: f64) -> Result<Self, DomainError> {
+        Ok(Self::Fixed { value: check(value_type, number)? })
+    }
+
+    /// Smallest and largest value.
+    #[must_use]
+    pub fn bounds(&self) -> (f64, f64) {
+        match self {
+            Self::Continuous { low, high } => (*low, *high),
+            Self::Fixed { value } => (value.as_f64(), value.as_f64()),
+            Self::Levels { values } => {
+                let numbers = values.iter().map(|value| value.as_f64());
+                (numbers.clone().fold(f64::INFINITY, f64::min), numbers.fold(f64::NEG_INFINITY, f64::max))
+            }
+        }
+    }
+
+    /// Whether a sampler has anything to vary: fixed parameters and sets of one value do not.
+    #[must_use]
+    pub fn varies(&self) -> bool {
+        match self {
+            Self::Continuous { .. } => true,
+            Self::Levels { values } => values.len() > 1,
+            Self::Fixed { .. } => false,
+        }
+    }
+}
+
+fn check(value_type: ValueType, number: f64) -> Result<Value, DomainError> {
+    if !number.is_finite() {
+        return Err(DomainError::NotFinite(number));
+    }
+    Value::from_f64(number, value_type).ok_or(DomainError::NotAnInteger(number))
+}
+
+fn grid_value(value_type: ValueType, low: f64, step: f64, level: u32) -> Result<Value, DomainError> {
+    let exact = low + f64::from(level) * step;
+    // To the nearest 1e-12, so that the third step of 0.1 is 0.3 and not 0.30000000000000004.
+    let decimal = (exact * 1e12).round() / 1e12;
+    let number = if exact.abs() < 1e3 { decimal } else { exact };
+    match value_type {
+        ValueType::Integer => check(value_type, number),
+        ValueType::Real => Real::try_from(number).map(Value::Real).map_err(|_| DomainError::NotFinite(exact)),
+    }
+}
+
+/// One parameter of a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its name in study files, tables and reports.
+    pub name: String,
+    /// Whole numbers or reals.
+    #[serde(rename = "type")]
+    pub value_type: ValueType,
+    /// The value of the reference evaluation, and of every study that does not vary it.
+    pub default: Value,
+    /// What samplers draw from.
+    pub domain: Domain,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reals(domain: Domain) -> Vec<f64> {
+        match domain {
+            Domain::Levels { values } => values.iter().map(|v| v.as_f64()).collect(),
+            other => panic!("not a grid: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn grids_have_the_values_a_reader_expects() {
+        let tenths = reals(Domain::range(ValueType::Real, 0.0, 0.5, Some(0.1)).unwrap());
+        assert_eq!(tenths, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]);
+        assert_eq!(reals(Domain::range(ValueType::Integer, 4.0, 8.0, None).unwrap()), [4., 5., 6., 7., 8.]);
+        assert_eq!(reals(Domain::range(ValueType::Integer, 5.0, 80.0, Some(5.0)).unwrap()).len(), 16);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_is_allowed() {
+        let error = |result: Result<Domain, DomainError>| result.unwrap_err().to_string();
+        assert_eq!(
+            error(Domain::range(ValueType::Integer, 8.0, 4.0, None)),
+            "range [8, 4] is empty; the first number must be below the second"
+        );
+        assert_eq!(
+            error(Domain::range(ValueType::Integer, 0.0, 10.0, Some(3.0))),
+            "step 3 does not lead from 0 to 10 in whole steps; a positive divisor of 10 is allowed"
+        );
+        assert!(error(Domain::range(ValueType::Integer, 0.0, 10.0, Some(0.0))).contains("step 0"));
+        assert!(error(Domain::range(ValueType::Integer, 0.5, 10.0, None)).contains("0.5 is not an integer"));
+        assert!(error(Domain::range(ValueType::Real, f64::NAN, 1.0, None)).contains("not a finite"));
+        assert!(error(Domain::range(ValueType::Real, 0.0, 1.0, Some(1e-9))).contains("too many"));
+        assert!(error(Domain::set(ValueType::Integer, &[])).contains("at least one"));
+        assert!(error(Domain::set(ValueType::Integer, &[4.0, 4.0])).contains("listed twice"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_grid_starts_and_ends_where_it_says(low in -1000i32..1000, step in 1i32..50, count in 1i32..200) {
+            let (low, step) = (f64::from(low) / 10.0, f64::from(step) / 10.0);
+            let high = low + f64::from(count) * step;
+            let values = reals(Domain::range(ValueType::Real, low, high, Some(step)).unwrap());
+            prop_assert_eq!(values.len() as i32, count + 1);
+            prop_assert!((values[0] - low).abs() < 1e-9);
+            prop_assert!((values[values.len() - 1] - high).abs() < 1e-9);
+            prop_assert!(values.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
+}
