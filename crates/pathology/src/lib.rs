@@ -1,1 +1,34 @@
-//! crates/pathology
+//! Image operations on H&E tiles: normalization, the seven tasks of nuclear segmentation, and the comparison of
+//! masks (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
+//!
+//! Operations are reached by name through [`registry`] and run through the [`Operation`](pleach_workflow::Operation)
+//! trait; the [`kernels`] below them are plain functions on planes of pixels. Nothing here knows of studies, workers
+//! or keys, and nothing starts a thread. This is the only crate that links OpenCV.
+
+pub mod kernels;
+pub mod tile;
+
+mod compare;
+mod declared;
+mod normalize;
+mod nuclei;
+
+use pleach_workflow::{Operation, Registry};
+use std::sync::Arc;
+
+/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*` and `compare.masks`.
+#[must_use]
+pub fn registry() -> Registry {
+    let operations = [
+        normalize::NORMALIZE,
+        nuclei::BACKGROUND,
+        nuclei::RECONSTRUCT,
+        nuclei::CANDIDATES,
+        nuclei::CANDIDATE_AREA,
+        nuclei::NUCLEI,
+        nuclei::SEPARATE,
+        nuclei::FINAL_AREA,
+        compare::MASKS,
+    ];
+    Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
+}

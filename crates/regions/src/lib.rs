@@ -5,12 +5,14 @@
 
 mod element;
 mod key;
+mod ledger;
 mod raster;
 mod ram;
 mod region;
 
 pub use element::ElementType;
 pub use key::RegionKey;
+pub use ledger::Ledger;
 pub use ram::{RamTier, StoreError};
 pub use raster::{Raster, ShapeError};
 pub use region::{DataRegion, Table, WrongElement};

@@ -2,10 +2,9 @@
 //!
 //! It decides nothing: the runtime says what to insert and what to remove.
 
-use crate::{DataRegion, RegionKey};
+use crate::{DataRegion, Ledger, RegionKey};
 use dashmap::{DashMap, Entry};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 /// Why the tier refused.
@@ -20,15 +19,14 @@ pub enum StoreError {
 #[derive(Debug, Default)]
 pub struct RamTier {
     regions: DashMap<RegionKey, Arc<DataRegion>>,
-    bytes: AtomicU64,
-    peak_bytes: AtomicU64,
+    ledger: Arc<Ledger>,
 }
 
 impl RamTier {
-    /// An empty tier.
+    /// An empty tier that counts its bytes in `ledger`.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(ledger: Arc<Ledger>) -> Self {
+        Self { regions: DashMap::new(), ledger }
     }
 
     /// Stores a region.
@@ -40,9 +38,7 @@ impl RamTier {
             Entry::Occupied(_) => Err(StoreError::Duplicate(key)),
             Entry::Vacant(slot) => {
                 // Counted while the entry is locked, so that no removal can be counted before it.
-                let added = region.bytes();
-                let now = self.bytes.fetch_add(added, Ordering::Relaxed) + added;
-                self.peak_bytes.fetch_max(now, Ordering::Relaxed);
+                self.ledger.add(region.bytes());
                 slot.insert(region);
                 Ok(())
             }
@@ -58,20 +54,8 @@ impl RamTier {
     /// Takes a region out; its memory is freed when the last reader lets go.
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let (_, region) = self.regions.remove(&key)?;
-        self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
+        self.ledger.subtract(region.bytes());
         Some(region)
-    }
-
-    /// Bytes held now.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// The most bytes ever held.
-    #[must_use]
-    pub fn peak_bytes(&self) -> u64 {
-        self.peak_bytes.load(Ordering::Relaxed)
     }
 
     /// Regions held now.
@@ -100,18 +84,20 @@ mod tests {
 
     #[test]
     fn a_key_is_written_once() {
-        let tier = RamTier::new();
+        let ledger = Arc::new(Ledger::default());
+        let tier = RamTier::new(Arc::clone(&ledger));
         let key = RegionKey([1; 16]);
         tier.insert(key, mask(10)).unwrap();
         assert_eq!(tier.insert(key, mask(20)), Err(StoreError::Duplicate(key)));
-        assert_eq!(tier.bytes(), 10);
+        assert_eq!(ledger.held_bytes(), 10);
     }
 
     proptest! {
         /// Against a plain map: the same answers, and the byte count is the sum of what is held.
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0u8..8, 1u32..50, any::<bool>()), 1..200)) {
-            let tier = RamTier::new();
+            let ledger = Arc::new(Ledger::default());
+            let tier = RamTier::new(Arc::clone(&ledger));
             let mut model: HashMap<u8, u32> = HashMap::new();
             let mut peak = 0;
             for (name, bytes, insert) in steps {
@@ -125,8 +111,8 @@ mod tests {
                 }
                 let held: u64 = model.values().map(|b| u64::from(*b)).sum();
                 peak = peak.max(held);
-                prop_assert_eq!(tier.bytes(), held);
-                prop_assert_eq!(tier.peak_bytes(), peak);
+                prop_assert_eq!(ledger.held_bytes(), held);
+                prop_assert_eq!(ledger.peak_bytes(), peak);
                 prop_assert_eq!(tier.len(), model.len());
             }
         }

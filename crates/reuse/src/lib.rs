@@ -1,1 +1,36 @@
-//! crates/reuse
+//! Computation reuse: which stage instances of a study are one and the same, and which are worth running
+//! together (hops 3 and 4 of a study).
+//!
+//! The way through the crate, top down:
+//!
+//! 1. [`WorkflowShape`] and [`Runs`]: a study in integers, a workflow's stages times evaluations times tiles.
+//! 2. [`CompactGraph`]: equal stage instances become one (stage-level merging).
+//! 3. [`Problem`]: the instances of one stage, each with a key per task. [`ReuseTree`]: their shared prefixes.
+//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one.
+//! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
+//!
+//! Everything is a pure function of its arguments: the same input gives the same output, on every machine. The
+//! crate knows nothing of workers, operations, files, or parameter names and values: whoever calls it interns
+//! those to `u32` (with an [`Interner`], say). Memory is linear in the number of stage instances.
+
+mod buckets;
+mod compact;
+mod figures;
+mod interner;
+mod memory;
+mod problem;
+mod runs;
+mod schedule;
+mod strategy;
+mod tree;
+
+pub use buckets::{Buckets, PartitionError};
+pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
+pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
+pub use interner::Interner;
+pub use memory::{LevelBytes, peak_bytes};
+pub use problem::{Costs, Member, Problem, ProblemError};
+pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
+pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
+pub use strategy::{Ending, Strategy};
+pub use tree::{NodeId, ReuseTree};

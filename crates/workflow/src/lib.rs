@@ -3,10 +3,23 @@
 //! Data only: this crate validates what users write and says what is wrong with it. It samples nothing, plans
 //! nothing, runs nothing, and opens no image.
 
+mod check;
+mod descriptor;
+mod error;
+mod graph;
 mod operation;
 mod parameter;
+mod study;
 mod value;
+mod workflow;
 
+pub use check::stage_file;
+pub use error::{DescriptorError, Problem};
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
+pub use study::{FieldProblem, Method, Reference, Study, StudyError, Tile};
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
+pub use workflow::{
+    Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch, Task,
+    Workflow,
+};

@@ -1,0 +1,47 @@
+//! Identifiers: an index each, and never mixed up.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $letter:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(pub $inner);
+
+        impl $name {
+            /// As an index into the list that holds what it names.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($letter, "{}"), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A stage instance of the plan.
+    InstanceId(u32), "instance "
+);
+id!(
+    /// A bucket of the plan.
+    BucketId(u32), "bucket "
+);
+id!(
+    /// A worker, for as long as it is connected.
+    WorkerId(u32), "worker "
+);
+id!(
+    /// One grant of a bucket to a worker; never used twice, so that late reports are recognised.
+    LeaseId(u64), "lease "
+);
+id!(
+    /// A place on a worker where one task can run.
+    SlotId(u32), "slot "
+);

@@ -1,0 +1,77 @@
+//! The manager's invariants, checked after every event in tests and whenever a debugger asks.
+
+use super::{Manager, State};
+use crate::InstanceId;
+
+impl Manager {
+    /// Compares all redundant state with a recount.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold, in words.
+    pub fn sanity_check(&self) -> Result<(), String> {
+        let mut unfinished = 0;
+        for (id, instance) in (0u32..).map(InstanceId).zip(&self.instances) {
+            let in_bucket = self.buckets[instance.bucket.index()].open.contains(&id);
+            if instance.state.is_final() == in_bucket {
+                return Err(format!("{id} is {:?}, open in its bucket: {in_bucket}", instance.state));
+            }
+            unfinished += usize::from(!instance.state.is_final());
+            if let State::Leased(lease) = instance.state
+                && !self.leases.get(&lease).is_some_and(|lease| lease.open.contains(&id))
+            {
+                return Err(format!("{id} is leased under {lease}, which does not know it"));
+            }
+            let parents = &self.plan.instances[id.index()].parents;
+            let open = parents.iter().filter(|p| self.instances[p.index()].state != State::Done).count();
+            match instance.state {
+                State::Waiting(count) if count != open => {
+                    return Err(format!("{id} waits for {count} parents, {open} are open"));
+                }
+                State::Ready | State::Leased(_) | State::Done if open > 0 => {
+                    return Err(format!("{id} is {:?} before its parents are done", instance.state));
+                }
+                _ => {}
+            }
+        }
+        if unfinished != self.unfinished {
+            return Err(format!("{unfinished} instances unfinished, {} counted", self.unfinished));
+        }
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            let count = |wanted: fn(State) -> bool| {
+                bucket.open.iter().filter(|id| wanted(self.instances[id.index()].state)).count()
+            };
+            let waiting = count(|state| matches!(state, State::Waiting(_)));
+            if waiting != bucket.waiting {
+                return Err(format!("bucket {number} counts {} waiting, has {waiting}", bucket.waiting));
+            }
+            let ready = !bucket.open.is_empty() && count(|state| state == State::Ready) == bucket.open.len();
+            let queued = self.ready.iter().any(|(_, id)| id.index() == number);
+            if ready != queued {
+                return Err(format!("bucket {number} is ready: {ready}, queued: {queued}"));
+            }
+        }
+        for (id, lease) in &self.leases {
+            let known = self.members.get(&lease.worker).is_some_and(|member| member.leases.contains(id));
+            if !known || lease.open.is_empty() {
+                return Err(format!("{id} is empty or its worker does not know it"));
+            }
+        }
+        for (worker, member) in &self.members {
+            let queued = self.queue.iter().filter(|queued| *queued == worker).count();
+            if queued != usize::from(member.wanted > 0) {
+                return Err(format!("{worker} wants {}, and is queued {queued} times", member.wanted));
+            }
+        }
+        if !self.queue.is_empty() && !self.ready.is_empty() {
+            return Err("buckets are ready and workers wait for them".to_owned());
+        }
+        for (key, &counted) in &self.readers {
+            let open = self.plan.instances.iter().zip(&self.instances);
+            let readers = open.filter(|(plan, run)| plan.inputs.contains(key) && !run.state.is_final()).count();
+            if readers != counted {
+                return Err(format!("region {key} has {readers} readers, {counted} counted"));
+            }
+        }
+        Ok(())
+    }
+}

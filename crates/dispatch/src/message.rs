@@ -1,0 +1,112 @@
+//! What manager and workers say to each other; the same over QUIC as within a process.
+
+use crate::plan::OutputPlan;
+use crate::{InstanceId, LeaseId};
+use pleach_regions::{RegionKey, Table};
+use pleach_workflow::{Stage, Value};
+use serde::{Deserialize, Serialize};
+
+/// From a worker to the manager.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToManager {
+    /// The worker is there and can run this many tasks at once.
+    Join {
+        /// Its slots.
+        slots: u32,
+    },
+    /// Slots are free: send up to this many buckets, now or when there are any.
+    Request {
+        /// Buckets wanted beyond those already asked for.
+        buckets: u32,
+    },
+    /// An instance is finished, and what others read of it is stored.
+    Done {
+        /// The lease it was granted under.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// Outputs that are results of the study, in the stage's order.
+        results: Vec<Table>,
+        /// Tasks run since the last report.
+        tasks: Vec<TaskReport>,
+    },
+    /// An instance cannot be finished.
+    Failed {
+        /// The lease it was granted under.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// Why.
+        cause: TaskFailure,
+        /// Tasks run since the last report.
+        tasks: Vec<TaskReport>,
+    },
+    /// The worker leaves; what it has not reported is free for others.
+    Leave,
+}
+
+/// From the manager to a worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// The stages of the study, once, before anything else.
+    Study {
+        /// In the plan's order.
+        stages: Vec<Stage>,
+    },
+    /// A bucket to execute.
+    Assign {
+        /// The lease to report under.
+        lease: LeaseId,
+        /// The bucket.
+        work: BucketWork,
+    },
+    /// Nobody will read these regions again.
+    Release {
+        /// Their keys.
+        keys: Vec<RegionKey>,
+    },
+    /// The study is over.
+    Finished,
+}
+
+/// A bucket as a worker gets it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BucketWork {
+    /// Index into the study's stages.
+    pub stage: u32,
+    /// The instances to execute.
+    pub instances: Vec<InstanceWork>,
+}
+
+/// A stage instance as a worker gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceWork {
+    /// Its id, for the reports.
+    pub id: InstanceId,
+    /// Values of the stage's parameters.
+    pub parameters: Vec<Value>,
+    /// Keys of the stage's inputs.
+    pub inputs: Vec<RegionKey>,
+    /// What becomes of the stage's outputs.
+    pub outputs: Vec<OutputPlan>,
+}
+
+/// One task that ran.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskReport {
+    /// Index into the stage's tasks.
+    pub task: u32,
+    /// Index into the study's stages.
+    pub stage: u32,
+    /// Wall seconds it took.
+    pub seconds: f64,
+}
+
+/// Why a task gave no result, in words that can travel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TaskFailure {
+    /// The task, such as `t6`, or the input that could not be read.
+    pub at: String,
+    /// What went wrong, as a fragment that fits after a colon.
+    pub cause: String,
+}

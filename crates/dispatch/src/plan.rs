@@ -1,0 +1,109 @@
+//! What is to be executed: stage instances, what they wait for, and the buckets they are merged into.
+
+use crate::{BucketId, InstanceId};
+use pleach_regions::RegionKey;
+use pleach_workflow::{Stage, Value};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A frozen plan. Instances are in topological order: parents come before children.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionPlan {
+    /// The stages of the workflow.
+    pub stages: Vec<Stage>,
+    /// Stage instances, by id.
+    pub instances: Vec<InstancePlan>,
+    /// Buckets, by id: every instance is in exactly one.
+    pub buckets: Vec<BucketPlan>,
+}
+
+/// One stage instance.
+#[derive(Clone, Debug)]
+pub struct InstancePlan {
+    /// Index into [`ExecutionPlan::stages`].
+    pub stage: usize,
+    /// Values of the stage's parameters, in the order of [`Stage::parameters`].
+    pub parameters: Vec<Value>,
+    /// Keys of the stage's inputs, in its order.
+    pub inputs: Vec<RegionKey>,
+    /// The stage's outputs, in its order.
+    pub outputs: Vec<OutputPlan>,
+    /// Instances whose outputs this one reads, each once.
+    pub parents: Vec<InstanceId>,
+}
+
+/// What becomes of one output of a stage instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPlan {
+    /// Its key.
+    pub key: RegionKey,
+    /// Other instances read it: it is stored until the last of them is finished.
+    pub stored: bool,
+    /// It is a result of the study: it is reported to the manager.
+    pub reported: bool,
+}
+
+/// Stage instances of one stage that one worker executes together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketPlan {
+    /// The instances, at least one.
+    pub instances: Vec<InstanceId>,
+}
+
+/// A plan that cannot be executed: a defect of the planner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// An instance is in no bucket, or in two.
+    #[error("{0} is not in exactly one bucket")]
+    NotInOneBucket(InstanceId),
+    /// A bucket is empty, or mixes stages.
+    #[error("{0} is empty or mixes stages")]
+    BadBucket(BucketId),
+    /// An instance waits for a later one or for one of its own bucket.
+    #[error("{0} waits for one that cannot come before it")]
+    BadParent(InstanceId),
+    /// An id or index names nothing.
+    #[error("{0} names something that is not there")]
+    Dangling(InstanceId),
+}
+
+impl ExecutionPlan {
+    /// The bucket of every instance.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the plan breaks one of its rules.
+    pub(crate) fn validate(&self) -> Result<Vec<BucketId>, PlanError> {
+        let mut bucket_of: Vec<Option<BucketId>> = vec![None; self.instances.len()];
+        for (bucket, plan) in (0u32..).map(BucketId).zip(&self.buckets) {
+            let mut stage = None;
+            for &id in &plan.instances {
+                let instance = self.instances.get(id.index()).ok_or(PlanError::Dangling(id))?;
+                if *stage.get_or_insert(instance.stage) != instance.stage {
+                    return Err(PlanError::BadBucket(bucket));
+                }
+                if bucket_of[id.index()].replace(bucket).is_some() {
+                    return Err(PlanError::NotInOneBucket(id));
+                }
+            }
+            if stage.is_none() {
+                return Err(PlanError::BadBucket(bucket));
+            }
+        }
+        let mut buckets = Vec::with_capacity(self.instances.len());
+        for (id, bucket) in (0u32..).map(InstanceId).zip(bucket_of) {
+            buckets.push(bucket.ok_or(PlanError::NotInOneBucket(id))?);
+        }
+        for (id, instance) in (0u32..).map(InstanceId).zip(&self.instances) {
+            let stage = self.stages.get(instance.stage).ok_or(PlanError::Dangling(id))?;
+            let shapes = (stage.parameters.len(), stage.inputs.len(), stage.outputs.len());
+            if shapes != (instance.parameters.len(), instance.inputs.len(), instance.outputs.len()) {
+                return Err(PlanError::Dangling(id));
+            }
+            let earlier = |parent: &InstanceId| *parent < id && buckets[parent.index()] != buckets[id.index()];
+            if !instance.parents.iter().all(earlier) {
+                return Err(PlanError::BadParent(id));
+            }
+        }
+        Ok(buckets)
+    }
+}

@@ -1,0 +1,200 @@
+//! Morphological reconstruction by dilation of grey planes.
+//!
+//! Vincent's hybrid algorithm ("Morphological grayscale reconstruction in image analysis", 1993, section 4.4): a
+//! raster scan, an anti-raster scan, then a queue for what the scans left. The result is the one fixed point, so
+//! neither the scans' inner order nor the queue's shows in it.
+
+use super::{Connectivity, height};
+use std::collections::VecDeque;
+
+/// A totally ordered pixel value: bytes, and floats without NaN.
+pub trait Level: Copy + PartialOrd {
+    /// Not below any value.
+    const TOP: Self;
+}
+
+impl Level for u8 {
+    const TOP: Self = u8::MAX;
+}
+
+impl Level for f32 {
+    const TOP: Self = f32::INFINITY;
+}
+
+fn low<T: Level>(a: T, b: T) -> T {
+    if a < b { a } else { b }
+}
+
+fn high<T: Level>(a: T, b: T) -> T {
+    if a > b { a } else { b }
+}
+
+/// Raises `marker` to the reconstruction of `marker` under `mask`: the largest plane that is nowhere above `mask` and
+/// spreads from `marker` through neighbours. Where `marker` is above `mask` it is lowered to it first. Outside the
+/// image there is nothing to spread from.
+///
+/// # Panics
+/// When the planes differ in length or are not rows of `width` pixels.
+pub fn reconstruct<T: Level>(marker: &mut [T], mask: &[T], width: usize, connectivity: Connectivity) {
+    assert_eq!(marker.len(), mask.len(), "marker and mask are of one size");
+    let rows = height(marker.len(), width);
+    for (value, &limit) in marker.iter_mut().zip(mask) {
+        *value = low(*value, limit);
+    }
+    for y in 0..rows {
+        let (above, here) = marker.split_at_mut(y * width);
+        let (row, limit) = (&mut here[..width], &mask[y * width..][..width]);
+        if y > 0 {
+            spread_vertically(&above[(y - 1) * width..], row, limit, connectivity);
+        }
+        spread_right(row, limit);
+    }
+    let mut queue = VecDeque::new();
+    let mut scratch = vec![T::TOP; width];
+    for y in (0..rows).rev() {
+        let (here, below) = marker.split_at_mut((y + 1) * width);
+        let (row, limit) = (&mut here[y * width..], &mask[y * width..][..width]);
+        if y + 1 < rows {
+            spread_vertically(&below[..width], row, limit, connectivity);
+        }
+        spread_left(row, limit);
+        if y + 1 < rows {
+            let limit_below = &mask[(y + 1) * width..][..width];
+            enqueue(row, limit, Some((&below[..width], limit_below)), connectivity, &mut scratch, |x| {
+                queue.push_back((y as u32, x as u32));
+            });
+        } else {
+            enqueue(row, limit, None, connectivity, &mut scratch, |x| queue.push_back((y as u32, x as u32)));
+        }
+    }
+    drain(marker, mask, width, connectivity, queue);
+}
+
+/// Spreads from the row beside (above or below) into `row`.
+fn spread_vertically<T: Level>(beside: &[T], row: &mut [T], limit: &[T], connectivity: Connectivity) {
+    match connectivity {
+        Connectivity::Four => {
+            for ((value, &limit), &from) in row.iter_mut().zip(limit).zip(beside) {
+                *value = low(limit, high(*value, from));
+            }
+        }
+        Connectivity::Eight => {
+            let last = row.len() - 1;
+            let mut edge = |x: usize| {
+                let from = beside[x.saturating_sub(1)..=(x + 1).min(last)].iter().copied().fold(beside[x], high);
+                row[x] = low(limit[x], high(row[x], from));
+            };
+            edge(0);
+            edge(last);
+            if last >= 2 {
+                let inner = row[1..last].iter_mut().zip(&limit[1..last]);
+                let from = beside.iter().zip(&beside[1..]).zip(&beside[2..]);
+                for ((value, &limit), ((&a, &b), &c)) in inner.zip(from) {
+                    *value = low(limit, high(*value, high(b, high(a, c))));
+                }
+            }
+        }
+    }
+}
+
+/// Pixels looked at together: where all have reached their limit, nothing can spread.
+const BLOCK: usize = 16;
+
+fn spread_right<T: Level>(row: &mut [T], limit: &[T]) {
+    let mut carry = row[0];
+    for (values, limits) in row.chunks_mut(BLOCK).zip(limit.chunks(BLOCK)) {
+        if at_limit(values, limits) {
+            carry = values[values.len() - 1];
+            continue;
+        }
+        for (value, &limit) in values.iter_mut().zip(limits) {
+            carry = low(limit, high(*value, carry));
+            *value = carry;
+        }
+    }
+}
+
+fn spread_left<T: Level>(row: &mut [T], limit: &[T]) {
+    let mut carry = row[row.len() - 1];
+    for (values, limits) in row.rchunks_mut(BLOCK).zip(limit.rchunks(BLOCK)) {
+        if at_limit(values, limits) {
+            carry = values[0];
+            continue;
+        }
+        for (value, &limit) in values.iter_mut().zip(limits).rev() {
+            carry = low(limit, high(*value, carry));
+            *value = carry;
+        }
+    }
+}
+
+fn at_limit<T: Level>(values: &[T], limits: &[T]) -> bool {
+    values.iter().zip(limits).fold(true, |all, (value, limit)| all & (value == limit))
+}
+
+/// Calls `push(x)` for pixels of `row` that could still raise their right neighbour or one of the row below.
+fn enqueue<T: Level>(
+    row: &[T],
+    limit: &[T],
+    below: Option<(&[T], &[T])>,
+    connectivity: Connectivity,
+    scratch: &mut [T],
+    mut push: impl FnMut(usize),
+) {
+    // Lowest value among the later neighbours that are below their limit.
+    let open = |value: T, limit: T| if value < limit { value } else { T::TOP };
+    let last = row.len() - 1;
+    for (x, lowest) in scratch[..last].iter_mut().enumerate() {
+        *lowest = open(row[x + 1], limit[x + 1]);
+    }
+    scratch[last] = T::TOP;
+    if let Some((values, limits)) = below {
+        for ((lowest, &value), &limit) in scratch.iter_mut().zip(values).zip(limits) {
+            *lowest = low(*lowest, open(value, limit));
+        }
+        if connectivity == Connectivity::Eight {
+            for ((lowest, &value), &limit) in scratch[1..].iter_mut().zip(values).zip(limits) {
+                *lowest = low(*lowest, open(value, limit));
+            }
+            for ((lowest, &value), &limit) in scratch.iter_mut().zip(&values[1..]).zip(&limits[1..]) {
+                *lowest = low(*lowest, open(value, limit));
+            }
+        }
+    }
+    for (index, (lowest, values)) in scratch.chunks(BLOCK).zip(row.chunks(BLOCK)).enumerate() {
+        let any = lowest.iter().zip(values).fold(false, |any, (lowest, value)| any | (lowest < value));
+        if any {
+            let hits = lowest.iter().zip(values).enumerate().filter(|(_, (lowest, value))| lowest < value);
+            hits.for_each(|(x, _)| push(index * BLOCK + x));
+        }
+    }
+}
+
+/// Spreads from the queued pixels (row, column) until nothing rises.
+fn drain<T: Level>(
+    marker: &mut [T],
+    mask: &[T],
+    width: usize,
+    connectivity: Connectivity,
+    mut queue: VecDeque<(u32, u32)>,
+) {
+    const STEPS: [(i32, i32); 8] = [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, -1), (-1, 1), (1, -1), (1, 1)];
+    let steps = if connectivity == Connectivity::Four { &STEPS[..4] } else { &STEPS[..] };
+    let rows = marker.len() / width;
+    while let Some((y, x)) = queue.pop_front() {
+        let value = marker[y as usize * width + x as usize];
+        for &(dy, dx) in steps {
+            // One step below 0 wraps around to a number that is no row or column either.
+            let (ny, nx) = (y.wrapping_add_signed(dy), x.wrapping_add_signed(dx));
+            if ny as usize >= rows || nx as usize >= width {
+                continue;
+            }
+            let next = ny as usize * width + nx as usize;
+            let limit = mask[next];
+            if marker[next] < value && marker[next] < limit {
+                marker[next] = low(value, limit);
+                queue.push_back((ny, nx));
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A study in integers: the stages of a workflow, and its runs (evaluations × tiles).
+//!
+//! What is checked here is what everything after relies on: stages come in topological order, tables have the
+//! sizes they claim, and ids fit 32 bits. Names and values of parameters are not known here: two runs carry the
+//! same key for a stage when they give the parameters *that stage consumes* the same values.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A stage of the workflow, by position; stages are in topological order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StageIndex(pub u32);
+
+/// A column of the table of external inputs (the tile itself, a reference mask from a file, …).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ExternalIndex(pub u32);
+
+/// One evaluation on one tile. Runs are numbered tile by tile, the evaluations of a tile consecutively.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub u32);
+
+/// Where one input of a stage comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Source {
+    /// An earlier stage of the same run.
+    Stage(StageIndex),
+    /// An earlier stage of the reference run (evaluation 0) on the same tile: what a comparison reads.
+    Reference(StageIndex),
+    /// Something that exists before the study runs and depends on the tile only.
+    External(ExternalIndex),
+}
+
+/// The stages of a workflow and what each of them reads: a directed acyclic graph in topological order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowShape {
+    stages: Vec<Vec<Source>>,
+    externals: usize,
+}
+
+/// Why stages do not make a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ShapeError {
+    /// A stage reads itself or a later one.
+    #[error("order stages: stage {stage} reads stage {reads}, which does not come before it")]
+    NotTopological {
+        /// The reading stage.
+        stage: usize,
+        /// The stage it reads.
+        reads: u32,
+    },
+    /// A stage reads a column of external inputs that does not exist.
+    #[error("resolve inputs: stage {stage} reads external input {reads} of {externals}")]
+    UnknownExternal {
+        /// The reading stage.
+        stage: usize,
+        /// The column it names.
+        reads: u32,
+        /// How many columns there are.
+        externals: usize,
+    },
+}
+
+impl WorkflowShape {
+    /// `stages[s]` lists what stage `s` reads, in the order of its inputs; `externals` is the number of external
+    /// inputs a tile brings.
+    ///
+    /// # Errors
+    /// When a stage reads a stage that does not come before it, or an external input beyond `externals`.
+    pub fn new(stages: Vec<Vec<Source>>, externals: usize) -> Result<Self, ShapeError> {
+        for (stage, sources) in stages.iter().enumerate() {
+            for source in sources {
+                match *source {
+                    Source::Stage(reads) | Source::Reference(reads) if reads.0 as usize >= stage => {
+                        return Err(ShapeError::NotTopological { stage, reads: reads.0 });
+                    }
+                    Source::External(reads) if reads.0 as usize >= externals => {
+                        return Err(ShapeError::UnknownExternal { stage, reads: reads.0, externals });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(Self { stages, externals })
+    }
+
+    /// How many stages the workflow has.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// What a stage reads.
+    pub fn sources(&self, stage: StageIndex) -> &[Source] {
+        &self.stages[stage.0 as usize]
+    }
+
+    fn reads_reference(&self) -> bool {
+        self.stages.iter().flatten().any(|source| matches!(source, Source::Reference(_)))
+    }
+}
+
+/// Every run of a study: all evaluations on all tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    shape: WorkflowShape,
+    keys: Vec<u32>,
+    externals: Vec<u32>,
+    evaluations: usize,
+    tiles: usize,
+    reference: bool,
+}
+
+/// Why tables do not make the runs of a study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum RunsError {
+    /// The table of parameter keys is not evaluations × stages.
+    #[error("read parameter keys: {found} of them, but {evaluations} evaluations of {stages} stages")]
+    Keys {
+        /// Keys given.
+        found: usize,
+        /// Evaluations claimed.
+        evaluations: usize,
+        /// Stages of the workflow.
+        stages: usize,
+    },
+    /// The table of external inputs is not tiles × external inputs.
+    #[error("read external inputs: {found} of them, but {tiles} tiles with {externals} each")]
+    Externals {
+        /// Ids given.
+        found: usize,
+        /// Tiles claimed.
+        tiles: usize,
+        /// External inputs of the workflow.
+        externals: usize,
+    },
+    /// The workflow reads the reference run, and the study has none.
+    #[error("find the reference run: the workflow reads it, but evaluation 0 is not a reference")]
+    NoReference,
+    /// Ids would not fit 32 bits.
+    #[error("number the runs: {evaluations} evaluations of {tiles} tiles exceed 32-bit ids")]
+    TooLarge {
+        /// Evaluations claimed.
+        evaluations: usize,
+        /// Tiles claimed.
+        tiles: usize,
+    },
+}
+
+impl Runs {
+    /// The runs of `evaluations` × `tiles`.
+    ///
+    /// `keys[evaluation * stages + stage]` is the interned values of the parameters that stage consumes;
+    /// `externals[tile * external inputs + column]` is the identity of an external input, unique within its
+    /// column. With `reference`, evaluation 0 is the reference and not one of the study's own evaluations.
+    ///
+    /// # Errors
+    /// When a table has another size, a stage reads a reference that does not exist, or ids exceed 32 bits.
+    pub fn new(
+        shape: WorkflowShape,
+        evaluations: usize,
+        tiles: usize,
+        keys: Vec<u32>,
+        externals: Vec<u32>,
+        reference: bool,
+    ) -> Result<Self, RunsError> {
+        let stages = shape.stages();
+        if evaluations.checked_mul(stages) != Some(keys.len()) {
+            return Err(RunsError::Keys { found: keys.len(), evaluations, stages });
+        }
+        if tiles.checked_mul(shape.externals) != Some(externals.len()) {
+            let found = externals.len();
+            return Err(RunsError::Externals { found, tiles, externals: shape.externals });
+        }
+        if shape.reads_reference() && !(reference && evaluations > 0) {
+            return Err(RunsError::NoReference);
+        }
+        // Each run makes at most one instance a stage and one identity an input; stages add one each.
+        let ids_per_run = stages + shape.stages.iter().map(Vec::len).sum::<usize>();
+        let ids = evaluations.checked_mul(tiles).and_then(|runs| runs.checked_mul(ids_per_run));
+        if ids.and_then(|ids| ids.checked_add(stages)).is_none_or(|ids| ids > u32::MAX as usize) {
+            return Err(RunsError::TooLarge { evaluations, tiles });
+        }
+        Ok(Self { shape, keys, externals, evaluations, tiles, reference })
+    }
+
+    /// The workflow every run instantiates.
+    pub fn shape(&self) -> &WorkflowShape {
+        &self.shape
+    }
+
+    /// How many runs there are, the reference's included.
+    pub fn len(&self) -> usize {
+        self.evaluations * self.tiles
+    }
+
+    /// Whether there is no run at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The run of an evaluation on a tile.
+    pub fn run(&self, evaluation: usize, tile: usize) -> RunId {
+        debug_assert!(evaluation < self.evaluations && tile < self.tiles);
+        RunId((tile * self.evaluations + evaluation) as u32)
+    }
+
+    /// The evaluation of a run; 0 is the reference where the study has one.
+    pub fn evaluation(&self, run: RunId) -> usize {
+        run.0 as usize % self.evaluations
+    }
+
+    /// The tile of a run.
+    pub fn tile(&self, run: RunId) -> usize {
+        run.0 as usize / self.evaluations
+    }
+
+    /// Whether the run is one of the reference evaluation.
+    pub fn is_reference(&self, run: RunId) -> bool {
+        self.reference && self.evaluation(run) == 0
+    }
+
+    /// The run whose results [`Source::Reference`] means for this run.
+    pub(crate) fn reference_of(&self, run: RunId) -> RunId {
+        self.run(0, self.tile(run))
+    }
+
+    /// The interned values of the parameters that `stage` consumes in `run`.
+    pub fn key(&self, run: RunId, stage: StageIndex) -> u32 {
+        self.keys[self.evaluation(run) * self.shape.stages() + stage.0 as usize]
+    }
+
+    /// The identity of an external input of a run.
+    pub fn external(&self, run: RunId, column: ExternalIndex) -> u32 {
+        self.externals[self.tile(run) * self.shape.externals + column.0 as usize]
+    }
+}

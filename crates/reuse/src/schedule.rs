@@ -1,0 +1,203 @@
+//! How long a plan takes on so many workers: list scheduling of its buckets, and the bound it cannot beat.
+//!
+//! A prediction, not a dispatcher: a worker runs one bucket at a time, moving data costs nothing, costs are what
+//! they claim, and nobody joins or leaves.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZeroUsize;
+
+use thiserror::Error;
+
+use crate::compact::{CompactGraph, InstanceId};
+
+/// Buckets of all stages as jobs: a cost each, and the jobs that must be done before.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    seconds: Vec<f64>,
+    /// Job `j` is waited for by `dependents[starts[j]..starts[j + 1]]`.
+    dependents: Vec<u32>,
+    starts: Vec<u32>,
+    waits_for: Vec<u32>,
+}
+
+/// Why buckets cannot be scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum JobsError {
+    /// An instance is missing from the table, or its job does not exist.
+    #[error("find the job of stage instance {instance}")]
+    NoJob {
+        /// Its id.
+        instance: usize,
+    },
+    /// An instance needs one whose job comes later. Jobs in the order of their stages never do.
+    #[error("order the jobs: job {job} needs job {needs}, which does not come before it")]
+    NotTopological {
+        /// The job that waits.
+        job: u32,
+        /// The job it waits for.
+        needs: u32,
+    },
+    /// A cost is negative, infinite or not a number.
+    #[error("read the cost of job {job}: negative or not finite")]
+    Cost {
+        /// The job.
+        job: usize,
+    },
+}
+
+impl Jobs {
+    /// `seconds[job]` is what a bucket takes; `job_of[instance]` is the bucket of every instance of the graph.
+    /// Buckets are numbered stage by stage, in the order of the stages. A bucket waits for every bucket that
+    /// holds an input of one of its members.
+    ///
+    /// # Errors
+    /// When an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later
+    /// one.
+    pub fn new(seconds: Vec<f64>, job_of: &[u32], graph: &CompactGraph) -> Result<Self, JobsError> {
+        if let Some(job) = seconds.iter().position(|cost| !cost.is_finite() || *cost < 0.0) {
+            return Err(JobsError::Cost { job });
+        }
+        let of = |instance: usize| {
+            let job = job_of.get(instance).filter(|job| (**job as usize) < seconds.len());
+            job.copied().ok_or(JobsError::NoJob { instance })
+        };
+        let mut edges = Vec::new();
+        for instance in 0..graph.instances().len() {
+            let job = of(instance)?;
+            for parent in graph.parents(InstanceId(instance as u32)) {
+                let needs = of(parent.0 as usize)?;
+                if needs >= job {
+                    return Err(JobsError::NotTopological { job, needs });
+                }
+                edges.push((needs, job));
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut waits_for = vec![0; seconds.len()];
+        let mut starts = vec![0; seconds.len() + 1];
+        for (needs, job) in &edges {
+            waits_for[*job as usize] += 1;
+            starts[*needs as usize + 1] += 1;
+        }
+        for job in 0..seconds.len() {
+            starts[job + 1] += starts[job];
+        }
+        let dependents = edges.into_iter().map(|(_, job)| job).collect();
+        Ok(Self { seconds, dependents, starts, waits_for })
+    }
+
+    /// The makespan of list scheduling: a free worker takes the job that became ready first (of those, the one
+    /// of the smallest number). O((jobs + dependencies) log workers).
+    pub fn makespan_seconds(&self, workers: NonZeroUsize) -> f64 {
+        let mut waits_for = self.waits_for.clone();
+        let jobs = 0..self.seconds.len() as u32;
+        let mut ready: VecDeque<u32> = jobs.filter(|job| waits_for[*job as usize] == 0).collect();
+        let mut running = BinaryHeap::new();
+        let mut now = 0.0;
+        loop {
+            while running.len() < workers.get()
+                && let Some(job) = ready.pop_front()
+            {
+                running.push(Reverse(Finish { at: now + self.seconds[job as usize], job }));
+            }
+            let Some(Reverse(done)) = running.pop() else { return now };
+            now = done.at;
+            let dependents =
+                self.starts[done.job as usize] as usize..self.starts[done.job as usize + 1] as usize;
+            for job in &self.dependents[dependents] {
+                waits_for[*job as usize] -= 1;
+                if waits_for[*job as usize] == 0 {
+                    ready.push_back(*job);
+                }
+            }
+        }
+    }
+}
+
+/// The end of a running job; ordered by time, then by job.
+#[derive(Debug, PartialEq)]
+struct Finish {
+    at: f64,
+    job: u32,
+}
+
+impl Eq for Finish {}
+
+impl Ord for Finish {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at.total_cmp(&other.at).then(self.job.cmp(&other.job))
+    }
+}
+
+impl PartialOrd for Finish {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The longest chain of dependent stage instances, in seconds. `seconds[instance]` is what an instance takes by
+/// itself, tasks shared or not: its tasks run one after the other.
+pub fn critical_path_seconds(graph: &CompactGraph, seconds: &[f64]) -> f64 {
+    let mut done = Vec::with_capacity(seconds.len());
+    for (id, own) in (0..).map(InstanceId).zip(seconds) {
+        let ready = graph.parents(id).map(|parent| done[parent.0 as usize]).fold(0.0, f64::max);
+        done.push(ready + own);
+    }
+    done.into_iter().fold(0.0, f64::max)
+}
+
+/// What no plan with this reuse can beat: the longest chain, and the work without any repetition spread evenly.
+/// `unique_seconds` is the sum of [`ReuseTree::unique_cost`](crate::ReuseTree::unique_cost) over the stages.
+pub fn bound_seconds(critical_path_seconds: f64, unique_seconds: f64, workers: NonZeroUsize) -> f64 {
+    critical_path_seconds.max(unique_seconds / workers.get() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::Merging;
+    use crate::runs::{ExternalIndex, Runs, Source, StageIndex, WorkflowShape};
+
+    /// One first stage, read by `evaluations` second stages: instance 0, then 1, 2, …
+    fn fan(evaluations: usize) -> CompactGraph {
+        let stages = vec![vec![Source::External(ExternalIndex(0))], vec![Source::Stage(StageIndex(0))]];
+        let shape = WorkflowShape::new(stages, 1).unwrap();
+        let keys = (0..evaluations as u32).flat_map(|evaluation| [0, evaluation]).collect();
+        let runs = Runs::new(shape, evaluations, 1, keys, vec![0], false).unwrap();
+        CompactGraph::build(&runs, Merging::Merged)
+    }
+
+    fn workers(count: usize) -> NonZeroUsize {
+        NonZeroUsize::new(count).unwrap()
+    }
+
+    #[test]
+    fn buckets_wait_for_the_stage_before_and_then_spread() {
+        let graph = fan(4);
+        let jobs = Jobs::new(vec![1.0, 3.0, 2.0, 2.0], &[0, 1, 2, 3, 3], &graph).unwrap();
+        assert_eq!(jobs.makespan_seconds(workers(1)), 8.0);
+        assert_eq!(jobs.makespan_seconds(workers(2)), 5.0);
+        assert_eq!(jobs.makespan_seconds(workers(9)), 4.0);
+    }
+
+    #[test]
+    fn the_bound_is_the_longest_chain_or_the_shared_work() {
+        let graph = fan(4);
+        let chain = critical_path_seconds(&graph, &[1.0, 3.0, 2.0, 2.0, 2.0]);
+        assert_eq!(chain, 4.0);
+        assert_eq!(bound_seconds(chain, 10.0, workers(2)), 5.0);
+        assert_eq!(bound_seconds(chain, 10.0, workers(4)), 4.0);
+    }
+
+    #[test]
+    fn jobs_come_in_the_order_of_their_stages() {
+        let graph = fan(2);
+        let jobs = |seconds: &[f64], job_of: &[u32]| Jobs::new(seconds.to_vec(), job_of, &graph).unwrap_err();
+        assert_eq!(jobs(&[1.0, 1.0], &[1, 0, 0]), JobsError::NotTopological { job: 0, needs: 1 });
+        assert_eq!(jobs(&[1.0], &[0, 0, 0]), JobsError::NotTopological { job: 0, needs: 0 });
+        assert_eq!(jobs(&[1.0], &[0, 1, 1]), JobsError::NoJob { instance: 1 });
+        assert_eq!(jobs(&[1.0, -1.0], &[0, 1, 1]), JobsError::Cost { job: 1 });
+    }
+}

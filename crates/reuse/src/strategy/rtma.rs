@@ -1,0 +1,162 @@
+//! The Reuse-Tree Merging Algorithm (thesis §3.3.3, Algorithm 3): bottom-up, full buckets first.
+//!
+//! Instances that share most tasks sit under one deep node, so filling buckets there shares most. What does not
+//! fill a bucket moves up one level, joins what its parent's other children left over, and is tried again. The
+//! tree itself is only read: an instance's place is a pair (node, instance), and moving up replaces the node by
+//! its parent.
+
+use std::num::NonZeroUsize;
+
+use super::Ending;
+use crate::buckets::Buckets;
+use crate::problem::{Member, Problem};
+use crate::tree::{NodeId, ReuseTree};
+
+/// An instance that is in no bucket yet, and the number it is sorted by: the node it has moved up to.
+type Place = (u32, Member);
+
+pub(super) fn solve(
+    problem: &Problem,
+    tree: &ReuseTree,
+    max_bucket_size: NonZeroUsize,
+    ending: Ending,
+) -> Buckets {
+    let mut buckets = Buckets::default();
+    // The papers start at the parents of the leaves. Starting at the leaves is the same when instances differ,
+    // as they do after stage-level merging, and puts equal ones together when they do not.
+    let mut left = regroup(problem.members().map(|member| (tree.leaf(member).0, member)));
+    for level in (0..tree.levels()).rev() {
+        left = prune(&left, max_bucket_size, &mut buckets);
+        debug_assert!(no_full_bucket(&left, max_bucket_size));
+        if level > 0 {
+            left = move_up(&left, tree);
+        }
+    }
+    end(&left, problem, max_bucket_size, ending, &mut buckets);
+    buckets
+}
+
+/// `PruneLeafLevel`: buckets of exactly `max_bucket_size` from each node, as many as it can fill. Returns the
+/// rest.
+fn prune(left: &[Place], max_bucket_size: NonZeroUsize, buckets: &mut Buckets) -> Vec<Place> {
+    let mut rest = Vec::new();
+    for group in left.chunk_by(same_node) {
+        let full = group.chunks_exact(max_bucket_size.get());
+        rest.extend_from_slice(full.remainder());
+        for bucket in full {
+            buckets.push(bucket.iter().map(|place| place.1));
+        }
+    }
+    rest
+}
+
+/// `MoveReuseTreeUp`: every instance left takes the place of its node among the children of the parent.
+fn move_up(left: &[Place], tree: &ReuseTree) -> Vec<Place> {
+    regroup(left.iter().filter_map(|(node, member)| {
+        let parent = tree.parent(NodeId(*node));
+        debug_assert!(parent.is_some(), "level-1 nodes do not move up");
+        Some((parent?.0, *member))
+    }))
+}
+
+/// The end of the algorithm: instances sit at nodes of level 1 and fill no bucket there.
+fn end(
+    left: &[Place],
+    problem: &Problem,
+    max_bucket_size: NonZeroUsize,
+    ending: Ending,
+    buckets: &mut Buckets,
+) {
+    match ending {
+        Ending::WholeGroups => {
+            for group in left.chunk_by(same_node) {
+                buckets.push(group.iter().map(|place| place.1));
+            }
+        }
+        Ending::Single => {
+            for place in left {
+                buckets.push([place.1]);
+            }
+        }
+        Ending::ChunkUnderRoot => {
+            let under_root = regroup(left.iter().map(|place| (problem.inputs(place.1), place.1)));
+            for group in under_root.chunk_by(same_node) {
+                for bucket in group.chunks(max_bucket_size.get()) {
+                    buckets.push(bucket.iter().map(|place| place.1));
+                }
+            }
+        }
+    }
+}
+
+/// Brings the instances of a node together. The sort is stable: children keep their order, and leftovers of a
+/// child stay behind those of the child before it.
+fn regroup(places: impl Iterator<Item = Place>) -> Vec<Place> {
+    let mut places: Vec<Place> = places.collect();
+    places.sort_by_key(|place| place.0);
+    places
+}
+
+fn same_node(a: &Place, b: &Place) -> bool {
+    a.0 == b.0
+}
+
+/// Post-condition of pruning: no node has enough instances left for a full bucket.
+fn no_full_bucket(left: &[Place], max_bucket_size: NonZeroUsize) -> bool {
+    left.chunk_by(same_node).all(|group| group.len() < max_bucket_size.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+
+    /// The twelve instances a…l of thesis Fig. 3.7: {a,b,c} share two tasks, {d,e,f,g} share two, {h,i} share
+    /// two, and d…i share one. What j, k and l share is in the drawing only; here j and k share one.
+    const FIGURE_3_7: [[u32; 3]; 12] = [
+        [1, 5, 0],
+        [1, 5, 1],
+        [1, 5, 2],
+        [2, 6, 0],
+        [2, 6, 1],
+        [2, 6, 2],
+        [2, 6, 3],
+        [2, 7, 0],
+        [2, 7, 1],
+        [3, 8, 0],
+        [3, 9, 0],
+        [4, 10, 0],
+    ];
+
+    fn rtma(max_bucket_size: usize, ending: Ending) -> Vec<String> {
+        let keys = FIGURE_3_7.as_flattened().to_vec();
+        let problem = Problem::new(3, vec![0; 12], keys, Costs::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let buckets = solve(&problem, &tree, NonZeroUsize::new(max_bucket_size).unwrap(), ending);
+        let name = |member: &Member| char::from(b'a' + member.0 as u8);
+        buckets.iter().map(|members| members.iter().map(name).collect()).collect()
+    }
+
+    #[test]
+    fn figure_3_7_first_round_fills_two_buckets_and_g_joins_h_and_i() {
+        assert_eq!(rtma(3, Ending::WholeGroups), ["abc", "def", "ghi", "jk", "l"]);
+    }
+
+    #[test]
+    fn figure_4_of_paper_003_takes_s4_to_s7_first() {
+        assert_eq!(rtma(4, Ending::WholeGroups), ["defg", "abc", "hi", "jk", "l"]);
+    }
+
+    #[test]
+    fn the_other_endings_differ_in_what_is_left_only() {
+        assert_eq!(rtma(3, Ending::Single), ["abc", "def", "ghi", "j", "k", "l"]);
+        assert_eq!(rtma(3, Ending::ChunkUnderRoot), ["abc", "def", "ghi", "jkl"]);
+        assert_eq!(rtma(4, Ending::ChunkUnderRoot), ["defg", "abch", "ijkl"]);
+    }
+
+    #[test]
+    fn a_limit_of_one_shares_nothing_and_a_large_one_groups_by_first_task() {
+        assert_eq!(rtma(1, Ending::WholeGroups).len(), 12);
+        assert_eq!(rtma(100, Ending::WholeGroups), ["abc", "defghi", "jk", "l"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! The reuse tree (thesis §3.3.3): one node per distinct prefix of tasks, built in O(kn) with a hash per level.
+//!
+//! The papers insert one instance after the other (Fig. 3.6); here all instances take one step down at a time.
+//! The tree is the same, and so is the order of a node's children, but only one level's table exists at once,
+//! and a branch with a single instance left needs no look-up at all.
+//!
+//! The virtual root of the papers is not a node here: what has no parent is a node of level 1, and below the
+//! root the papers' one stage and one tile become the identity of the inputs. The tree knows no buckets.
+
+use std::ops::Range;
+
+use crate::interner::Interner;
+use crate::problem::{Member, Problem};
+
+/// A task of the reuse tree. Numbered level by level, and within a level by the first instance that needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// The distinct task prefixes of the instances of a [`Problem`].
+#[derive(Debug, Clone)]
+pub struct ReuseTree {
+    /// For nodes below level 1, the parent; for those of level 1, nothing meaningful.
+    parents: Vec<NodeId>,
+    /// The first instance that needs the task.
+    first: Vec<Member>,
+    costs: Vec<f64>,
+    /// Level `l` (from 0) is the nodes `starts[l]..starts[l + 1]`.
+    starts: Vec<u32>,
+    leaves: Vec<NodeId>,
+}
+
+impl ReuseTree {
+    /// Builds the tree of all instances of a problem.
+    pub fn build(problem: &Problem) -> Self {
+        let mut tree = Self {
+            parents: Vec::new(),
+            first: Vec::new(),
+            costs: Vec::new(),
+            starts: vec![0],
+            leaves: Vec::new(),
+        };
+        // Where each instance stands: the identity of its inputs at first, then its node of the level above.
+        let mut above: Vec<u32> = problem.members().map(|member| problem.inputs(member)).collect();
+        let mut alone = vec![false; problem.len()];
+        let mut children = Interner::default();
+        for level in 0..problem.levels() {
+            children.clear();
+            tree.push_level(problem, level, &mut above, &mut alone, &mut children);
+        }
+        tree.leaves = above.into_iter().map(NodeId).collect();
+        tree
+    }
+
+    /// Moves every instance one level down, creating the nodes of that level.
+    fn push_level(
+        &mut self,
+        problem: &Problem,
+        level: usize,
+        above: &mut [u32],
+        alone: &mut [bool],
+        children: &mut Interner<(u32, u32)>,
+    ) {
+        let start = self.parents.len() as u32;
+        // The node of each interned (parent, key), and how many instances each node has.
+        let mut shared_nodes = Vec::new();
+        let mut instances = Vec::new();
+        for member in problem.members() {
+            let at = member.0 as usize;
+            let next = start + instances.len() as u32;
+            let node = if alone[at] {
+                next
+            } else {
+                let child = children.intern((above[at], problem.keys(member)[level])) as usize;
+                if child == shared_nodes.len() {
+                    shared_nodes.push(next);
+                }
+                shared_nodes[child]
+            };
+            if node == next {
+                self.parents.push(NodeId(above[at]));
+                self.first.push(member);
+                self.costs.push(problem.cost(member, level));
+                instances.push(0_u32);
+            }
+            instances[(node - start) as usize] += 1;
+            above[at] = node;
+        }
+        for (at, alone) in alone.iter_mut().enumerate() {
+            *alone = instances[(above[at] - start) as usize] == 1;
+        }
+        self.starts.push(self.parents.len() as u32);
+    }
+
+    /// How many levels the tree has.
+    pub fn levels(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// How many tasks are left when everything that can be shared is shared.
+    pub fn len(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// Whether the tree has no node.
+    pub fn is_empty(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// The nodes of a level, counted from 0 (level 1 of the papers).
+    pub fn level(&self, level: usize) -> Range<NodeId> {
+        NodeId(self.starts[level])..NodeId(self.starts[level + 1])
+    }
+
+    /// How many nodes each level has, first level first.
+    pub fn nodes_per_level(&self) -> Vec<usize> {
+        self.starts.windows(2).map(|level| (level[1] - level[0]) as usize).collect()
+    }
+
+    /// The task whose result a task reads; none for the first task of a stage.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        (node.0 >= self.starts[1]).then(|| self.parents[node.0 as usize])
+    }
+
+    /// The last task of an instance.
+    pub fn leaf(&self, member: Member) -> NodeId {
+        self.leaves[member.0 as usize]
+    }
+
+    /// The tasks of an instance, last task first.
+    pub fn upwards(&self, member: Member) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(self.leaf(member)), |node| self.parent(*node))
+    }
+
+    /// The first instance that needs a task.
+    pub fn first_member(&self, node: NodeId) -> Member {
+        self.first[node.0 as usize]
+    }
+
+    /// The cost of a task: what its first instance names for it.
+    pub fn cost(&self, node: NodeId) -> f64 {
+        self.costs[node.0 as usize]
+    }
+
+    /// The cost of everything when all that can be shared is shared; no plan of this tree costs less.
+    pub fn unique_cost(&self) -> f64 {
+        self.costs.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+
+    fn tree(levels: usize, inputs: &[u32], keys: &[u32]) -> ReuseTree {
+        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), Costs::Count).unwrap();
+        ReuseTree::build(&problem)
+    }
+
+    /// Thesis Fig. 3.6: x agrees with d in p1 = 8 (node 2), but not in p2, so node 6 and a leaf are new. (The
+    /// figure's values other than p1 = 8 are not in the text; these have its shape.)
+    #[test]
+    fn figure_3_6_insertion_reuses_the_first_task_only() {
+        let a_to_d = [[5, 1, 1], [5, 2, 1], [5, 2, 2], [8, 3, 1]];
+        let before = tree(3, &[0; 4], a_to_d.as_flattened());
+        assert_eq!(before.nodes_per_level(), [2, 3, 4]);
+
+        let with_x = [&a_to_d[..], &[[8, 4, 1]]].concat();
+        let after = tree(3, &[0; 5], with_x.as_flattened());
+        assert_eq!(after.nodes_per_level(), [2, 4, 5]);
+        let (d, x) = (Member(3), Member(4));
+        let [d, x] = [d, x].map(|member| after.upwards(member).collect::<Vec<_>>());
+        assert_eq!(d[2], x[2]);
+        assert_eq!(after.first_member(x[2]), Member(3));
+        assert_eq!([x[0], x[1]].map(|node| after.first_member(node)), [Member(4); 2]);
+    }
+
+    #[test]
+    fn instances_of_different_inputs_share_nothing() {
+        assert_eq!(tree(2, &[0, 1], &[3, 3, 3, 3]).nodes_per_level(), [2, 2]);
+        assert_eq!(tree(2, &[1, 1], &[3, 3, 3, 3]).nodes_per_level(), [1, 1]);
+    }
+
+    #[test]
+    fn an_equal_key_below_another_parent_is_another_node() {
+        let tree = tree(3, &[0; 3], &[1, 7, 7, 2, 7, 7, 1, 7, 8]);
+        assert_eq!(tree.nodes_per_level(), [2, 2, 3]);
+        assert_eq!(tree.parent(NodeId(0)), None);
+        assert_eq!(tree.parent(tree.leaf(Member(2))), tree.parent(tree.leaf(Member(0))));
+        assert_eq!(tree.unique_cost(), 7.0);
+    }
+}

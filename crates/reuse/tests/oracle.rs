@@ -1,0 +1,98 @@
+//! The planner on the authors' own study: the 458 parameter sets of their 15-parameter MOAT run. Published and
+//! independently planned figures are in the project's design notes ("Oracles on the authors' own study").
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy};
+
+/// The seven segmentation tasks, t1 to t7, and the parameters each consumes.
+const TASKS: [&[&str]; 7] = [
+    &["B", "G", "R", "T1", "T2"],
+    &["MorphRecon"],
+    &["G1", "FillHoles"],
+    &["minSize", "maxSize"],
+    &["G2"],
+    &["minSizePl", "Watershed"],
+    &["minSizeSeg", "maxSizeSeg", "FillHoles"],
+];
+
+fn test_data() -> PathBuf {
+    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from)
+}
+
+/// The study as a problem on one tile; `None`, and a word on stderr, where the test data is not.
+fn moat_458(test: &str) -> Option<Problem> {
+    let path = test_data().join("sensitivity/rtf_moat/parameter_sets_458.csv");
+    if !path.exists() {
+        eprintln!("SKIPPED {test}: no test data at {}", path.display());
+        return None;
+    }
+    let mut table = csv::Reader::from_path(path).unwrap();
+    let columns = table.headers().unwrap().clone();
+    let column = |name: &&str| columns.iter().position(|column| column == *name).unwrap();
+    let tasks = TASKS.map(|parameters| parameters.iter().map(column).collect::<Vec<_>>());
+    let mut interners: [Interner<Vec<String>>; 7] = Default::default();
+    let mut keys = Vec::new();
+    for record in table.records() {
+        let record = record.unwrap();
+        for (task, interner) in tasks.iter().zip(&mut interners) {
+            keys.push(interner.intern(task.iter().map(|column| record[*column].to_owned()).collect()));
+        }
+    }
+    let instances = keys.len() / TASKS.len();
+    Some(Problem::new(TASKS.len(), vec![0; instances], keys, Costs::Count).unwrap())
+}
+
+/// Reuse in percent, two decimals, and the number of buckets.
+fn reuse(problem: &Problem, strategy: Strategy) -> (String, usize) {
+    let tree = ReuseTree::build(problem);
+    let buckets = strategy.solve(problem, &tree);
+    let figures = Figures::new(problem, &tree, &buckets, |_| true);
+    (format!("{:.2}", 100.0 * figures.reuse_fraction), figures.buckets)
+}
+
+fn rtma(max_bucket_size: usize, ending: Ending) -> Strategy {
+    Strategy::Rtma { max_bucket_size: NonZeroUsize::new(max_bucket_size).unwrap(), ending }
+}
+
+#[test]
+fn reuse_tree_of_the_authors_study() {
+    let Some(problem) = moat_458("reuse_tree_of_the_authors_study") else { return };
+    let tree = ReuseTree::build(&problem);
+    assert_eq!(tree.nodes_per_level(), [173, 202, 258, 315, 343, 400, 458]);
+    assert_eq!((tree.len(), problem.len() * problem.levels()), (2149, 3206));
+}
+
+#[test]
+fn rtma_reuse_on_the_authors_study() {
+    let Some(problem) = moat_458("rtma_reuse_on_the_authors_study") else { return };
+    let found = [2, 4, 7, 8].map(|size| reuse(&problem, rtma(size, Ending::WholeGroups)));
+    let expected = [("23.46", 285), ("30.26", 205), ("32.47", 176), ("32.97", 173)];
+    assert_eq!(found, expected.map(|(reuse, buckets)| (reuse.to_owned(), buckets)));
+}
+
+#[test]
+fn naive_reuse_on_the_authors_study() {
+    let Some(problem) = moat_458("naive_reuse_on_the_authors_study") else { return };
+    let found = [2, 4, 7, 8].map(|size| {
+        let max_bucket_size = NonZeroUsize::new(size).unwrap();
+        reuse(&problem, Strategy::Naive { max_bucket_size }).0
+    });
+    assert_eq!(found, ["16.16", "25.20", "27.85", "30.19"]);
+}
+
+#[test]
+fn other_endings_share_less_on_the_authors_study() {
+    let Some(problem) = moat_458("other_endings_share_less_on_the_authors_study") else { return };
+    let found = |ending| [4, 7, 8].map(|size| reuse(&problem, rtma(size, ending)).0);
+    assert_eq!(found(Ending::Single), ["17.72", "4.77", "2.53"]);
+    assert_eq!(found(Ending::ChunkUnderRoot), ["27.67", "28.04", "30.54"]);
+}
+
+#[test]
+fn stage_level_merging_alone_shares_no_task() {
+    let Some(problem) = moat_458("stage_level_merging_alone_shares_no_task") else { return };
+    assert_eq!(reuse(&problem, Strategy::Stage), ("0.00".to_owned(), 458));
+}

@@ -1,0 +1,27 @@
+//! Where random numbers come from: one ChaCha8 generator per purpose, all derived from the study's seed.
+//!
+//! ChaCha8 gives the same numbers on every platform. Streams of one seed are independent, so more
+//! trajectories, or more resamples, never change what the earlier ones drew.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// What the numbers are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// Base point, directions and order of the Morris trajectory of this index.
+    Trajectory(u32),
+    /// Resampling of trajectories for confidence intervals.
+    Bootstrap,
+}
+
+/// The generator of `seed` for `purpose`.
+pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(match purpose {
+        Purpose::Trajectory(index) => u64::from(index),
+        // Beyond every u32, so no trajectory shares it.
+        Purpose::Bootstrap => 1 << 32,
+    });
+    generator
+}

@@ -1,0 +1,320 @@
+//! The structure of a Morris design: which rows form a trajectory, and which step each row takes.
+//!
+//! Samplers state it; for a table of bare parameter sets [`Trajectories::recover`] finds it. Responses play
+//! no part here.
+
+use crate::sampling::morris::continuous_step;
+use pleach_workflow::{Domain, Parameter, Value};
+use thiserror::Error;
+
+/// From one row to the next, one parameter changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Its place in [`Trajectories::names`].
+    pub parameter: usize,
+    /// The step as a signed fraction of the parameter's range; finite and never 0.
+    pub fraction: f64,
+}
+
+/// Consecutive rows in which every varying parameter changes once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trajectory {
+    /// Index of its first row; it has one row more than steps.
+    pub first_row: usize,
+    /// Its steps, in the order of its rows.
+    pub steps: Vec<Step>,
+}
+
+/// All trajectories of a design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trajectories {
+    names: Vec<String>,
+    complete: Vec<Trajectory>,
+    rows: usize,
+    unfinished: bool,
+}
+
+/// Why rows do not form trajectories.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TrajectoryError {
+    /// A row holds more or fewer values than there are parameters.
+    #[error("evaluation {evaluation} has {found} values; there are {expected} parameters")]
+    RowWidth {
+        /// Its number, from 1.
+        evaluation: usize,
+        /// Values found.
+        found: usize,
+        /// Values needed.
+        expected: usize,
+    },
+    /// All rows are equal, or there are none.
+    #[error("no parameter changes in the {rows} evaluations; a trajectory changes each varying one once")]
+    NothingVaries {
+        /// Rows given.
+        rows: usize,
+    },
+    /// A step changes no parameter, or several.
+    #[error("evaluation {evaluation} changes {} of the evaluation before; a trajectory of these {varying} varying parameters \
+             has {} evaluations and changes one at a time", list(changed), varying + 1)]
+    NotOneChange {
+        /// Its number, from 1.
+        evaluation: usize,
+        /// Names of the parameters that change; empty when none does.
+        changed: Vec<String>,
+        /// Parameters that vary over all rows.
+        varying: usize,
+    },
+    /// A parameter changes a second time in one trajectory.
+    #[error(
+        "evaluation {evaluation} changes {name} a second time in the trajectory that starts at evaluation {start}"
+    )]
+    ChangedTwice {
+        /// Its number, from 1.
+        evaluation: usize,
+        /// The parameter.
+        name: String,
+        /// Number of the trajectory's first evaluation.
+        start: usize,
+    },
+    /// A parameter changes although its domain has one value, so a step is no fraction of its range.
+    #[error(
+        "parameter {name} changes from {from} to {to} at evaluation {evaluation}, which is no fraction of its range [{low}, {high}]; \
+             a range or two values are needed"
+    )]
+    NoRange {
+        /// The number of the evaluation after the change, from 1.
+        evaluation: usize,
+        /// The parameter.
+        name: String,
+        /// Value before.
+        from: Value,
+        /// Value after.
+        to: Value,
+        /// Its smallest value.
+        low: f64,
+        /// Its largest value.
+        high: f64,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+impl Trajectories {
+    pub(crate) fn new(names: Vec<String>, complete: Vec<Trajectory>, rows: usize, unfinished: bool) -> Self {
+        Self { names, complete, rows, unfinished }
+    }
+
+    /// Recovers trajectories from parameter sets, one value a parameter in each row.
+    ///
+    /// The parameters that vary are those whose column holds more than one value, k of them. Rows are taken
+    /// k + 1 at a time; within each such block consecutive rows differ in exactly one parameter, and each
+    /// varying parameter changes once. A last block that is too short (an interrupted study) is allowed when
+    /// it follows the same rule as far as it goes: it counts as an unfinished trajectory. A row missing
+    /// elsewhere is an error, because what follows could be misread: a failed evaluation stays in the table
+    /// and has no response.
+    ///
+    /// A step is divided by the parameter's range. Tables are often printed with few digits (SALib's with 9),
+    /// so a step carries their rounding. Given the `levels` of the design, a step of a continuous parameter
+    /// that agrees with the documented p/(2(p−1)) to [`PRINT_ROUNDING`] is taken to be exactly that; all other
+    /// steps count as printed.
+    ///
+    /// # Errors
+    /// [`TrajectoryError`], which names the first evaluation that does not fit.
+    pub fn recover(
+        parameters: &[Parameter],
+        rows: &[Vec<Value>],
+        levels: Option<u32>,
+    ) -> Result<Self, TrajectoryError> {
+        for (index, row) in rows.iter().enumerate() {
+            if row.len() != parameters.len() {
+                let (found, expected) = (row.len(), parameters.len());
+                return Err(TrajectoryError::RowWidth { evaluation: index + 1, found, expected });
+            }
+        }
+        let varying: Vec<usize> = (0..parameters.len())
+            .filter(|&column| rows.iter().any(|row| row[column] != rows[0][column]))
+            .collect();
+        if varying.is_empty() {
+            return Err(TrajectoryError::NothingVaries { rows: rows.len() });
+        }
+        let length = varying.len() + 1;
+        let mut complete = Vec::with_capacity(rows.len() / length);
+        let mut unfinished = false;
+        for (index, block) in rows.chunks(length).enumerate() {
+            let trajectory = follow(parameters, &varying, block, index * length, levels)?;
+            if block.len() == length {
+                complete.push(trajectory);
+            } else {
+                unfinished = true;
+            }
+        }
+        let names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
+        Ok(Self { names, complete, rows: rows.len(), unfinished })
+    }
+
+    /// Names of the varying parameters, in the order of the parameters.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The complete trajectories, in the order of their rows.
+    #[must_use]
+    pub fn complete(&self) -> &[Trajectory] {
+        &self.complete
+    }
+
+    /// Rows of the design, those of an unfinished trajectory included.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether the last rows are the beginning of a trajectory that ends too early.
+    #[must_use]
+    pub fn has_unfinished(&self) -> bool {
+        self.unfinished
+    }
+}
+
+fn follow(
+    parameters: &[Parameter],
+    varying: &[usize],
+    block: &[Vec<Value>],
+    first_row: usize,
+    levels: Option<u32>,
+) -> Result<Trajectory, TrajectoryError> {
+    let mut steps: Vec<Step> = Vec::with_capacity(varying.len());
+    for (index, pair) in block.windows(2).enumerate() {
+        let evaluation = first_row + index + 2;
+        let (before, after) = (&pair[0], &pair[1]);
+        let changed: Vec<usize> =
+            (0..varying.len()).filter(|&place| before[varying[place]] != after[varying[place]]).collect();
+        let [place] = changed[..] else {
+            let changed = changed.iter().map(|&place| parameters[varying[place]].name.clone()).collect();
+            return Err(TrajectoryError::NotOneChange { evaluation, changed, varying: varying.len() });
+        };
+        let parameter = &parameters[varying[place]];
+        if steps.iter().any(|step| step.parameter == place) {
+            let name = parameter.name.clone();
+            return Err(TrajectoryError::ChangedTwice { evaluation, name, start: first_row + 1 });
+        }
+        let (from, to) = (before[varying[place]], after[varying[place]]);
+        let fraction = signed_fraction(parameter, levels, from, to).ok_or_else(|| {
+            let (low, high) = parameter.domain.bounds();
+            TrajectoryError::NoRange { evaluation, name: parameter.name.clone(), from, to, low, high }
+        })?;
+        steps.push(Step { parameter: place, fraction });
+    }
+    Ok(Trajectory { first_row, steps })
+}
+
+/// How far, relative to itself, a printed step may be from the documented one and still be that one.
+///
+/// Nine digits of a value 10 times the range make 1e-7 of rounding; a real difference of 1e-6 would change
+/// an effect in its seventh digit only.
+pub const PRINT_ROUNDING: f64 = 1e-6;
+
+/// The step as a fraction of the range: `(to − from) / (high − low)`, finite and not 0.
+pub(crate) fn signed_fraction(
+    parameter: &Parameter,
+    levels: Option<u32>,
+    from: Value,
+    to: Value,
+) -> Option<f64> {
+    let (low, high) = parameter.domain.bounds();
+    let fraction = (to.as_f64() - from.as_f64()) / (high - low);
+    if !fraction.is_finite() || fraction == 0.0 {
+        return None;
+    }
+    let documented = levels.filter(|&levels| levels >= 2).map(continuous_step);
+    match (&parameter.domain, documented) {
+        (Domain::Continuous { .. }, Some(step)) if (fraction.abs() / step - 1.0).abs() < PRINT_ROUNDING => {
+            Some(step.copysign(fraction))
+        }
+        _ => Some(fraction),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_workflow::ValueType;
+
+    fn parameters() -> Vec<Parameter> {
+        let parameter = |name: &str, domain| Parameter {
+            name: name.into(),
+            value_type: ValueType::Integer,
+            default: Value::Integer(0),
+            domain,
+        };
+        let range = || Domain::range(ValueType::Integer, 0.0, 4.0, None).unwrap();
+        vec![
+            parameter("a", range()),
+            parameter("b", Domain::fixed(ValueType::Integer, 0.0).unwrap()),
+            parameter("c", range()),
+        ]
+    }
+
+    fn rows(rows: &[[i64; 3]]) -> Vec<Vec<Value>> {
+        rows.iter().map(|row| row.map(Value::Integer).to_vec()).collect()
+    }
+
+    fn error(table: &[[i64; 3]]) -> String {
+        Trajectories::recover(&parameters(), &rows(table), None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn steps_are_signed_fractions_of_the_range() {
+        let table = rows(&[[0, 0, 4], [2, 0, 4], [2, 0, 1], [4, 0, 0], [4, 0, 1], [3, 0, 1], [1, 0, 1]]);
+        let found = Trajectories::recover(&parameters(), &table, Some(20)).unwrap();
+        assert_eq!(found.names(), ["a", "c"]);
+        let steps: Vec<(usize, f64)> =
+            found.complete().iter().flat_map(|t| &t.steps).map(|s| (s.parameter, s.fraction)).collect();
+        assert_eq!(steps, [(0, 0.5), (1, -0.75), (1, 0.25), (0, -0.25)]);
+        assert_eq!(found.complete()[1].first_row, 3);
+        assert!(found.has_unfinished());
+        assert_eq!(found.rows(), 7);
+    }
+
+    #[test]
+    fn what_is_no_trajectory_names_the_evaluation() {
+        assert!(error(&[]).starts_with("no parameter changes in the 0 evaluations"));
+        assert!(error(&[[1, 0, 1]]).starts_with("no parameter changes in the 1 evaluations"));
+        assert_eq!(
+            error(&[[0, 0, 0], [1, 0, 1]]),
+            "evaluation 2 changes a, c of the evaluation before; a trajectory of these 2 varying parameters has 3 \
+             evaluations and changes one at a time"
+        );
+        assert!(
+            error(&[[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 1]]).starts_with("evaluation 3 changes nothing")
+        );
+        assert_eq!(
+            error(&[[0, 0, 0], [1, 0, 0], [1, 0, 1], [2, 0, 1], [3, 0, 1], [4, 0, 1]]),
+            "evaluation 6 changes a a second time in the trajectory that starts at evaluation 4"
+        );
+        assert!(error(&[[0, 0, 0], [0, 3, 0]]).contains("parameter b changes from 0 to 3 at evaluation 2"));
+        let ragged = vec![vec![Value::Integer(1)]];
+        let error = Trajectories::recover(&parameters(), &ragged, None).unwrap_err();
+        assert_eq!(error.to_string(), "evaluation 1 has 1 values; there are 3 parameters");
+    }
+
+    #[test]
+    fn print_rounding_is_undone_where_the_levels_are_known() {
+        let parameter = Parameter {
+            name: "x".into(),
+            value_type: ValueType::Real,
+            default: Value::from_f64(0.0, ValueType::Real).unwrap(),
+            domain: Domain::Continuous { low: -3.0, high: 3.0 },
+        };
+        let value = |number| Value::from_f64(number, ValueType::Real).unwrap();
+        let step = |to, levels| signed_fraction(&parameter, levels, value(-3.0), value(to)).unwrap();
+        let printed = 0.333_333_33;
+        assert_eq!(step(printed, Some(10)), 5.0 / 9.0);
+        assert_eq!(step(printed, None), 3.333_333_33 / 6.0);
+        assert_eq!(step(0.3333, Some(10)), 3.3333 / 6.0);
+        assert_eq!(step(printed, Some(1)), 3.333_333_33 / 6.0);
+    }
+}

@@ -1,0 +1,170 @@
+//! Public reference data: SALib's Ishigami design, and the MOAT run of the authors of region templates.
+//!
+//! The data are looked for in `PLEACH_TEST_DATA`, by default `shared/data` beside the repository.
+
+use pleach_sensitivity::moat::{CONFIDENCE_Z, MoatIndices, elementary_effects, indices};
+use pleach_sensitivity::table;
+use pleach_sensitivity::trajectory::Trajectories;
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use std::path::PathBuf;
+
+/// The folder `name` of the test data, or `None` after saying that `test` is skipped.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn data(test: &str, name: &str) -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var_os("PLEACH_TEST_DATA").map_or_else(|| PathBuf::from(default), PathBuf::from);
+    let folder = root.join("sensitivity").join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("SKIPPED {test}: no test data at {}", folder.display());
+    None
+}
+
+fn real(name: &str, low: f64, high: f64) -> Parameter {
+    let default = Value::from_f64(low, ValueType::Real).expect("finite");
+    Parameter {
+        name: name.into(),
+        value_type: ValueType::Real,
+        default,
+        domain: Domain::Continuous { low, high },
+    }
+}
+
+fn read(path: PathBuf) -> String {
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Parameters, parameter sets as printed, and responses of SALib's example.
+fn ishigami(folder: &std::path::Path) -> (Vec<Parameter>, Vec<Vec<Value>>, Vec<Option<f64>>) {
+    let pi = std::f64::consts::PI;
+    let parameters: Vec<Parameter> = ["x1", "x2", "x3"].iter().map(|name| real(name, -pi, pi)).collect();
+    let inputs = read(folder.join("ishigami_morris_model_input.txt"));
+    let table = format!("x1,x2,x3\n{}", inputs.trim().replace(' ', ","));
+    let rows = table::parse(&table, &parameters).expect("a table");
+    let outputs = read(folder.join("ishigami_morris_model_output.txt"));
+    let responses = outputs.lines().map(|line| Some(line.trim().parse().expect("a number"))).collect();
+    (parameters, rows, responses)
+}
+
+fn largest_error(found: &MoatIndices, expected: &serde_json::Value) -> f64 {
+    let mut largest: f64 = 0.0;
+    for (place, parameter) in found.parameters.iter().enumerate() {
+        let sigma = parameter.sigma.expect("100 trajectories");
+        for (key, value) in [("mu", parameter.mu), ("mu_star", parameter.mu_star), ("sigma", sigma)] {
+            let expected = expected[key][place].as_f64().expect("a number");
+            largest = largest.max((value - expected).abs());
+        }
+    }
+    largest
+}
+
+#[test]
+fn ishigami_indices_equal_salib() {
+    let Some(folder) = data("ishigami_indices_equal_salib", "salib") else { return };
+    let (parameters, rows, responses) = ishigami(&folder);
+    let expected = serde_json::from_str(&read(folder.join("ishigami_morris_expected.json"))).unwrap();
+
+    let trajectories = Trajectories::recover(&parameters, &rows, Some(10)).unwrap();
+    assert_eq!(trajectories.complete().len(), 100);
+    let found = indices(&trajectories, "ishigami", &responses, 1).unwrap();
+    let error = largest_error(&found, &expected);
+    println!("largest difference from SALib: {error:e}");
+    assert!(error < 1e-9, "{error:e}");
+
+    // Without the levels, steps count as printed, with nine digits: that is seen in the ninth digit.
+    let trajectories = Trajectories::recover(&parameters, &rows, None).unwrap();
+    let printed = largest_error(&indices(&trajectories, "ishigami", &responses, 1).unwrap(), &expected);
+    println!("largest difference with steps as printed: {printed:e}");
+    assert!(error < printed && printed < 1e-7, "{printed:e}");
+}
+
+/// The deviation of a resampled mean is known in closed form; 1000 resamples estimate it to 2.2 %.
+#[test]
+fn bootstrap_half_widths_equal_their_closed_form() {
+    let Some(folder) = data("bootstrap_half_widths_equal_their_closed_form", "salib") else { return };
+    let (parameters, rows, responses) = ishigami(&folder);
+    let trajectories = Trajectories::recover(&parameters, &rows, Some(10)).unwrap();
+    let effects = elementary_effects(&trajectories, &responses).unwrap().effects;
+    let exact = |values: Vec<f64>| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        CONFIDENCE_Z * (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count / count).sqrt()
+    };
+    let mut first = None;
+    for seed in 0..5 {
+        let found = indices(&trajectories, "ishigami", &responses, seed).unwrap();
+        for (place, parameter) in found.parameters.iter().enumerate() {
+            // Effects of x2 are ±1.47, so its μ* has no spread but rounding.
+            let agree = |found: f64, exact: f64| (found - exact).abs() <= 0.08 * exact + 1e-12;
+            let mu = exact(effects.iter().map(|row| row[place]).collect());
+            let mu_star = exact(effects.iter().map(|row| row[place].abs()).collect());
+            assert!(agree(parameter.mu_conf.unwrap(), mu), "{parameter:?}: {mu}");
+            assert!(agree(parameter.mu_star_conf.unwrap(), mu_star), "{parameter:?}: {mu_star}");
+        }
+        assert_eq!(found, indices(&trajectories, "ishigami", &responses, seed).unwrap());
+        assert_ne!(first.replace(found.clone()), Some(found));
+    }
+}
+
+/// The 15 parameters of `rtf_dakota/dakota_nscale_ps_moat.in`, as reals: so Dakota handed them out.
+fn authors_parameters() -> Vec<Parameter> {
+    [
+        ("blue", 210.0, 240.0),
+        ("green", 210.0, 240.0),
+        ("red", 210.0, 240.0),
+        ("T1", 2.5, 7.5),
+        ("T2", 2.5, 7.5),
+        ("G1", 5.0, 80.0),
+        ("G2", 2.0, 40.0),
+        ("minSize", 2.0, 40.0),
+        ("maxSize", 900.0, 1500.0),
+        ("minSizePl", 5.0, 80.0),
+        ("minSizeSeg", 2.0, 80.0),
+        ("maxSizeSeg", 900.0, 1500.0),
+        ("fillHolesConnectivity", 4.0, 8.0),
+        ("reconConnectivity", 4.0, 8.0),
+        ("watershedConnectivity", 4.0, 8.0),
+    ]
+    .map(|(name, low, high)| real(name, low, high))
+    .to_vec()
+}
+
+#[test]
+fn the_authors_run_gives_its_complete_trajectories() {
+    let Some(folder) = data("the_authors_run_gives_its_complete_trajectories", "rtf_moat") else { return };
+    let parameters = authors_parameters();
+    let text = read(folder.join("moat_600_evaluations.csv"));
+    let (sets, responses): (Vec<String>, Vec<String>) = text
+        .lines()
+        .map(|line| line.rsplit_once(',').unwrap())
+        .map(|(set, response)| (set.to_owned(), response.to_owned()))
+        .unzip();
+    let rows = table::parse(&sets.join("\n"), &parameters).unwrap();
+    let responses: Vec<Option<f64>> = responses[1..].iter().map(|text| Some(text.parse().unwrap())).collect();
+    assert_eq!(rows.len(), 457);
+
+    // 20 partitions are, in PSUADE, 22 levels: values lie on multiples of 1/21 and every step is 11/21.
+    let trajectories = Trajectories::recover(&parameters, &rows, Some(22)).unwrap();
+    assert_eq!(trajectories.complete().len(), 28);
+    assert!(trajectories.has_unfinished());
+    let steps = trajectories.complete().iter().flat_map(|trajectory| &trajectory.steps);
+    assert!(steps.clone().all(|step| step.fraction.abs() == 11.0 / 21.0));
+    assert_eq!(steps.count(), 28 * 15);
+
+    let found = indices(&trajectories, "difference", &responses, 1).unwrap();
+    assert_eq!((found.trajectories_used, found.trajectories_dropped), (28, 1));
+    let mut ranked = found.parameters.clone();
+    ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
+    for entry in &ranked {
+        println!(
+            "{:22} mu {:12.4e} mu* {:11.4e} ± {:10.3e} sigma {:10.3e} effect {:7.4}",
+            entry.name,
+            entry.mu,
+            entry.mu_star,
+            entry.mu_star_conf.unwrap(),
+            entry.sigma.unwrap(),
+            entry.effect
+        );
+    }
+}

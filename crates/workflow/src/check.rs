@@ -1,0 +1,267 @@
+//! From descriptors as written to a checked [`Workflow`]: this file joins stages, [`stage`] checks one of them.
+
+mod stage;
+
+use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor};
+use crate::error::{DescriptorError, Problem};
+use crate::graph;
+use crate::operation::Registry;
+use crate::workflow::{Origin, RegionDecl, ReferenceDecl, Response, Stage, StageInput, Switch, Workflow};
+use pleach_regions::ElementType;
+use std::path::{Path, PathBuf};
+
+/// Collects where a message belongs: the file being checked.
+#[derive(Clone, Debug)]
+pub(crate) struct At {
+    file: PathBuf,
+}
+
+impl At {
+    fn fail<T>(&self, pointer: impl Into<String>, problem: Problem) -> Result<T, DescriptorError> {
+        Err(DescriptorError { file: self.file.clone(), pointer: pointer.into(), problem })
+    }
+}
+
+/// A stage with its own file and its place in the workflow file.
+struct Entry {
+    at: At,
+    pointer: String,
+    descriptor: StageDescriptor,
+}
+
+pub(crate) fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, DescriptorError> {
+    let at = At { file: file.to_owned() };
+    let workflow: WorkflowDescriptor = files.parse(file)?;
+    if workflow.stages.is_empty() {
+        return at.fail("/stages", Problem::Empty { what: "stages" });
+    }
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut entries = Vec::new();
+    for (index, entry) in workflow.stages.iter().enumerate() {
+        let path = folder.join(&entry.descriptor);
+        let descriptor: StageDescriptor = files.parse(&path)?;
+        let pointer = format!("/stages/{index}");
+        if entries.iter().any(|other: &Entry| other.descriptor.stage == descriptor.stage) {
+            return at.fail(pointer, Problem::DuplicateName { what: "stages", name: descriptor.stage });
+        }
+        entries.push(Entry { at: At { file: path }, pointer, descriptor });
+    }
+
+    let regions = Regions::collect(&at, &workflow, &entries)?;
+    let mut origins = Vec::new();
+    for entry in &entries {
+        origins.push(stage_origins(entry, &regions)?);
+    }
+    let order = stage_order(&at, &entries, &origins)?;
+    let place = |stage: usize| order.iter().position(|&s| s == stage).unwrap_or(stage);
+
+    let mut parameters = stage::Parameters::default();
+    let mut stages = Vec::new();
+    for &index in &order {
+        let entry = &entries[index];
+        let mut stage = stage::check(&entry.at, &entry.descriptor, registry, &mut parameters)?;
+        for (input, origin) in stage.inputs.iter_mut().zip(&origins[index]) {
+            input.origin = match *origin {
+                Origin::Stage { stage, output } => Origin::Stage { stage: place(stage), output },
+                other => other,
+            };
+        }
+        stage.switch = switch(&at, &workflow, index, entry)?;
+        stages.push(stage);
+    }
+    let mut workflow = finish(&at, workflow, stages)?;
+    workflow.parameters = parameters.into_list();
+    Ok(workflow)
+}
+
+/// Checks a stage descriptor on its own.
+///
+/// # Errors
+/// The first [`DescriptorError`] found.
+pub fn stage_file(file: &Path, registry: &Registry) -> Result<Stage, DescriptorError> {
+    let descriptor: StageDescriptor = Files::Disk.parse(file)?;
+    let at = At { file: file.to_owned() };
+    stage::check(&at, &descriptor, registry, &mut stage::Parameters::default())
+}
+
+/// Everything that a stage may read: workflow inputs, the reference, and outputs of stages.
+struct Regions {
+    known: Vec<(String, ElementType, Origin)>,
+}
+
+impl Regions {
+    fn collect(at: &At, workflow: &WorkflowDescriptor, entries: &[Entry]) -> Result<Self, DescriptorError> {
+        let mut regions = Self { known: Vec::new() };
+        for (index, input) in workflow.inputs.iter().enumerate() {
+            regions.add(at, &format!("/inputs/{index}/region"), input, Origin::Input(index))?;
+        }
+        if let Some(reference) = &workflow.reference {
+            let region = RegionDescriptor { region: reference.region.clone(), element: reference.element };
+            regions.add(at, "/reference/region", &region, Origin::Reference)?;
+        }
+        for (stage, entry) in entries.iter().enumerate() {
+            for (output, region) in entry.descriptor.outputs.iter().enumerate() {
+                let pointer = format!("/outputs/{output}/region");
+                regions.add(&entry.at, &pointer, region, Origin::Stage { stage, output })?;
+            }
+        }
+        Ok(regions)
+    }
+
+    fn add(
+        &mut self,
+        at: &At,
+        pointer: &str,
+        region: &RegionDescriptor,
+        origin: Origin,
+    ) -> Result<(), DescriptorError> {
+        if let Some((_, _, first)) = self.find(&region.region) {
+            let first = match first {
+                Origin::Input(_) => "a workflow input",
+                Origin::Reference => "the reference",
+                Origin::Stage { .. } => "another stage",
+            };
+            let (region, first) = (region.region.clone(), first.to_owned());
+            return at.fail(pointer, Problem::DuplicateWriter { region, first });
+        }
+        self.known.push((region.region.clone(), region.element, origin));
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Option<&(String, ElementType, Origin)> {
+        self.known.iter().find(|(known, ..)| known == name)
+    }
+}
+
+fn stage_origins(entry: &Entry, regions: &Regions) -> Result<Vec<Origin>, DescriptorError> {
+    let mut origins = Vec::new();
+    for (index, input) in entry.descriptor.inputs.iter().enumerate() {
+        let pointer = format!("/inputs/{index}/region");
+        let Some(&(_, found, origin)) = regions.find(&input.region) else {
+            let known = regions.known.iter().map(|(name, ..)| name.clone()).collect();
+            return entry.at.fail(pointer, Problem::DanglingRead { region: input.region.clone(), known });
+        };
+        if found != input.element {
+            let reader = format!("stage \"{}\"", entry.descriptor.stage);
+            let (region, wanted) = (input.region.clone(), input.element);
+            return entry.at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
+        }
+        origins.push(origin);
+    }
+    Ok(origins)
+}
+
+fn stage_order(at: &At, entries: &[Entry], origins: &[Vec<Origin>]) -> Result<Vec<usize>, DescriptorError> {
+    let waits_for: Vec<Vec<usize>> = origins
+        .iter()
+        .map(|inputs| {
+            let stage = |origin: &Origin| match *origin {
+                Origin::Stage { stage, .. } => Some(stage),
+                Origin::Input(_) | Origin::Reference => None,
+            };
+            inputs.iter().filter_map(stage).collect()
+        })
+        .collect();
+    graph::order(&waits_for).or_else(|cycle| {
+        let pointer = entries[cycle[0]].pointer.clone();
+        let members = cycle.iter().chain(cycle.first());
+        let members = members.map(|&stage| entries[stage].descriptor.stage.clone()).collect();
+        at.fail(pointer, Problem::Cycle { what: "stages", members })
+    })
+}
+
+fn switch(
+    at: &At,
+    workflow: &WorkflowDescriptor,
+    index: usize,
+    entry: &Entry,
+) -> Result<Option<Switch>, DescriptorError> {
+    let written = &workflow.stages[index];
+    let outputs = &entry.descriptor.outputs;
+    let stray = written
+        .bypass
+        .keys()
+        .find(|region| written.switch.is_none() || !outputs.iter().any(|output| output.region == **region));
+    if let Some(region) = stray {
+        let pointer = format!("{}/bypass", entry.pointer);
+        return at.fail(pointer, Problem::StrayBypass { region: region.clone() });
+    }
+    let Some(name) = &written.switch else { return Ok(None) };
+    let pointer = format!("{}/bypass", entry.pointer);
+    let mut bypass = Vec::new();
+    for output in outputs {
+        let Some(instead) = written.bypass.get(&output.region) else {
+            let (stage, region) = (entry.descriptor.stage.clone(), output.region.clone());
+            return at.fail(pointer, Problem::NoBypass { stage, region });
+        };
+        let Some(input) = workflow.inputs.iter().position(|input| input.region == *instead) else {
+            let known = workflow.inputs.iter().map(|input| input.region.clone()).collect();
+            return at.fail(pointer, Problem::DanglingRead { region: instead.clone(), known });
+        };
+        let found = workflow.inputs[input].element;
+        if found != output.element {
+            let reader = format!("the bypass of \"{}\"", output.region);
+            let (region, wanted) = (instead.clone(), output.element);
+            return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
+        }
+        bypass.push(input);
+    }
+    Ok(Some(Switch { name: name.clone(), bypass }))
+}
+
+/// Resolves the reference and the response, which name outputs of stages.
+fn finish(at: &At, workflow: WorkflowDescriptor, stages: Vec<Stage>) -> Result<Workflow, DescriptorError> {
+    let find = |name: &str, wanted: ElementType, pointer: &str, reader: &str| {
+        let found = stages.iter().enumerate().find_map(|(stage, s)| {
+            let output = s.outputs.iter().position(|output| output.region.region == name)?;
+            // What a study measures cannot be left out of it.
+            s.switch.is_none().then_some((stage, output))
+        });
+        let Some((stage, output)) = found else {
+            return at.fail(pointer, Problem::NoSuchRegion { region: name.to_owned() });
+        };
+        let found = stages[stage].outputs[output].region.element;
+        if found != wanted {
+            let (region, reader) = (name.to_owned(), reader.to_owned());
+            return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
+        }
+        Ok((stage, output))
+    };
+    let reference = match &workflow.reference {
+        None => None,
+        Some(reference) => {
+            let (stage, output) =
+                find(&reference.output, reference.element, "/reference/output", "the reference")?;
+            let region = RegionDecl { region: reference.region.clone(), element: reference.element };
+            Some(ReferenceDecl { region, stage, output })
+        }
+    };
+    let (stage, output) =
+        find(&workflow.response.region, ElementType::Table, "/response/region", "the response")?;
+    if workflow.response.metrics.is_empty() {
+        return at.fail("/response/metrics", Problem::Empty { what: "metrics" });
+    }
+    let metrics = workflow.response.metrics.into_iter().map(|m| (m.metric, m.over_tiles)).collect();
+    Ok(Workflow {
+        name: workflow.workflow,
+        description: workflow.description,
+        inputs: workflow.inputs.into_iter().map(RegionDecl::from).collect(),
+        reference,
+        parameters: Vec::new(),
+        stages,
+        response: Response { stage, output, metrics },
+    })
+}
+
+impl From<RegionDescriptor> for RegionDecl {
+    fn from(descriptor: RegionDescriptor) -> Self {
+        Self { region: descriptor.region, element: descriptor.element }
+    }
+}
+
+impl From<&RegionDescriptor> for StageInput {
+    /// The origin is set once all stages are known.
+    fn from(descriptor: &RegionDescriptor) -> Self {
+        Self { region: descriptor.clone().into(), origin: Origin::Reference }
+    }
+}

@@ -1,0 +1,174 @@
+//! The JSON of descriptors as written, before anything is checked: one struct a JSON object.
+//!
+//! `workflow::check` turns these into a validated [`Workflow`](crate::Workflow).
+
+use crate::error::{DescriptorError, Problem};
+use crate::value::ValueType;
+use pleach_regions::ElementType;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A workflow file: stages and how they meet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkflowDescriptor {
+    pub(crate) workflow: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) inputs: Vec<RegionDescriptor>,
+    #[serde(default)]
+    pub(crate) reference: Option<ReferenceDescriptor>,
+    pub(crate) stages: Vec<StageEntry>,
+    pub(crate) response: ResponseDescriptor,
+}
+
+/// A region's name and what it holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RegionDescriptor {
+    pub(crate) region: String,
+    #[serde(rename = "type")]
+    pub(crate) element: ElementType,
+}
+
+/// The region that results are compared with: `output` of the run at default values, or a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReferenceDescriptor {
+    pub(crate) region: String,
+    #[serde(rename = "type")]
+    pub(crate) element: ElementType,
+    pub(crate) output: String,
+}
+
+/// One stage of a workflow: where its descriptor is, and whether a study may leave it out.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StageEntry {
+    pub(crate) descriptor: PathBuf,
+    #[serde(default)]
+    pub(crate) switch: Option<String>,
+    #[serde(default)]
+    pub(crate) bypass: BTreeMap<String, String>,
+}
+
+/// The table a study takes its responses from, and how each column is put together over tiles.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResponseDescriptor {
+    pub(crate) region: String,
+    pub(crate) metrics: Vec<MetricDescriptor>,
+}
+
+/// One column of the response table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MetricDescriptor {
+    pub(crate) metric: String,
+    pub(crate) over_tiles: Aggregate,
+}
+
+/// How the responses of one evaluation on several tiles become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregate {
+    /// Arithmetic mean over tiles.
+    Mean,
+    /// Sum over tiles.
+    Sum,
+}
+
+/// A stage descriptor: a DAG of tasks over data regions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StageDescriptor {
+    pub(crate) stage: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) inputs: Vec<RegionDescriptor>,
+    pub(crate) outputs: Vec<RegionDescriptor>,
+    pub(crate) tasks: Vec<TaskDescriptor>,
+}
+
+/// One task: an operation, the parameters it consumes, the regions it reads and writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskDescriptor {
+    pub(crate) task: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) operation: String,
+    pub(crate) version: u32,
+    #[serde(default)]
+    pub(crate) parameters: Vec<ParameterDescriptor>,
+    pub(crate) reads: Vec<String>,
+    pub(crate) writes: Vec<String>,
+}
+
+/// A parameter: defined where it is first used, named only (`{"name": "FillHoles"}`) where it is used again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ParameterDescriptor {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) argument: Option<String>,
+    #[serde(default, rename = "type")]
+    pub(crate) value_type: Option<ValueType>,
+    #[serde(default)]
+    pub(crate) default: Option<f64>,
+    #[serde(default)]
+    pub(crate) range: Option<[f64; 2]>,
+    #[serde(default)]
+    pub(crate) step: Option<f64>,
+    #[serde(default)]
+    pub(crate) values: Option<Vec<f64>>,
+    #[serde(default)]
+    pub(crate) fixed: Option<f64>,
+}
+
+/// Where descriptor files come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Files<'a> {
+    /// The file system.
+    Disk,
+    /// Files that the program carries, by name.
+    Embedded(&'a [(&'a str, &'a str)]),
+}
+
+impl Files<'_> {
+    /// Reads and parses one file.
+    pub(crate) fn parse<T: DeserializeOwned>(self, file: &Path) -> Result<T, DescriptorError> {
+        let fail = |pointer: String, problem| DescriptorError { file: file.to_owned(), pointer, problem };
+        let text = self.read(file).map_err(|error| fail(String::new(), Problem::Unreadable(error)))?;
+        let mut deserializer = serde_json::Deserializer::from_str(&text);
+        let value = serde_path_to_error::deserialize(&mut deserializer)
+            .map_err(|error| fail(pointer(error.path()), Problem::Malformed(error.inner().to_string())))?;
+        deserializer.end().map_err(|error| fail(String::new(), Problem::Malformed(error.to_string())))?;
+        Ok(value)
+    }
+
+    fn read(self, file: &Path) -> std::io::Result<String> {
+        match self {
+            Self::Disk => std::fs::read_to_string(file),
+            Self::Embedded(files) => files
+                .iter()
+                .find(|(name, _)| Path::new(name) == file)
+                .map(|(_, text)| (*text).to_owned())
+                .ok_or_else(|| std::io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// A serde path as a JSON pointer: `tasks[3].reads` becomes `/tasks/3/reads`.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(format!("/{index}")),
+            Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
+}

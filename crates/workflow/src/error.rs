@@ -1,0 +1,211 @@
+//! What can be wrong with a descriptor: every message names the file, the place in it, the value and what is
+//! allowed.
+
+use crate::parameter::DomainError;
+use crate::value::ValueType;
+use pleach_regions::ElementType;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A descriptor is wrong, and where.
+#[derive(Debug, Error)]
+#[error("{}#{pointer}: {problem}", file.display())]
+pub struct DescriptorError {
+    /// The descriptor file.
+    pub file: PathBuf,
+    /// JSON pointer (RFC 6901) to the value at fault; empty for the whole document.
+    pub pointer: String,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// The kinds of mistakes in descriptors.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// The file cannot be read.
+    #[error("failed to read: {0}")]
+    Unreadable(std::io::Error),
+    /// The file is no JSON, or a value has the wrong JSON type, or a key is unknown or missing.
+    #[error("{0}")]
+    Malformed(String),
+    /// No linked operation has this name.
+    #[error("operation \"{name}\" is unknown; known are {}", known.join(", "))]
+    UnknownOperation {
+        /// Name given.
+        name: String,
+        /// Names of all linked operations.
+        known: Vec<&'static str>,
+    },
+    /// The operation exists, but not in this version.
+    #[error("operation \"{name}\" has no version {version}; known are {}", list(known))]
+    UnknownVersion {
+        /// Name given.
+        name: String,
+        /// Version given.
+        version: u32,
+        /// Versions linked.
+        known: Vec<u32>,
+    },
+    /// Tasks or stages wait for each other.
+    #[error("{what} wait for each other in a cycle: {}", members.join(" -> "))]
+    Cycle {
+        /// "tasks" or "stages".
+        what: &'static str,
+        /// Names along the cycle, the first one repeated at the end.
+        members: Vec<String>,
+    },
+    /// A region is read, but nothing writes it.
+    #[error("region \"{region}\" is read, but nothing writes it; written here are {}", known.join(", "))]
+    DanglingRead {
+        /// Region named.
+        region: String,
+        /// Regions that exist at this place.
+        known: Vec<String>,
+    },
+    /// A region has two writers.
+    #[error("region \"{region}\" is already written by {first}; a region has one writer")]
+    DuplicateWriter {
+        /// Region named.
+        region: String,
+        /// The earlier writer.
+        first: String,
+    },
+    /// A stage promises a region that none of its tasks writes.
+    #[error("output \"{region}\" is written by no task of this stage")]
+    UnwrittenOutput {
+        /// Region named.
+        region: String,
+    },
+    /// The two ends of a connection hold different element types.
+    #[error("region \"{region}\" holds {found}, but {wanted} is wanted by {reader}")]
+    TypesDiffer {
+        /// Region named.
+        region: String,
+        /// Type it has.
+        found: ElementType,
+        /// Type wanted.
+        wanted: ElementType,
+        /// Who wants it.
+        reader: String,
+    },
+    /// An operation gets more or fewer regions than it has ports.
+    #[error("{found} regions given, but operation \"{operation}\" {verb} {}: {}", ports.len(), ports.join(", "))]
+    PortCount {
+        /// The operation.
+        operation: String,
+        /// "reads" or "writes".
+        verb: &'static str,
+        /// Ports declared.
+        ports: Vec<&'static str>,
+        /// Regions given.
+        found: usize,
+    },
+    /// A task gives an argument that its operation does not have.
+    #[error("operation \"{operation}\" has no argument \"{argument}\"; it has {}", known.join(", "))]
+    UnknownArgument {
+        /// The operation.
+        operation: String,
+        /// Argument named.
+        argument: String,
+        /// Arguments it has.
+        known: Vec<&'static str>,
+    },
+    /// A task leaves out an argument.
+    #[error("argument \"{argument}\" of operation \"{operation}\" gets no parameter")]
+    MissingArgument {
+        /// The operation.
+        operation: String,
+        /// The argument left out.
+        argument: &'static str,
+    },
+    /// A task gives one argument twice.
+    #[error("argument \"{argument}\" is given twice")]
+    DuplicateArgument {
+        /// The argument.
+        argument: String,
+    },
+    /// A parameter's type is not what the operation takes.
+    #[error("parameter \"{parameter}\" is {found}, but operation \"{operation}\" takes {wanted} here")]
+    ParameterType {
+        /// The parameter.
+        parameter: String,
+        /// The operation.
+        operation: String,
+        /// Type declared.
+        found: ValueType,
+        /// Type taken.
+        wanted: ValueType,
+    },
+    /// The values of a parameter cannot be.
+    #[error("parameter \"{parameter}\": {error}")]
+    Domain {
+        /// The parameter.
+        parameter: String,
+        /// Why.
+        error: DomainError,
+    },
+    /// More than one of `range`, `values` and `fixed`, or none of them.
+    #[error("parameter \"{parameter}\" needs exactly one of \"range\", \"values\" and \"fixed\"")]
+    DomainKind {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A step without a range.
+    #[error("parameter \"{parameter}\" has a \"step\" but no \"range\"")]
+    StepWithoutRange {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A parameter is used by name only, and defined nowhere.
+    #[error("parameter \"{parameter}\" is used here and defined nowhere (give \"type\", \"default\" and a range)")]
+    UndefinedParameter {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A parameter is defined twice.
+    #[error("parameter \"{parameter}\" is already defined at {first}; name it here without a definition")]
+    RedefinedParameter {
+        /// The parameter.
+        parameter: String,
+        /// Where it was defined.
+        first: String,
+    },
+    /// Two things of one kind share a name.
+    #[error("the name \"{name}\" is given to two {what}")]
+    DuplicateName {
+        /// Kind of thing.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A list that must not be empty is.
+    #[error("the list of {what} is empty; at least one is needed")]
+    Empty {
+        /// Kind of thing.
+        what: &'static str,
+    },
+    /// A stage that can be left out names no replacement for a region that others read.
+    #[error("stage \"{stage}\" can be switched off, but \"bypass\" names no replacement for its output \"{region}\"")]
+    NoBypass {
+        /// The stage.
+        stage: String,
+        /// The output.
+        region: String,
+    },
+    /// `bypass` without `switch`, or for something that is no output.
+    #[error("\"bypass\" names \"{region}\", which is no output of a stage with a \"switch\"")]
+    StrayBypass {
+        /// What was named.
+        region: String,
+    },
+    /// No stage writes the region that a study takes its response from.
+    #[error("no stage writes the region \"{region}\"")]
+    NoSuchRegion {
+        /// The region.
+        region: String,
+    },
+}
+
+fn list(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}

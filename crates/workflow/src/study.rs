@@ -1,0 +1,310 @@
+//! Study files: what a user wants to know, read from TOML and checked against the workflow.
+//!
+//! Paths are relative to the study file. Tiles are found, not opened.
+
+mod fields;
+mod inputs;
+
+use crate::operation::Registry;
+use crate::parameter::{Domain, DomainError, Parameter};
+use crate::workflow::Workflow;
+use crate::DescriptorError;
+use fields::{Document, Section};
+pub use inputs::{Reference, Tile};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A checked study.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// Its name.
+    pub name: String,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// The workflow, without the stages that the study leaves out, and with the study's parameter domains.
+    pub workflow: Workflow,
+    /// Switches of the workflow that the study turned off, such as `normalize`.
+    pub switched_off: Vec<String>,
+    /// The tiles, in order of their paths, each once.
+    pub tiles: Vec<Tile>,
+    /// What results are compared with.
+    pub reference: Reference,
+    /// How parameter sets are chosen and analysed.
+    pub method: Method,
+    /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed.
+    pub metric: usize,
+}
+
+/// How parameter sets are chosen and analysed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Morris' one-at-a-time screening.
+    Moat {
+        /// Number of trajectories, at least 1.
+        trajectories: usize,
+        /// Levels of continuous parameters, at least 2.
+        levels: usize,
+    },
+    /// Parameter sets from a file.
+    Table {
+        /// The CSV file.
+        file: PathBuf,
+    },
+}
+
+/// A study file is wrong, and where.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The file cannot be read.
+    #[error("{}: failed to read: {cause}", file.display())]
+    Unreadable {
+        /// The study file.
+        file: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// The file is no TOML.
+    #[error("{}:{line}: {message}", file.display())]
+    Malformed {
+        /// The study file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// What the parser said.
+        message: String,
+    },
+    /// A field is wrong.
+    #[error("{}: {field}: {problem}", file.display())]
+    Field {
+        /// The study file.
+        file: PathBuf,
+        /// Dotted path of the field.
+        field: String,
+        /// What is wrong with it.
+        problem: FieldProblem,
+    },
+    /// The workflow it names is wrong.
+    #[error(transparent)]
+    Workflow(#[from] DescriptorError),
+}
+
+/// The kinds of mistakes in study files.
+#[derive(Debug, Error)]
+pub enum FieldProblem {
+    /// The field must be there.
+    #[error("missing; {0} is needed")]
+    Missing(&'static str),
+    /// The field does not exist.
+    #[error("unknown; known are {}", .0.join(", "))]
+    Unknown(Vec<String>),
+    /// The field holds something of another type.
+    #[error("{found} is given, {wanted} is wanted")]
+    WrongType {
+        /// What is there.
+        found: String,
+        /// What belongs there.
+        wanted: &'static str,
+    },
+    /// The value is not one of those allowed.
+    #[error("{value} is not allowed; allowed: {allowed}")]
+    NotAllowed {
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The values of a parameter cannot be.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+    /// More than one of `range`, `values` and `fixed`, or none of them.
+    #[error("give exactly one of range, values and fixed")]
+    DomainKind,
+    /// A step without a range.
+    #[error("a step needs a range")]
+    StepWithoutRange,
+    /// A pattern matches no file.
+    #[error("no file matches \"{0}\"")]
+    NoMatch(String),
+    /// A pattern cannot be read.
+    #[error("\"{pattern}\": {message}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// Why.
+        message: String,
+    },
+    /// A file or folder is not there, or is something else.
+    #[error("{}: {wanted}", path.display())]
+    NotThere {
+        /// The path.
+        path: PathBuf,
+        /// What was looked for.
+        wanted: &'static str,
+    },
+    /// A reference folder has nothing for a tile.
+    #[error("{} has neither {stem}_labels.png nor {stem}.png for tile {}", folder.display(), tile.display())]
+    NoMask {
+        /// The folder.
+        folder: PathBuf,
+        /// The tile.
+        tile: PathBuf,
+        /// The tile's file name without extension.
+        stem: String,
+    },
+}
+
+impl Study {
+    /// Reads and checks a study file. `builtin` finds the workflows that the program carries, by name.
+    ///
+    /// # Errors
+    /// The first [`StudyError`] found.
+    pub fn load(
+        file: &Path,
+        registry: &Registry,
+        builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+        builtin_names: &[&str],
+    ) -> Result<Self, StudyError> {
+        let document = Document::read(file)?;
+        let root = document.root();
+        root.allow(&["study", "input", "method", "response", "parameters"])?;
+
+        let study = root.section("study")?;
+        study.allow(&["name", "workflow", "seed"])?;
+        let name = study.text("name")?;
+        if name.is_empty() || name.contains(['/', '\\', '\0']) || name.starts_with('.') {
+            return study.not_allowed("name", &format!("\"{name}\""), "a name that can be a folder's");
+        }
+        let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
+        let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
+
+        let input = root.section("input")?;
+        let switched_off = switches(&input, &workflow)?;
+        let mut workflow = workflow.without(&switched_off);
+        let tiles = inputs::tiles(&input)?;
+        let reference = inputs::reference(&input, &tiles)?;
+        let method = method(&root.section("method")?)?;
+        let metric = metric(&root, &workflow)?;
+        override_parameters(&root, &mut workflow.parameters)?;
+        Ok(Self { name, seed, workflow, switched_off, tiles, reference, method, metric })
+    }
+
+    /// The name of the metric that is analysed.
+    #[must_use]
+    pub fn metric_name(&self) -> &str {
+        &self.workflow.response.metrics[self.metric].0
+    }
+}
+
+fn load_workflow(
+    study: &Section<'_>,
+    registry: &Registry,
+    builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+    builtin_names: &[&str],
+) -> Result<Workflow, StudyError> {
+    let named = study.text("workflow")?;
+    if let Some(workflow) = builtin(&named) {
+        return Ok(workflow?);
+    }
+    let path = study.path(&named);
+    if !path.is_file() {
+        let allowed = format!("a workflow file, or built in: {}", builtin_names.join(", "));
+        return study.not_allowed("workflow", &format!("\"{named}\""), &allowed);
+    }
+    Ok(Workflow::load(&path, registry)?)
+}
+
+/// Switches are keys of `[input]`: `normalize = false` leaves the stage out.
+fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
+    let switches = workflow.switches();
+    let mut known = vec!["tiles", "reference"];
+    known.extend(&switches);
+    input.allow(&known)?;
+    let mut off = Vec::new();
+    for name in switches {
+        if input.boolean(name)? == Some(false) {
+            off.push(name.to_owned());
+        }
+    }
+    Ok(off)
+}
+
+fn method(section: &Section<'_>) -> Result<Method, StudyError> {
+    let kind = section.text("kind")?;
+    match kind.as_str() {
+        "moat" => {
+            section.allow(&["kind", "sampler", "trajectories", "levels"])?;
+            if let Some(sampler) = section.optional_text("sampler")?
+                && sampler != "morris"
+            {
+                return section.not_allowed("sampler", &format!("\"{sampler}\""), "\"morris\" for kind \"moat\"");
+            }
+            // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
+            let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
+            let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
+            Ok(Method::Moat { trajectories: trajectories as usize, levels: levels as usize })
+        }
+        "table" => {
+            section.allow(&["kind", "file"])?;
+            Ok(Method::Table { file: section.path(&section.text("file")?) })
+        }
+        other => section.not_allowed("kind", &format!("\"{other}\""), "\"moat\" or \"table\""),
+    }
+}
+
+fn metric(root: &Section<'_>, workflow: &Workflow) -> Result<usize, StudyError> {
+    let response = root.section("response")?;
+    response.allow(&["metric"])?;
+    let wanted = response.text("metric")?;
+    let metrics = &workflow.response.metrics;
+    match metrics.iter().position(|(name, _)| *name == wanted) {
+        Some(metric) => Ok(metric),
+        None => {
+            let known: Vec<_> = metrics.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            response.not_allowed("metric", &format!("\"{wanted}\""), &known.join(", "))
+        }
+    }
+}
+
+fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Result<(), StudyError> {
+    let Some(section) = root.optional_section("parameters")? else { return Ok(()) };
+    let known: Vec<String> = parameters.iter().map(|parameter| parameter.name.clone()).collect();
+    section.allow(&known.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for parameter in parameters {
+        let Some(section) = section.optional_section(&parameter.name)? else { continue };
+        section.allow(&["range", "step", "values", "fixed", "default"])?;
+        let value_type = parameter.value_type;
+        let range = section.numbers("range")?;
+        let step = section.number("step")?;
+        let values = section.numbers("values")?;
+        let fixed = section.number("fixed")?;
+        if step.is_some() && range.is_none() {
+            return section.fail("step", FieldProblem::StepWithoutRange);
+        }
+        let (field, domain) = match (range, values, fixed) {
+            (Some(range), None, None) => {
+                let &[low, high] = range.as_slice() else {
+                    let value = format!("a list of {} numbers", range.len());
+                    return section.not_allowed("range", &value, "[smallest, largest]");
+                };
+                ("range", Some(Domain::range(value_type, low, high, step)))
+            }
+            (None, Some(values), None) => ("values", Some(Domain::set(value_type, &values))),
+            (None, None, Some(number)) => ("fixed", Some(Domain::fixed(value_type, number))),
+            (None, None, None) => ("default", None),
+            _ => return root.fail(&format!("parameters.{}", parameter.name), FieldProblem::DomainKind),
+        };
+        match domain {
+            Some(Ok(domain)) => parameter.domain = domain,
+            Some(Err(error)) => return section.fail(field, error.into()),
+            None => {}
+        }
+        if let Some(number) = section.number("default")? {
+            match Domain::fixed(value_type, number) {
+                Ok(Domain::Fixed { value }) => parameter.default = value,
+                Ok(_) => {}
+                Err(error) => return section.fail("default", error.into()),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Typed access to the fields of a TOML document, with errors that name the field.
+
+use super::{FieldProblem, StudyError};
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// A parsed study file.
+pub(super) struct Document {
+    file: PathBuf,
+    table: Table,
+}
+
+impl Document {
+    pub(super) fn read(file: &Path) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|cause| StudyError::Unreadable { file: file.to_owned(), cause })?;
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            StudyError::Malformed { file: file.to_owned(), line, message }
+        })?;
+        Ok(Self { file: file.to_owned(), table })
+    }
+
+    pub(super) fn root(&self) -> Section<'_> {
+        Section { file: &self.file, path: String::new(), table: &self.table }
+    }
+}
+
+/// One table of the document and where it is.
+pub(super) struct Section<'a> {
+    file: &'a Path,
+    path: String,
+    table: &'a Table,
+}
+
+impl<'a> Section<'a> {
+    fn field(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    pub(super) fn fail<T>(&self, key: &str, problem: FieldProblem) -> Result<T, StudyError> {
+        Err(StudyError::Field { file: self.file.to_owned(), field: self.field(key), problem })
+    }
+
+    pub(super) fn not_allowed<T>(&self, key: &str, value: &str, allowed: &str) -> Result<T, StudyError> {
+        self.fail(key, FieldProblem::NotAllowed { value: value.to_owned(), allowed: allowed.to_owned() })
+    }
+
+    fn wrong_type<T>(&self, key: &str, value: &Value, wanted: &'static str) -> Result<T, StudyError> {
+        let shown = match value {
+            Value::Table(_) => "a section".to_owned(),
+            Value::Array(_) => "a list".to_owned(),
+            Value::String(text) => format!("the text \"{text}\""),
+            other => other.to_string(),
+        };
+        self.fail(key, FieldProblem::WrongType { found: shown, wanted })
+    }
+
+    /// Refuses every key that is not listed.
+    pub(super) fn allow(&self, known: &[&str]) -> Result<(), StudyError> {
+        match self.table.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(key) => {
+                self.fail(key, FieldProblem::Unknown(known.iter().map(|k| (*k).to_owned()).collect()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn optional_section(&self, key: &str) -> Result<Option<Section<'a>>, StudyError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::Table(table)) => Ok(Some(Section { file: self.file, path: self.field(key), table })),
+            Some(other) => self.wrong_type(key, other, "a section"),
+        }
+    }
+
+    pub(super) fn section(&self, key: &str) -> Result<Section<'a>, StudyError> {
+        match self.optional_section(key)? {
+            Some(section) => Ok(section),
+            None => self.fail(key, FieldProblem::Missing("this section")),
+        }
+    }
+
+    pub(super) fn optional_text(&self, key: &str) -> Result<Option<String>, StudyError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => self.wrong_type(key, other, "a text"),
+        }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<String, StudyError> {
+        match self.optional_text(key)? {
+            Some(text) => Ok(text),
+            None => self.fail(key, FieldProblem::Missing("a text")),
+        }
+    }
+
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<String>, StudyError> {
+        match self.table.get(key) {
+            None => self.fail(key, FieldProblem::Missing("a list of texts")),
+            Some(Value::Array(items)) => {
+                let mut texts = Vec::new();
+                for item in items {
+                    match item {
+                        Value::String(text) => texts.push(text.clone()),
+                        other => return self.wrong_type(key, other, "a list of texts"),
+                    }
+                }
+                Ok(texts)
+            }
+            Some(other) => self.wrong_type(key, other, "a list of texts"),
+        }
+    }
+
+    pub(super) fn boolean(&self, key: &str) -> Result<Option<bool>, StudyError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::Boolean(on)) => Ok(Some(*on)),
+            Some(other) => self.wrong_type(key, other, "true or false"),
+        }
+    }
+
+    /// A whole number in `low..=high`.
+    pub(super) fn integer(&self, key: &str, low: u64, high: u64) -> Result<Option<u64>, StudyError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::Integer(number)) => match u64::try_from(*number) {
+                Ok(number) if (low..=high).contains(&number) => Ok(Some(number)),
+                // TOML integers end at 2^63 - 1, so the upper bound is not worth naming beyond it.
+                _ if high > i64::MAX as u64 => {
+                    self.not_allowed(key, &number.to_string(), &format!("{low} or more"))
+                }
+                _ => self.not_allowed(key, &number.to_string(), &format!("{low} to {high}")),
+            },
+            Some(other) => self.wrong_type(key, other, "a whole number"),
+        }
+    }
+
+    fn as_number(&self, key: &str, value: &Value, wanted: &'static str) -> Result<f64, StudyError> {
+        match value {
+            Value::Float(number) => Ok(*number),
+            // Parameter values are far below 2^53; a larger one is rounded as any literal would be.
+            Value::Integer(number) => Ok(*number as f64),
+            other => self.wrong_type(key, other, wanted),
+        }
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, StudyError> {
+        self.table.get(key).map(|value| self.as_number(key, value, "a number")).transpose()
+    }
+
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, StudyError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::Array(items)) => {
+                items.iter().map(|item| self.as_number(key, item, "a list of numbers")).collect::<Result<_, _>>().map(Some)
+            }
+            Some(other) => self.wrong_type(key, other, "a list of numbers"),
+        }
+    }
+
+    /// A path of the study file, relative to it.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(path)
+    }
+}

@@ -1,0 +1,111 @@
+//! The files of a study: tiles found by pattern, and the reference masks that belong to them.
+
+use super::fields::Section;
+use super::{FieldProblem, StudyError};
+use std::path::{Path, PathBuf};
+
+/// A tile of the study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Name in tables: the file's name without extension where that is unique, else its path.
+    pub name: String,
+    /// The image file.
+    pub path: PathBuf,
+}
+
+/// What results are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The output at default parameters: evaluation 0.
+    Defaults,
+    /// A mask for each tile, in the tiles' order.
+    Masks(Vec<PathBuf>),
+}
+
+/// Instance label maps lie beside the tiles that they belong to; a pattern does not take them for tiles.
+const LABELS: &str = "_labels";
+
+pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
+    let patterns = input.texts("tiles")?;
+    if patterns.is_empty() {
+        return input.not_allowed("tiles", "an empty list", "at least one file or pattern");
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for pattern in patterns {
+        let path = input.path(&pattern);
+        if path.is_file() {
+            paths.push(path);
+            continue;
+        }
+        if !pattern.contains(['*', '?', '[']) {
+            return input.fail("tiles", FieldProblem::NotThere { path, wanted: "no such file" });
+        }
+        let before = paths.len();
+        let bad = |message: String| FieldProblem::BadPattern { pattern: pattern.clone(), message };
+        let Some(text) = path.to_str() else {
+            return input.fail("tiles", bad("the folder's name is no UTF-8".to_owned()));
+        };
+        match glob::glob(text) {
+            Err(error) => return input.fail("tiles", bad(error.to_string())),
+            Ok(found) => {
+                for path in found {
+                    match path {
+                        Ok(path) if path.is_file() && !stem(&path).ends_with(LABELS) => paths.push(path),
+                        Ok(_) => {}
+                        Err(error) => return input.fail("tiles", bad(error.to_string())),
+                    }
+                }
+            }
+        }
+        if paths.len() == before {
+            return input.fail("tiles", FieldProblem::NoMatch(pattern));
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
+    let unique = |name: &String| stems.iter().filter(|other| *other == name).count() == 1;
+    let named = paths.iter().zip(&stems).map(|(path, stem)| Tile {
+        name: if unique(stem) { stem.clone() } else { path.display().to_string() },
+        path: path.clone(),
+    });
+    Ok(named.collect())
+}
+
+pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference, StudyError> {
+    let named = input.optional_text("reference")?.unwrap_or_else(|| "defaults".to_owned());
+    if named == "defaults" {
+        return Ok(Reference::Defaults);
+    }
+    let folder = input.path(&named);
+    if !folder.is_dir() {
+        let wanted = "no such folder; a folder of masks or \"defaults\" is allowed";
+        return input.fail("reference", FieldProblem::NotThere { path: folder, wanted });
+    }
+    let mut masks = Vec::new();
+    for tile in tiles {
+        let stem = stem(&tile.path);
+        let candidates = [folder.join(format!("{stem}{LABELS}.png")), folder.join(format!("{stem}.png"))];
+        // A folder that holds tiles and label maps: the tile itself is not its own reference.
+        let mask = candidates.into_iter().find(|mask| mask.is_file() && !same_file(mask, &tile.path));
+        match mask {
+            Some(mask) => masks.push(mask),
+            None => {
+                let tile = tile.path.clone();
+                return input.fail("reference", FieldProblem::NoMask { folder, tile, stem });
+            }
+        }
+    }
+    Ok(Reference::Masks(masks))
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

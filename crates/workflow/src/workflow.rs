@@ -1,0 +1,228 @@
+//! A validated workflow: every name resolved to an index, every connection checked.
+//!
+//! Made only by [`Workflow::load`] and [`Workflow::embedded`]; whoever holds one need not check it again.
+
+pub use crate::descriptor::Aggregate;
+use crate::check;
+use crate::descriptor::Files;
+use crate::error::DescriptorError;
+use crate::operation::Registry;
+use crate::parameter::Parameter;
+use pleach_regions::ElementType;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A DAG of stages over the regions of one tile.
+#[derive(Clone, Debug, Serialize)]
+pub struct Workflow {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// Regions that come from files, one set a tile.
+    pub inputs: Vec<RegionDecl>,
+    /// The region that results are compared with.
+    pub reference: Option<ReferenceDecl>,
+    /// Parameters in the order they are first used.
+    pub parameters: Vec<Parameter>,
+    /// Stages, each after those it reads from.
+    pub stages: Vec<Stage>,
+    /// Where responses come from.
+    pub response: Response,
+}
+
+/// A region: its name and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionDecl {
+    /// Its name.
+    pub region: String,
+    /// What it holds.
+    #[serde(rename = "type")]
+    pub element: ElementType,
+}
+
+/// The region that results are compared with: a stage output of the run at default values, or a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReferenceDecl {
+    /// Name and type under which stages read it.
+    pub region: RegionDecl,
+    /// The stage whose output serves as reference.
+    pub stage: usize,
+    /// Which of its outputs.
+    pub output: usize,
+}
+
+/// The table that responses are taken from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Response {
+    /// The stage that writes it.
+    pub stage: usize,
+    /// Which of its outputs.
+    pub output: usize,
+    /// Its columns and how each is put together over tiles.
+    pub metrics: Vec<(String, Aggregate)>,
+}
+
+/// A stage: a DAG of tasks, in an order in which every task comes after those it reads from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// Regions it reads and where they come from.
+    pub inputs: Vec<StageInput>,
+    /// Regions it gives to other stages.
+    pub outputs: Vec<StageOutput>,
+    /// The parameters its tasks consume: indices into [`Workflow::parameters`], ascending.
+    pub parameters: Vec<usize>,
+    /// Its tasks.
+    pub tasks: Vec<Task>,
+    /// The switch of a study that leaves the stage out, if it can be left out, and for each output the stage
+    /// input or workflow input that is read instead.
+    pub switch: Option<Switch>,
+}
+
+/// How a stage can be left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Switch {
+    /// Key of the study file's `[input]` section, such as `normalize`.
+    pub name: String,
+    /// For each output of the stage: the workflow input that is read instead.
+    pub bypass: Vec<usize>,
+}
+
+/// A region that a stage reads.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StageInput {
+    /// Name and type.
+    pub region: RegionDecl,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where a stage's input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Origin {
+    /// A workflow input: a file of the tile.
+    Input(usize),
+    /// An output of an earlier stage of the same run.
+    Stage {
+        /// Which stage.
+        stage: usize,
+        /// Which of its outputs.
+        output: usize,
+    },
+    /// The reference of the tile.
+    Reference,
+}
+
+/// A region that a stage gives to others, and the task output it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StageOutput {
+    /// Name and type.
+    pub region: RegionDecl,
+    /// The task that writes it.
+    pub task: usize,
+    /// Which of its outputs.
+    pub output: usize,
+}
+
+/// One task of a stage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// The operation it runs.
+    pub operation: String,
+    /// The operation's version.
+    pub version: u32,
+    /// For each argument of the operation: an index into [`Stage::parameters`].
+    pub arguments: Vec<usize>,
+    /// For each input of the operation: where it comes from.
+    pub reads: Vec<Read>,
+    /// For each output of the operation: the region it is.
+    pub writes: Vec<RegionDecl>,
+}
+
+/// Where a task's input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Read {
+    /// An input of the stage.
+    StageInput(usize),
+    /// An output of an earlier task of the stage.
+    Task {
+        /// Which task.
+        task: usize,
+        /// Which of its outputs.
+        output: usize,
+    },
+}
+
+impl Workflow {
+    /// Reads a workflow file and the stage descriptors it names (relative to it), and checks all of it.
+    ///
+    /// # Errors
+    /// The first [`DescriptorError`] found.
+    pub fn load(file: &Path, registry: &Registry) -> Result<Self, DescriptorError> {
+        check::workflow(file, Files::Disk, registry)
+    }
+
+    /// The same for files that the program carries; the first one is the workflow file.
+    ///
+    /// # Errors
+    /// The first [`DescriptorError`] found.
+    pub fn embedded(files: &[(&str, &str)], registry: &Registry) -> Result<Self, DescriptorError> {
+        let first = files.first().map_or("workflow.json", |(name, _)| *name);
+        check::workflow(Path::new(first), Files::Embedded(files), registry)
+    }
+
+    /// The switches that a study may turn off, by name.
+    #[must_use]
+    pub fn switches(&self) -> Vec<&str> {
+        let mut names: Vec<_> =
+            self.stages.iter().filter_map(|stage| stage.switch.as_ref().map(|s| s.name.as_str())).collect();
+        names.dedup();
+        names
+    }
+
+    /// The same workflow without the stages that `off` switches off; what they gave to others is read from the
+    /// regions their `bypass` names.
+    #[must_use]
+    pub fn without(&self, off: &[String]) -> Self {
+        let bypass_of = |stage: usize| {
+            self.stages[stage].switch.as_ref().filter(|switch| off.contains(&switch.name)).map(|s| &s.bypass)
+        };
+        let kept: Vec<usize> = (0..self.stages.len()).filter(|&s| bypass_of(s).is_none()).collect();
+        let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
+        let origin = |origin: Origin| match origin {
+            Origin::Stage { stage, output } => match bypass_of(stage) {
+                Some(bypass) => Origin::Input(bypass[output]),
+                None => Origin::Stage { stage: moved(stage), output },
+            },
+            other => other,
+        };
+        let mut workflow = self.clone();
+        workflow.stages = kept.iter().map(|&s| self.stages[s].clone()).collect();
+        for stage in &mut workflow.stages {
+            for input in &mut stage.inputs {
+                input.origin = origin(input.origin);
+            }
+        }
+        // `check` refuses a switch on the stages that these two name, so they are always kept.
+        workflow.response.stage = moved(self.response.stage);
+        if let Some(reference) = &mut workflow.reference {
+            reference.stage = moved(reference.stage);
+        }
+        workflow
+    }
+}
+
+impl Stage {
+    /// The parameters (indices into [`Workflow::parameters`]) that a task consumes.
+    pub fn task_parameters<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = usize> + 'a {
+        task.arguments.iter().map(|&argument| self.parameters[argument])
+    }
+}
