@@ -106,8 +106,9 @@ pub struct Manager {
     leases: BTreeMap<LeaseId, Lease>,
     next_worker: u32,
     next_lease: u64,
-    /// Instances that have yet to read each region.
-    readers: HashMap<RegionKey, usize>,
+    /// Instances that have yet to read each region, or to store it: a region whose readers have all failed
+    /// with another parent is let go of once it is there, not before.
+    users: HashMap<RegionKey, usize>,
     unfinished: usize,
     effects: VecDeque<Effect>,
 }
@@ -119,7 +120,7 @@ impl Manager {
     /// [`PlanError`] when the plan breaks one of its rules.
     pub fn new(plan: ExecutionPlan) -> Result<Self, PlanError> {
         let bucket_of = plan.validate()?;
-        let mut readers: HashMap<RegionKey, usize> = HashMap::new();
+        let mut users: HashMap<RegionKey, usize> = HashMap::new();
         let mut instances: Vec<Instance> = Vec::with_capacity(plan.instances.len());
         for (instance, bucket) in plan.instances.iter().zip(bucket_of) {
             let state = match instance.parents.len() {
@@ -127,8 +128,8 @@ impl Manager {
                 parents => State::Waiting(parents),
             };
             instances.push(Instance { state, bucket, children: Vec::new() });
-            for key in distinct(&instance.inputs) {
-                *readers.entry(key).or_default() += 1;
+            for key in instance.used() {
+                *users.entry(key).or_default() += 1;
             }
         }
         for (child, instance) in (0u32..).map(InstanceId).zip(&plan.instances) {
@@ -155,7 +156,7 @@ impl Manager {
             leases: BTreeMap::new(),
             next_worker: 0,
             next_lease: 0,
-            readers,
+            users,
             effects: VecDeque::new(),
         };
         for bucket in (0..manager.buckets.len() as u32).map(BucketId) {
@@ -181,7 +182,7 @@ impl Manager {
             if member.wanted == 0 && buckets > 0 {
                 self.queue.push_back(worker);
             }
-            member.wanted += buckets;
+            member.wanted = member.wanted.saturating_add(buckets);
             self.assign();
         }
     }
@@ -299,22 +300,18 @@ impl Manager {
         true
     }
 
-    /// Counts an instance as over, and lets go of what it would have read or what nobody reads of it.
+    /// Counts an instance as over, and lets go of the regions of which it was the last user.
     fn finish(&mut self, instance: InstanceId) {
         let mut released = Vec::new();
-        for key in distinct(&self.plan.instances[instance.index()].inputs) {
-            if let Some(readers) = self.readers.get_mut(&key) {
-                *readers -= 1;
-                if *readers == 0 {
-                    self.readers.remove(&key);
+        for key in self.plan.instances[instance.index()].used() {
+            if let Some(users) = self.users.get_mut(&key) {
+                *users -= 1;
+                if *users == 0 {
+                    self.users.remove(&key);
                     released.push(key);
                 }
             }
         }
-        // Stored for readers that have all failed in the meantime.
-        let outputs = &self.plan.instances[instance.index()].outputs;
-        let unread = outputs.iter().filter(|output| output.stored && !self.readers.contains_key(&output.key));
-        released.extend(unread.map(|output| output.key));
         if !released.is_empty() {
             self.effects.push_back(Effect::Release(released));
         }
@@ -377,12 +374,4 @@ impl Manager {
         let instances = instances.collect();
         BucketWork { stage, instances }
     }
-}
-
-/// Keys, each once: a stage may read one region through two inputs.
-fn distinct(keys: &[RegionKey]) -> Vec<RegionKey> {
-    let mut keys = keys.to_vec();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
 }

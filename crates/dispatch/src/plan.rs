@@ -6,7 +6,8 @@ use pleach_workflow::{Stage, Value};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A frozen plan. Instances are in topological order: parents come before children.
+/// A frozen plan. Stages and instances are in topological order: parents come before children, and are of an
+/// earlier stage. Buckets therefore cannot wait for each other.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionPlan {
     /// The stages of the workflow.
@@ -30,6 +31,18 @@ pub struct InstancePlan {
     pub outputs: Vec<OutputPlan>,
     /// Instances whose outputs this one reads, each once.
     pub parents: Vec<InstanceId>,
+}
+
+impl InstancePlan {
+    /// Regions that must stay until it is over, each once (a stage may read one region through two inputs):
+    /// those it reads, and those it stores for others.
+    pub(crate) fn used(&self) -> Vec<RegionKey> {
+        let stored = self.outputs.iter().filter(|output| output.stored).map(|output| output.key);
+        let mut keys: Vec<RegionKey> = self.inputs.iter().copied().chain(stored).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
 }
 
 /// What becomes of one output of a stage instance.
@@ -59,7 +72,7 @@ pub enum PlanError {
     /// A bucket is empty, or mixes stages.
     #[error("{0} is empty or mixes stages")]
     BadBucket(BucketId),
-    /// An instance waits for a later one or for one of its own bucket.
+    /// An instance waits for a later one, or for one of its own or a later stage.
     #[error("{0} waits for one that cannot come before it")]
     BadParent(InstanceId),
     /// An id or index names nothing.
@@ -99,7 +112,8 @@ impl ExecutionPlan {
             if shapes != (instance.parameters.len(), instance.inputs.len(), instance.outputs.len()) {
                 return Err(PlanError::Dangling(id));
             }
-            let earlier = |parent: &InstanceId| *parent < id && buckets[parent.index()] != buckets[id.index()];
+            let earlier =
+                |parent: &InstanceId| *parent < id && self.instances[parent.index()].stage < instance.stage;
             if !instance.parents.iter().all(earlier) {
                 return Err(PlanError::BadParent(id));
             }

@@ -97,7 +97,6 @@ pub struct BucketRun {
     tree: Tree,
     /// Ready tasks; the last one is next, so a subtree is finished before its sibling begins.
     stack: Vec<NodeId>,
-    running: usize,
     /// Nodes neither run nor given up.
     open: usize,
     effects: VecDeque<Effect>,
@@ -110,17 +109,19 @@ impl BucketRun {
     /// [`BadWork`] when an instance has not the parameters, inputs or outputs that the stage declares.
     pub fn new(stage: &Stage, work: &BucketWork) -> Result<Self, BadWork> {
         let shape = (stage.parameters.len(), stage.inputs.len(), stage.outputs.len());
-        let fits = |i: &&crate::message::InstanceWork| {
+        let misfits = |i: &&crate::message::InstanceWork| {
             (i.parameters.len(), i.inputs.len(), i.outputs.len()) != shape
         };
-        if let Some(bad) = work.instances.iter().find(fits) {
+        if let Some(bad) = work.instances.iter().find(misfits) {
             return Err(BadWork(bad.id));
         }
         let tree = Tree::build(stage, work);
         let mut stack = tree.roots.clone();
         stack.reverse();
         let open = tree.nodes.len();
-        Ok(Self { tree, stack, running: 0, open, effects: VecDeque::new() })
+        let mut run = Self { tree, stack, open, effects: VecDeque::new() };
+        run.end_if_over();
+        Ok(run)
     }
 
     /// Task instances of the bucket: what it costs, counted in tasks.
@@ -144,7 +145,6 @@ impl BucketRun {
     /// Takes the next task, deepest first.
     pub fn start_task(&mut self, stage: &Stage) -> Option<TaskCall> {
         let node = self.stack.pop()?;
-        self.running += 1;
         let level = self.tree.nodes[node.index()].level;
         let task = &stage.tasks[level];
         let inputs = task.reads.iter().map(|read| match *read {
@@ -166,8 +166,8 @@ impl BucketRun {
 
     /// A task has run, and the shell holds its wanted outputs.
     pub fn handle_done(&mut self, stage: &Stage, node: NodeId) {
-        self.running -= 1;
         self.open -= 1;
+        self.tree.nodes[node.index()].done = true;
         for instance in self.tree.nodes[node.index()].leaves.clone() {
             let outputs: Vec<OutputId> = stage
                 .outputs
@@ -187,7 +187,6 @@ impl BucketRun {
 
     /// A task has failed: so have all instances below it.
     pub fn handle_failed(&mut self, stage: &Stage, node: NodeId, cause: &TaskFailure) {
-        self.running -= 1;
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
             self.open -= 1;
@@ -218,9 +217,10 @@ impl BucketRun {
     }
 
     fn let_go(&mut self, id: OutputId) {
-        let readers = &mut self.tree.nodes[id.node.index()].readers[id.output];
-        *readers -= 1;
-        if *readers == 0 {
+        let writer = &mut self.tree.nodes[id.node.index()];
+        writer.readers[id.output] -= 1;
+        // What a failed task would have written is not there to be dropped.
+        if writer.readers[id.output] == 0 && writer.done {
             self.effects.push_back(Effect::Drop(id));
         }
     }

@@ -3,7 +3,7 @@
 //! Events: a bucket arrives, a stage says how many tasks it has ready, a slot falls free, a bucket is over.
 
 use crate::{LeaseId, SlotId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the shell is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,9 @@ pub struct Worker {
     ready: BTreeMap<Rank, u32>,
     /// Stage index of every lease held.
     stages: BTreeMap<LeaseId, u32>,
+    /// Leases whose first tasks are not announced yet, because their inputs are still on the way: a slot is
+    /// spoken for by each of them, else every event in between would ask for one more bucket.
+    silent: BTreeSet<LeaseId>,
     /// Buckets asked for and not yet there.
     asked: u32,
     effects: VecDeque<Effect>,
@@ -50,6 +53,7 @@ impl Worker {
             slots,
             ready: BTreeMap::new(),
             stages: BTreeMap::new(),
+            silent: BTreeSet::new(),
             asked: 0,
             effects: VecDeque::new(),
         };
@@ -62,11 +66,13 @@ impl Worker {
     pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32) {
         self.asked = self.asked.saturating_sub(1);
         self.stages.insert(lease, stage);
+        self.silent.insert(lease);
     }
 
     /// The stage has `tasks` ready tasks that have no slot.
     pub fn handle_ready(&mut self, lease: LeaseId, tasks: u32) {
         let Some(rank) = self.rank(lease) else { return };
+        self.silent.remove(&lease);
         if tasks == 0 {
             self.ready.remove(&rank);
         } else {
@@ -89,6 +95,7 @@ impl Worker {
             self.ready.remove(&rank);
         }
         self.stages.remove(&lease);
+        self.silent.remove(&lease);
         self.balance();
     }
 
@@ -119,7 +126,7 @@ impl Worker {
             }
             self.effects.push_back(Effect::Grant { lease, slot });
         }
-        let idle = self.free.len() as u32;
+        let idle = self.free.len().saturating_sub(self.silent.len()) as u32;
         if idle > self.asked {
             self.effects.push_back(Effect::Request { buckets: idle - self.asked });
             self.asked = idle;

@@ -7,6 +7,7 @@
 
 pub mod kernels;
 pub mod tile;
+pub mod tissue;
 
 mod compare;
 mod declared;

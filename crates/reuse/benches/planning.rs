@@ -3,8 +3,6 @@
 //! The input looks like a MOAT study of the reference application on ten tiles: trajectories over 15 parameters
 //! that change one at a time, consumed by 7 tasks. Figures are throughput in stage instances or runs a second.
 
-#![expect(missing_docs, reason = "criterion's macros generate undocumented items")]
-
 use std::num::NonZeroUsize;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

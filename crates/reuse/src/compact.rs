@@ -24,8 +24,8 @@ use crate::runs::{RunId, Runs, Source, StageIndex};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InstanceId(pub u32);
 
-/// What a stage instance reads, as a whole: two instances of a stage have equal ids exactly when each of their
-/// inputs is the same. Tasks can be shared only between instances of equal inputs.
+/// What a stage instance reads, as a whole: two instances *of one stage* have equal ids exactly when each of
+/// their inputs is the same. Tasks can be shared only between instances of equal inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InputsId(pub u32);
 
@@ -125,11 +125,10 @@ struct Builder<'a> {
     runs: &'a Runs,
     merging: Merging,
     graph: CompactGraph,
-    /// Names lists of inputs one element at a time: (identity of the list so far, next input) → longer list.
-    /// The empty list of stage `s` is `s`; interned numbers come after those.
+    /// Names lists of inputs one element at a time: (name of the list so far, next input) → name.
     lists: Interner<(u32, u32)>,
-    /// (inputs, parameter key) → instance: the merging itself.
-    merged: Interner<(InputsId, u32)>,
+    /// The merging itself: (stage, inputs, parameter key) → instance.
+    merged: Interner<(StageIndex, InputsId, u32)>,
 }
 
 impl<'a> Builder<'a> {
@@ -176,11 +175,11 @@ impl<'a> Builder<'a> {
     }
 
     fn find_or_insert(&mut self, run: RunId, stage: StageIndex, inputs: &[Input]) -> InstanceId {
-        let inputs_id = self.identify(stage, inputs);
+        let inputs_id = self.identify(inputs);
         let next = self.graph.instances.len() as u32;
         let id = match self.merging {
             Merging::None => next,
-            Merging::Merged => self.merged.intern((inputs_id, self.runs.key(run, stage))),
+            Merging::Merged => self.merged.intern((stage, inputs_id, self.runs.key(run, stage))),
         };
         if id == next {
             let instance = StageInstance { stage, first_run: run, inputs: inputs_id, reference_only: true };
@@ -189,14 +188,13 @@ impl<'a> Builder<'a> {
         InstanceId(id)
     }
 
-    /// The kinds of a stage's inputs are the same in all its instances, so their bare ids are enough.
-    fn identify(&mut self, stage: StageIndex, inputs: &[Input]) -> InputsId {
-        let stages = self.graph.stages as u32;
-        let list = inputs.iter().fold(stage.0, |list, input| {
-            let (Input::Instance(InstanceId(id)) | Input::External(id)) = *input;
-            stages + self.lists.intern((list, id))
+    /// In all instances of a stage the inputs are as many and of the same kinds, so their bare ids name them, a
+    /// single one without any look-up. Names are compared within a stage only.
+    fn identify(&mut self, inputs: &[Input]) -> InputsId {
+        let ids = inputs.iter().map(|input| match *input {
+            Input::Instance(InstanceId(id)) | Input::External(id) => id,
         });
-        InputsId(list)
+        InputsId(ids.reduce(|list, id| self.lists.intern((list, id))).unwrap_or(0))
     }
 
     fn insert(&mut self, instance: StageInstance, inputs: &[Input]) {

@@ -173,10 +173,10 @@ impl Runs {
         if shape.reads_reference() && !(reference && evaluations > 0) {
             return Err(RunsError::NoReference);
         }
-        // Each run makes at most one instance a stage and one identity an input; stages add one each.
-        let ids_per_run = stages + shape.stages.iter().map(Vec::len).sum::<usize>();
+        // A run makes at most one instance a stage, and one name for a list of inputs an input.
+        let ids_per_run = 1 + stages + shape.stages.iter().map(Vec::len).sum::<usize>();
         let ids = evaluations.checked_mul(tiles).and_then(|runs| runs.checked_mul(ids_per_run));
-        if ids.and_then(|ids| ids.checked_add(stages)).is_none_or(|ids| ids > u32::MAX as usize) {
+        if ids.is_none_or(|ids| ids > u32::MAX as usize) {
             return Err(RunsError::TooLarge { evaluations, tiles });
         }
         Ok(Self { shape, keys, externals, evaluations, tiles, reference })

@@ -9,6 +9,21 @@
 //! Pure: everything follows from the arguments and a seed. Nothing here opens a file, reads a clock, knows of
 //! images, or evaluates a parameter set. Parameter sets are numbered from 1 in every message, as in tables
 //! and reports, and from 0 in slices.
+//!
+//! ```
+//! use pleach_sensitivity::{moat, sampling::morris};
+//! use pleach_workflow::{Domain, Parameter, Value, ValueType};
+//!
+//! let domain = Domain::range(ValueType::Integer, 5.0, 80.0, Some(5.0))?;
+//! let g1 = Parameter { name: "G1".into(), value_type: ValueType::Integer, default: Value::Integer(80), domain };
+//! let design = morris::sample(&[g1], &morris::Morris { trajectories: 10, levels: 20, seed: 500 })?;
+//! let responses: Vec<Option<f64>> =
+//!     design.evaluations.iter().map(|set| Some(0.5 + set[0].as_f64() / 1000.0)).collect();
+//! let trajectories = design.trajectories().expect("a Morris design has them");
+//! let indices = moat::indices(trajectories, "dice", &responses, 500)?;
+//! assert!((indices.parameters[0].mu - 0.075).abs() < 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod indices;
 pub mod moat;

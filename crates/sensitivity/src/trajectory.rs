@@ -3,7 +3,6 @@
 //! Samplers state it; for a table of bare parameter sets [`Trajectories::recover`] finds it. Responses play
 //! no part here.
 
-use crate::sampling::morris::continuous_step;
 use pleach_workflow::{Domain, Parameter, Value};
 use thiserror::Error;
 
@@ -209,6 +208,12 @@ fn follow(
         steps.push(Step { parameter: place, fraction });
     }
     Ok(Trajectory { first_row, steps })
+}
+
+/// The step of a continuous parameter with `levels` ≥ 2 levels, as a fraction of its range: p/(2(p−1)).
+#[must_use]
+pub fn continuous_step(levels: u32) -> f64 {
+    f64::from(levels) / (2.0 * (f64::from(levels) - 1.0))
 }
 
 /// How far, relative to itself, a printed step may be from the documented one and still be that one.

@@ -156,6 +156,13 @@ fn the_authors_run_gives_its_complete_trajectories() {
     assert_eq!((found.trajectories_used, found.trajectories_dropped), (28, 1));
     let mut ranked = found.parameters.clone();
     ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
+    let names: Vec<&str> = ranked.iter().map(|entry| entry.name.as_str()).collect();
+    // What a reader of the thesis's Table 2.2 expects, by μ*: the two thresholds first, the background colours last.
+    assert_eq!(names[..5], ["G2", "G1", "reconConnectivity", "minSize", "minSizeSeg"]);
+    assert_eq!(names[12..], ["blue", "red", "green"]);
+    // Not so by the signed `effect`: here G1 and G2 raise the difference as often as they lower it.
+    let effect = |name: &str| found.parameters.iter().find(|entry| entry.name == name).unwrap().effect.abs();
+    assert!(effect("reconConnectivity") > effect("G1") && effect("minSize") > effect("G2"));
     for entry in &ranked {
         println!(
             "{:22} mu {:12.4e} mu* {:11.4e} ± {:10.3e} sigma {:10.3e} effect {:7.4}",

@@ -2,6 +2,7 @@
 
 use super::{Manager, State};
 use crate::InstanceId;
+use std::collections::HashMap;
 
 impl Manager {
     /// Compares all redundant state with a recount.
@@ -55,6 +56,12 @@ impl Manager {
             if !known || lease.open.is_empty() {
                 return Err(format!("{id} is empty or its worker does not know it"));
             }
+            let granted = |open: &InstanceId| self.instances[open.index()].state == State::Leased(*id);
+            let bucket = lease.open.first().map(|first| self.instances[first.index()].bucket);
+            let open = bucket.map(|bucket| &self.buckets[bucket.index()].open);
+            if open != Some(&lease.open) || !lease.open.iter().all(granted) {
+                return Err(format!("{id} is not the one lease of all that is open in its bucket"));
+            }
         }
         for (worker, member) in &self.members {
             let queued = self.queue.iter().filter(|queued| *queued == worker).count();
@@ -65,12 +72,13 @@ impl Manager {
         if !self.queue.is_empty() && !self.ready.is_empty() {
             return Err("buckets are ready and workers wait for them".to_owned());
         }
-        for (key, &counted) in &self.readers {
-            let open = self.plan.instances.iter().zip(&self.instances);
-            let readers = open.filter(|(plan, run)| plan.inputs.contains(key) && !run.state.is_final()).count();
-            if readers != counted {
-                return Err(format!("region {key} has {readers} readers, {counted} counted"));
-            }
+        let mut users = HashMap::new();
+        let open = self.plan.instances.iter().zip(&self.instances).filter(|(_, run)| !run.state.is_final());
+        for key in open.flat_map(|(plan, _)| plan.used()) {
+            *users.entry(key).or_insert(0) += 1;
+        }
+        if users != self.users {
+            return Err(format!("users of regions are {users:?}, counted are {:?}", self.users));
         }
         Ok(())
     }

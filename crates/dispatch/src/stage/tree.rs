@@ -19,6 +19,8 @@ pub(super) struct Node {
     pub(super) arguments: Vec<Value>,
     /// For each output: task instances and stage instances that have yet to read it.
     pub(super) readers: Vec<usize>,
+    /// The task has run, so the outputs that anything reads are held.
+    pub(super) done: bool,
     /// Stage instances that end here.
     pub(super) leaves: Vec<InstanceId>,
 }
@@ -53,6 +55,7 @@ impl Tree {
                         instance: instance.id,
                         arguments,
                         readers: vec![0; task.writes.len()],
+                        done: false,
                         leaves: Vec::new(),
                     });
                     match parent {

@@ -71,12 +71,6 @@ pub enum MorrisError {
 /// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
 pub const MOST_EVALUATIONS: u64 = 10_000_000;
 
-/// The step of a continuous parameter with `levels` ≥ 2 levels, as a fraction of its range: p/(2(p−1)).
-#[must_use]
-pub fn continuous_step(levels: u32) -> f64 {
-    f64::from(levels) / (2.0 * (f64::from(levels) - 1.0))
-}
-
 /// Draws the trajectories: r(k+1) rows for k varying parameters, trajectory after trajectory.
 ///
 /// Asking for more trajectories with the same parameters, levels and seed keeps the first ones.

@@ -2,11 +2,13 @@
 
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::indices::Indices;
-use pleach_sensitivity::moat::{MoatError, MoatIndices, MoatParameter, elementary_effects, indices};
+use pleach_sensitivity::moat::{
+    CONFIDENCE_Z, MoatError, MoatIndices, MoatParameter, elementary_effects, indices,
+};
 use pleach_sensitivity::sampling::Design;
 use pleach_sensitivity::sampling::morris::{Morris, sample};
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Parameter, Value};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -197,36 +199,47 @@ proptest! {
     }
 }
 
+fn one_parameter() -> Vec<Parameter> {
+    let domain = Domain::Continuous { low: 0.0, high: 4.0 };
+    let default = Value::from_f64(0.0, ValueType::Real).expect("finite");
+    vec![Parameter { name: "G1".into(), value_type: ValueType::Real, default, domain }]
+}
+
 #[test]
 fn the_names_in_json_are_those_of_the_design() {
-    let parameter = Parameter {
-        name: "G1".into(),
-        value_type: pleach_workflow::ValueType::Real,
-        default: Value::Integer(0),
-        domain: pleach_workflow::Domain::Continuous { low: 0.0, high: 4.0 },
-    };
-    let design = design(&[parameter], 1, 1);
+    // Two levels: the step is the whole range, and nothing is rounded.
+    let design = sample(&one_parameter(), &Morris { trajectories: 1, levels: 2, seed: 1 }).unwrap();
     let found = analyse(&design, &respond(&design, |row| 2.0 * row[0].as_f64()));
     let json = serde_json::to_value(Indices::Moat(found)).unwrap();
     let expected = serde_json::json!({
         "method": "moat", "response": "dice", "trajectories_used": 1, "trajectories_dropped": 0,
         "parameters": [{
             "name": "G1", "mu": 8.0, "mu_star": 8.0, "sigma": null,
-            "mu_conf": null, "mu_star_conf": null, "sigma_conf": null, "effect": 1.9,
+            "mu_conf": null, "mu_star_conf": null, "sigma_conf": null, "effect": 1.0,
         }],
     });
     assert_eq!(json, expected);
 }
 
+/// One effect of 1 among 20: resampled means are binomial, with deviation √(p(1−p)/n), wherever it stands.
+#[test]
+fn every_trajectory_counts_in_the_intervals() {
+    let design = sample(&one_parameter(), &Morris { trajectories: 20, levels: 2, seed: 1 }).unwrap();
+    let exact = CONFIDENCE_Z * (0.05 * 0.95 / 20.0f64).sqrt();
+    for place in [0, 9, 19] {
+        let mut responses = vec![Some(0.0); 40];
+        responses[2 * place] = Some(1.0);
+        let found = analyse(&design, &responses).parameters.remove(0);
+        for half_width in [found.mu_conf.unwrap(), found.mu_star_conf.unwrap()] {
+            assert!((half_width / exact - 1.0).abs() < 0.1, "{half_width} {exact}");
+        }
+        assert!(found.sigma_conf.unwrap() > 0.0);
+    }
+}
+
 #[test]
 fn responses_that_do_not_fit_are_refused() {
-    let parameter = Parameter {
-        name: "G1".into(),
-        value_type: pleach_workflow::ValueType::Real,
-        default: Value::Integer(0),
-        domain: pleach_workflow::Domain::Continuous { low: 0.0, high: 4.0 },
-    };
-    let design = design(&[parameter], 2, 1);
+    let design = design(&one_parameter(), 2, 1);
     let error = |responses: &[Option<f64>]| {
         indices(design.trajectories().unwrap(), "dice", responses, 1).unwrap_err().to_string()
     };

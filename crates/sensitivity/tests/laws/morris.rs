@@ -3,8 +3,9 @@
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::sampling::morris::{Morris, sample};
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Domain, Parameter, Value};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use proptest::prelude::*;
+use std::collections::HashSet;
 
 fn settings() -> impl Strategy<Value = Morris> {
     (1u32..8, 2u32..30, any::<u64>()).prop_map(|(trajectories, levels, seed)| Morris {
@@ -111,14 +112,14 @@ fn seeds_and_trajectories_differ() {
     let parameters: Vec<Parameter> = (0..10)
         .map(|index| Parameter {
             name: format!("p{index}"),
-            value_type: pleach_workflow::ValueType::Real,
-            default: Value::Integer(0),
+            value_type: ValueType::Real,
+            default: Value::from_f64(0.0, ValueType::Real).unwrap(),
             domain: Domain::Continuous { low: 0.0, high: 1.0 },
         })
         .collect();
     let design = |seed| sample(&parameters, &Morris { trajectories: 20, levels: 20, seed }).unwrap();
     let (one, two) = (design(1), design(2));
-    let starts: std::collections::HashSet<&Vec<Value>> =
+    let starts: HashSet<&Vec<Value>> =
         one.evaluations.iter().step_by(11).chain(two.evaluations.iter().step_by(11)).collect();
     assert_eq!(starts.len(), 40);
 }

@@ -1,0 +1,254 @@
+//! The manager actor: accepts workers, carries messages to and from its state machine, keeps the results.
+
+use crate::transport::{Link, codec};
+use actix::prelude::*;
+use pleach_dispatch::manager::{Effect, Manager};
+use pleach_dispatch::message::{TaskFailure, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::{InstanceId, WorkerId};
+use pleach_regions::Table;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// A failed instance: the one whose task failed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The instance whose task failed: this one or an ancestor.
+    pub origin: InstanceId,
+    /// Why.
+    pub cause: TaskFailure,
+}
+
+/// What a study came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Reported tables of finished instances.
+    pub results: HashMap<InstanceId, Vec<Table>>,
+    /// Instances that failed.
+    pub failures: BTreeMap<InstanceId, Failure>,
+    /// Tasks run and the seconds they took, by (stage, task).
+    pub tasks: BTreeMap<(usize, usize), TaskTotal>,
+    /// Stage instances finished.
+    pub finished: usize,
+}
+
+/// How often a task ran, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TaskTotal {
+    /// Runs.
+    pub runs: u64,
+    /// Wall seconds, summed over runs.
+    pub seconds: f64,
+}
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Stage instances finished or failed.
+    pub instances: usize,
+    /// Stage instances in all.
+    pub all_instances: usize,
+    /// Tasks run.
+    pub tasks: u64,
+    /// Stage instances failed.
+    pub failed: usize,
+}
+
+/// Is told how far a study is, after each report of a worker.
+pub type Observer = Box<dyn FnMut(Progress) + Send>;
+
+/// A worker has connected.
+pub struct Connect {
+    /// For messages to it.
+    pub link: Box<dyn Link>,
+    /// Frames from it.
+    pub incoming: UnboundedReceiver<Vec<u8>>,
+}
+
+impl Message for Connect {
+    type Result = ();
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect").finish_non_exhaustive()
+    }
+}
+
+/// A connection, from connect to disconnect; it becomes a worker by joining.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ConnectionId(u32);
+
+enum Event {
+    Frame(ConnectionId, Vec<u8>),
+    Closed(ConnectionId),
+}
+
+struct Connection {
+    link: Box<dyn Link>,
+    worker: Option<WorkerId>,
+}
+
+/// See the module.
+pub struct ManagerActor {
+    core: Manager,
+    connections: BTreeMap<ConnectionId, Connection>,
+    next_connection: u32,
+    outcome: Outcome,
+    done: Option<oneshot::Sender<Outcome>>,
+    observer: Observer,
+    all_instances: usize,
+    tasks: u64,
+}
+
+impl fmt::Debug for ManagerActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagerActor").field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+impl ManagerActor {
+    /// A manager of one study, which sends the outcome to `done`.
+    pub fn new(core: Manager, done: oneshot::Sender<Outcome>, observer: Observer) -> Self {
+        Self {
+            all_instances: core.unfinished(),
+            core,
+            connections: BTreeMap::new(),
+            next_connection: 0,
+            outcome: Outcome::default(),
+            done: Some(done),
+            observer,
+            tasks: 0,
+        }
+    }
+
+    fn handle(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
+        let Ok(message) = codec::decode::<ToManager>(frame) else { return self.close(id, ctx) };
+        let worker = self.connections.get(&id).and_then(|connection| connection.worker);
+        match (message, worker) {
+            (ToManager::Join { .. }, None) => {
+                let worker = self.core.handle_join();
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.worker = Some(worker);
+                }
+                let stages = self.core.plan().stages.clone();
+                self.send(id, &ToWorker::Study { stages });
+            }
+            (ToManager::Request { buckets }, Some(worker)) => self.core.handle_request(worker, buckets),
+            (ToManager::Done { lease, instance, results, tasks }, Some(worker)) => {
+                if self.core.handle_done(worker, lease, instance) {
+                    self.outcome.finished += 1;
+                    if !results.is_empty() {
+                        self.outcome.results.insert(instance, results);
+                    }
+                }
+                self.count(&tasks);
+            }
+            (ToManager::Failed { lease, instance, cause, tasks }, Some(worker)) => {
+                self.core.handle_failed(worker, lease, instance, &cause);
+                self.count(&tasks);
+            }
+            (ToManager::Leave, Some(_)) => self.close(id, ctx),
+            // Joining twice, or speaking before joining: not a worker of ours.
+            (ToManager::Join { .. }, Some(_)) | (_, None) => self.close(id, ctx),
+        }
+        self.perform(ctx);
+    }
+
+    /// Tasks are counted whether or not the report was in time: they were run.
+    fn count(&mut self, tasks: &[TaskReport]) {
+        for task in tasks {
+            let total = self.outcome.tasks.entry((task.stage as usize, task.task as usize)).or_default();
+            total.runs += 1;
+            total.seconds += task.seconds;
+        }
+        self.tasks += tasks.len() as u64;
+    }
+
+    fn perform(&mut self, ctx: &mut Context<Self>) {
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                Effect::Assign { worker, lease, work } => {
+                    let connection = self.connections.iter().find(|(_, c)| c.worker == Some(worker));
+                    if let Some(id) = connection.map(|(id, _)| *id) {
+                        self.send(id, &ToWorker::Assign { lease, work });
+                    }
+                }
+                Effect::Release(keys) => self.broadcast(&ToWorker::Release { keys }),
+                Effect::Finished(_) => {}
+                Effect::Failed { instance, origin, cause } => {
+                    self.outcome.failures.insert(instance, Failure { origin, cause });
+                }
+                Effect::Complete => {
+                    self.broadcast(&ToWorker::Finished);
+                    if let Some(done) = self.done.take() {
+                        // Whoever wanted to know may have given up.
+                        let _ = done.send(std::mem::take(&mut self.outcome));
+                    }
+                    ctx.stop();
+                }
+            }
+        }
+        let failed = self.outcome.failures.len();
+        let instances = self.all_instances - self.core.unfinished();
+        let (all_instances, tasks) = (self.all_instances, self.tasks);
+        (self.observer)(Progress { instances, all_instances, tasks, failed });
+    }
+
+    fn broadcast(&mut self, message: &ToWorker) {
+        let joined = self.connections.iter().filter(|(_, connection)| connection.worker.is_some());
+        let ids: Vec<_> = joined.map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.send(id, message));
+    }
+
+    /// A frame that cannot be sent is not an event of its own: the closed link will be.
+    fn send(&mut self, id: ConnectionId, message: &ToWorker) {
+        if let Some(connection) = self.connections.get(&id)
+            && let Ok(frame) = codec::encode(message)
+        {
+            let _ = connection.link.send(frame);
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId, ctx: &mut Context<Self>) {
+        if let Some(Connection { worker: Some(worker), .. }) = self.connections.remove(&id) {
+            self.core.handle_leave(worker);
+            self.perform(ctx);
+        }
+    }
+}
+
+impl Actor for ManagerActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.perform(ctx);
+    }
+}
+
+impl Handler<Connect> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Connect { link, incoming }: Connect, ctx: &mut Self::Context) {
+        let id = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        self.connections.insert(id, Connection { link, worker: None });
+        let frames = UnboundedReceiverStream::new(incoming).map(move |frame| Event::Frame(id, frame));
+        ctx.add_stream(frames.chain(tokio_stream::once(Event::Closed(id))));
+    }
+}
+
+impl StreamHandler<Event> for ManagerActor {
+    fn handle(&mut self, event: Event, ctx: &mut Self::Context) {
+        match event {
+            Event::Frame(id, frame) => Self::handle(self, id, &frame, ctx),
+            Event::Closed(id) => self.close(id, ctx),
+        }
+    }
+
+    // One worker's stream ends when it leaves; the manager goes on without it.
+    fn finished(&mut self, _: &mut Self::Context) {}
+}

@@ -1,0 +1,109 @@
+//! The task actor: one slot of a worker, running one operation at a time on the thread pool.
+
+use actix::prelude::*;
+use pleach_dispatch::message::TaskFailure;
+use pleach_regions::DataRegion;
+use pleach_workflow::{Operation, Value};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// Start of the names of threads that run tasks: a panic there is the operation's, and fails its evaluation.
+pub const THREAD_NAME: &str = "task-";
+
+/// Runs one operation.
+#[derive(Message)]
+#[rtype(result = "TaskResult")]
+pub struct RunTask {
+    /// The task's name, for failures.
+    pub name: String,
+    /// What to run.
+    pub operation: Arc<dyn Operation>,
+    /// Its inputs, in order.
+    pub inputs: Vec<Arc<DataRegion>>,
+    /// Its arguments, in order.
+    pub arguments: Vec<Value>,
+}
+
+impl fmt::Debug for RunTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunTask").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct TaskResult {
+    /// Outputs in order, or why there are none.
+    pub outputs: Result<Vec<DataRegion>, TaskFailure>,
+    /// Wall seconds.
+    pub seconds: f64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct TaskActor {
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl TaskActor {
+    /// A slot that runs its tasks on `pool`.
+    #[must_use]
+    pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
+        Self { pool }
+    }
+}
+
+impl Actor for TaskActor {
+    type Context = Context<Self>;
+}
+
+impl Handler<RunTask> for TaskActor {
+    type Result = ResponseFuture<TaskResult>;
+
+    fn handle(&mut self, task: RunTask, _: &mut Self::Context) -> Self::Result {
+        let (answer, answered) = oneshot::channel();
+        self.pool.spawn(move || {
+            // The stage actor may be gone; then nobody waits for this.
+            let _ = answer.send(run(task));
+        });
+        Box::pin(async move {
+            let gone = || TaskFailure { at: "task".to_owned(), cause: "its thread is gone".to_owned() };
+            answered.await.unwrap_or_else(|_| TaskResult { outputs: Err(gone()), seconds: 0.0 })
+        })
+    }
+}
+
+fn run(task: RunTask) -> TaskResult {
+    let RunTask { name, operation, inputs, arguments } = task;
+    let start = Instant::now();
+    let outputs = guarded(&name, || {
+        let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
+        let outputs = operation.run(&inputs, &arguments);
+        let fail = |cause: String| TaskFailure { at: name.clone(), cause };
+        let outputs = outputs.map_err(|error| fail(error.to_string()))?;
+        let declared = operation.outputs();
+        let fits = outputs.len() == declared.len()
+            && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
+        if fits { Ok(outputs) } else { Err(fail("its outputs are not those it declares".to_owned())) }
+    });
+    // The inputs are let go of before the time is taken: freeing large regions is part of the task.
+    drop(inputs);
+    TaskResult { outputs, seconds: start.elapsed().as_secs_f64() }
+}
+
+/// Runs `work`, turning a panic into a failure at `at`.
+pub(crate) fn guarded<T>(
+    at: &str,
+    work: impl FnOnce() -> Result<T, TaskFailure>,
+) -> Result<T, TaskFailure> {
+    // What the closure holds is dropped with it: nothing half-changed is seen again.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let cause = format!("panicked: {}", text.as_deref().unwrap_or("without a message"));
+        Err(TaskFailure { at: at.to_owned(), cause })
+    })
+}

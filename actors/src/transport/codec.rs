@@ -1,0 +1,115 @@
+//! The one place where messages become bytes and bytes messages: bincode, with a limit on both.
+//!
+//! bincode 2 is unmaintained (see `docs/adr/0004-bincode-behind-one-codec.md`); nothing else names it, so that
+//! it can be replaced here.
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// The longest frame. A bucket of 10,000 stage instances with 15 parameters takes some 4 MB; regions travel
+/// outside of messages. A length beyond it is refused before anything is allocated for it.
+pub const LONGEST_FRAME_BYTES: usize = 16 << 20;
+
+const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<LONGEST_FRAME_BYTES>> =
+    bincode::config::standard().with_limit::<LONGEST_FRAME_BYTES>();
+
+/// A message that is no frame, or a frame that is no message.
+#[derive(Debug, Error)]
+pub enum CodecError {
+    /// The message cannot be encoded.
+    #[error("failed to encode a message: {0}")]
+    Encode(bincode::error::EncodeError),
+    /// The encoded message is longer than a frame may be.
+    #[error("a message of {bytes} bytes is longer than a frame may be ({LONGEST_FRAME_BYTES} bytes)")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The bytes are no message of the wanted kind.
+    #[error("failed to decode a frame: {0}")]
+    Decode(bincode::error::DecodeError),
+    /// The message ends before the frame does.
+    #[error("{0} bytes are left over after a message")]
+    Trailing(usize),
+}
+
+/// Encodes a message.
+///
+/// # Errors
+/// [`CodecError::Encode`] and [`CodecError::TooLong`].
+pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
+    let frame = bincode::serde::encode_to_vec(message, CONFIGURATION).map_err(CodecError::Encode)?;
+    if frame.len() > LONGEST_FRAME_BYTES {
+        return Err(CodecError::TooLong { bytes: frame.len() });
+    }
+    Ok(frame)
+}
+
+/// Decodes a whole frame.
+///
+/// # Errors
+/// [`CodecError::Decode`] and [`CodecError::Trailing`].
+pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
+    let (message, read) =
+        bincode::serde::decode_from_slice(frame, CONFIGURATION).map_err(CodecError::Decode)?;
+    if read < frame.len() {
+        return Err(CodecError::Trailing(frame.len() - read));
+    }
+    Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_dispatch::message::{TaskReport, ToManager};
+    use pleach_dispatch::{InstanceId, LeaseId};
+    use pleach_regions::Table;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_come_back(
+            lease: u64, instance: u32, seconds in 0.0..1e6f64, name in ".{0,20}", value in -1e9..1e9f64,
+        ) {
+            let message = ToManager::Done {
+                lease: LeaseId(lease),
+                instance: InstanceId(instance),
+                results: vec![Table::new([(name, value)])],
+                tasks: vec![TaskReport { task: 3, stage: 1, seconds }],
+            };
+            let frame = encode(&message).unwrap();
+            prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);
+        }
+
+        /// Whatever arrives: an answer, never a panic.
+        #[test]
+        fn noise_is_refused_or_read(noise in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode::<ToManager>(&noise);
+        }
+    }
+
+    #[test]
+    fn a_hostile_length_allocates_nothing() {
+        // Done, lease 0, instance 0, then a list that claims 2^60 tables.
+        let mut frame = encode(&ToManager::Done {
+            lease: LeaseId(0),
+            instance: InstanceId(0),
+            results: vec![],
+            tasks: vec![],
+        })
+        .unwrap();
+        frame.truncate(3);
+        frame.push(253);
+        frame.extend((1u64 << 60).to_le_bytes());
+        assert!(matches!(decode::<ToManager>(&frame), Err(CodecError::Decode(_))));
+    }
+
+    #[test]
+    fn leftovers_are_refused() {
+        let mut frame = encode(&ToManager::Leave).unwrap();
+        frame.push(0);
+        assert!(matches!(decode::<ToManager>(&frame), Err(CodecError::Trailing(1))));
+    }
+}

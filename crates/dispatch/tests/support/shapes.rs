@@ -1,0 +1,55 @@
+//! Stages and keys made by hand, as small as a test needs them.
+
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::message::TaskFailure;
+use pleach_regions::{ElementType, RegionKey};
+use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
+
+/// A key that prints its number.
+pub(crate) fn key(number: u32) -> RegionKey {
+    RegionKey(u128::from(number).to_be_bytes())
+}
+
+pub(crate) fn ids(numbers: impl IntoIterator<Item = u32>) -> Vec<InstanceId> {
+    numbers.into_iter().map(InstanceId).collect()
+}
+
+pub(crate) fn failure(at: &str) -> TaskFailure {
+    TaskFailure { at: at.to_owned(), cause: "the library said no".to_owned() }
+}
+
+/// A task that consumes these parameters of the stage, reads these regions and writes so many.
+pub(crate) fn task(name: &str, arguments: &[usize], reads: &[Read], writes: usize) -> Task {
+    Task {
+        name: name.to_owned(),
+        description: String::new(),
+        operation: format!("test.{name}"),
+        version: 1,
+        arguments: arguments.to_vec(),
+        reads: reads.to_vec(),
+        writes: (0..writes).map(|output| region(&format!("{name}.{output}"))).collect(),
+    }
+}
+
+/// A stage of these tasks, in this order; `outputs` names a task and which of its outputs, each.
+pub(crate) fn stage(parameters: usize, inputs: usize, tasks: Vec<Task>, outputs: &[(usize, usize)]) -> Stage {
+    let input = |number| StageInput { region: region(&format!("in{number}")), origin: Origin::Input(number) };
+    let output = |&(task, output): &(usize, usize)| StageOutput {
+        region: region(&format!("out{task}.{output}")),
+        task,
+        output,
+    };
+    Stage {
+        name: "stage".to_owned(),
+        description: String::new(),
+        inputs: (0..inputs).map(input).collect(),
+        outputs: outputs.iter().map(output).collect(),
+        parameters: (0..parameters).collect(),
+        tasks,
+        switch: None,
+    }
+}
+
+fn region(name: &str) -> RegionDecl {
+    RegionDecl { region: name.to_owned(), element: ElementType::Gray8 }
+}

@@ -1,0 +1,135 @@
+//! Colour normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
+//!
+//! Everything about a pixel follows from its colour, so each colour that occurs is computed once, however often it
+//! does. Only the target of the reference application is known here; fitting another is not done.
+
+use crate::declared::{Arguments, Declared, Inputs, port};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const NORMALIZE: Declared = Declared {
+    name: "nuclei.normalize",
+    version: 1,
+    arguments: &[],
+    inputs: &[port("image", ElementType::Bgr8)],
+    outputs: &[port("normalized", ElementType::Bgr8)],
+    nanoseconds_a_pixel: 10.0,
+    // The output; the two tables of colours (128 MB) are the same for every size.
+    bytes_a_pixel: 11,
+    run,
+};
+
+/// Mean and standard deviation of l, α, β that the tissue is given.
+const TARGET_MEAN: [f64; 3] = [-0.632356, -0.0516004, 0.0376543];
+const TARGET_DEVIATION: [f64; 3] = [0.26235, 0.0514831, 0.0114217];
+
+type Matrix = [[f64; 3]; 3];
+
+const LMS_FROM_RGB: Matrix =
+    [[0.3811, 0.5783, 0.0402], [0.1967, 0.7244, 0.0782], [0.0241, 0.1288, 0.8444]];
+const RGB_FROM_LMS: Matrix =
+    [[4.4687, -3.5887, 0.1196], [-1.2197, 2.3831, -0.1626], [0.0585, -0.2611, 1.2057]];
+const OPPONENT: Matrix = [[1.0, 1.0, 1.0], [1.0, 1.0, -2.0], [1.0, -1.0, 0.0]];
+const FROM_OPPONENT: Matrix = [[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -2.0, 0.0]];
+
+/// Colours as 24-bit numbers, red highest.
+const COLOURS: usize = 1 << 24;
+
+fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
+    let number = |&[b, g, r]: &[u8; 3]| usize::from(r) << 16 | usize::from(g) << 8 | usize::from(b);
+    let mut table = vec![0_u32; COLOURS];
+    pixels.iter().for_each(|pixel| table[number(pixel)] += 1);
+
+    let transfer = Transfer::fit(&table);
+    // The counts have served; each entry becomes its colour's result.
+    for (colour, entry) in table.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+        let [b, g, r] = transfer.apply(rgb(colour));
+        *entry = u32::from_le_bytes([b, g, r, 0]);
+    }
+    let result = |pixel| {
+        let [b, g, r, _] = table[number(pixel)].to_le_bytes();
+        [b, g, r]
+    };
+    Ok(vec![inputs.bgr(pixels.iter().flat_map(result).collect())?])
+}
+
+fn rgb(colour: usize) -> [f64; 3] {
+    [colour >> 16, colour >> 8, colour].map(|channel| (channel & 0xff) as f64)
+}
+
+/// Tissue by two discriminants; the original's, trained once on H&E.
+fn is_tissue([r, g, b]: [f64; 3]) -> bool {
+    -0.154 * r + 0.035 * g + 0.549 * b - 45.718 < -0.057 * r - 0.817 * g + 1.170 * b - 49.887
+}
+
+fn multiply(matrix: &Matrix, vector: [f64; 3]) -> [f64; 3] {
+    matrix.map(|row| row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2])
+}
+
+/// Scales of the opponent axes: 1/√3, 1/√6, 1/√2.
+fn scales() -> [f64; 3] {
+    [3.0, 6.0, 2.0].map(|n: f64| 1.0 / n.sqrt())
+}
+
+/// l, α, β of a colour in 0..=255; not finite for black, which is never tissue.
+fn lab(rgb: [f64; 3]) -> [f64; 3] {
+    let lms = multiply(&LMS_FROM_RGB, rgb.map(|channel| channel / 255.0)).map(f64::log10);
+    let (opponent, scales) = (multiply(&OPPONENT, lms), scales());
+    std::array::from_fn(|axis| opponent[axis] * scales[axis])
+}
+
+/// The change of tissue colours that was found for a tile.
+struct Transfer {
+    mean: [f64; 3],
+    /// Target deviation over the tile's; 0 on an axis without deviation, whose only value becomes the target's mean.
+    gain: [f64; 3],
+}
+
+impl Transfer {
+    /// From how often each colour occurs. Mean and population deviation are over tissue with l·α·β above 0, like the
+    /// original's (96–99 % of the tissue). Without any, nothing is changed.
+    fn fit(counts: &[u32]) -> Self {
+        let mut values = Vec::new();
+        for (colour, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let rgb = rgb(colour);
+            let lab = lab(rgb);
+            if is_tissue(rgb) && lab.iter().product::<f64>() > 0.0 {
+                values.push((f64::from(count), lab));
+            }
+        }
+        let total: f64 = values.iter().map(|(count, _)| count).sum();
+        if total == 0.0 {
+            return Self { mean: TARGET_MEAN, gain: [1.0; 3] };
+        }
+        let average = |of: &dyn Fn(f64) -> f64, axis: usize| {
+            values.iter().map(|(count, lab)| count * of(lab[axis])).sum::<f64>() / total
+        };
+        let mean = std::array::from_fn(|axis| average(&|value| value, axis));
+        let gain = std::array::from_fn(|axis| {
+            let deviation = average(&|value| (value - mean[axis]) * (value - mean[axis]), axis).sqrt();
+            // Rounding leaves some 1e-17 of one value's deviation from itself.
+            if deviation > 1e-12 { TARGET_DEVIATION[axis] / deviation } else { 0.0 }
+        });
+        Self { mean, gain }
+    }
+
+    /// The new B, G, R of a colour.
+    fn apply(&self, rgb: [f64; 3]) -> [u8; 3] {
+        let mut lab = lab(rgb);
+        if is_tissue(rgb) {
+            lab = std::array::from_fn(|axis| (lab[axis] - self.mean[axis]) * self.gain[axis] + TARGET_MEAN[axis]);
+        }
+        let scales = scales();
+        let opponent = std::array::from_fn(|axis| lab[axis] * scales[axis]);
+        let lms = multiply(&FROM_OPPONENT, opponent).map(|value| 10_f64.powf(value));
+        let [r, g, b] = multiply(&RGB_FROM_LMS, lms).map(to_byte);
+        [b, g, r]
+    }
+}
+
+/// 0..=1 as 0..=255, clamped, half rounded up; what is not a number is 0.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+fn to_byte(channel: f64) -> u8 {
+    (channel * 255.0 + 0.5).floor().clamp(0.0, 255.0) as u8
+}

@@ -1,0 +1,69 @@
+//! t1: background and red blood cells.
+//!
+//! Says whether the tile is background at all; what follows from that is t5's to do. The share of background itself
+//! is not given out: it would tell apart tiles and thresholds whose later results are the same.
+
+use super::{BACKGROUND_COLUMN, NORMALIZED};
+use crate::declared::{Arguments, BYTE, Declared, Inputs, RATIO, argument, port};
+use crate::kernels::{Connectivity, components::select};
+use pleach_regions::{DataRegion, ElementType, Table};
+use pleach_workflow::OperationError;
+
+pub(crate) const BACKGROUND: Declared = Declared {
+    name: "nuclei.background",
+    version: 1,
+    arguments: &[
+        argument("B", BYTE),
+        argument("G", BYTE),
+        argument("R", BYTE),
+        argument("T1", RATIO),
+        argument("T2", RATIO),
+    ],
+    inputs: &[NORMALIZED],
+    outputs: &[port("rbc", ElementType::Mask), port("background", ElementType::Table)],
+    nanoseconds_a_pixel: 5.0,
+    bytes_a_pixel: 3,
+    run,
+};
+
+/// What keeps a ratio's denominator from being 0 in the original; the spacing of `f32` at 1.
+const EPSILON: f32 = f32::EPSILON;
+
+fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
+    let bright = [arguments.byte(0), arguments.byte(1), arguments.byte(2)];
+    let background = pixels.iter().filter(|p| (0..3).all(|c| p[c] > bright[c])).count();
+    // At 90 % the original gives the tile up.
+    let is_background = 10 * background >= 9 * pixels.len();
+
+    let rbc = red_blood_cells(pixels, inputs.width(), arguments.real(3), arguments.real(4));
+    let flag = Table::new([(BACKGROUND_COLUMN, if is_background { 1.0 } else { 0.0 })]);
+    Ok(vec![inputs.mask(rbc)?, DataRegion::Table(flag)])
+}
+
+/// Where R/G is above `t2` in 8-connected objects that somewhere reach `t1`, and R above B.
+fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8> {
+    let (strong, weak) = (least_red(t1), least_red(t2));
+    let reaches = |least: &[u16; 256], [_, g, r]: &[u8; 3]| u16::from(*r) >= least[usize::from(*g)];
+    if !pixels.iter().any(|pixel| reaches(&strong, pixel)) {
+        return vec![0; pixels.len()];
+    }
+    let mask = |least| pixels.iter().map(|pixel| if reaches(least, pixel) { 255 } else { 0 }).collect::<Vec<u8>>();
+    let mut rbc = select(&mask(&weak), &mask(&strong), width, Connectivity::Eight);
+    for (value, [b, _, r]) in rbc.iter_mut().zip(pixels) {
+        // R/(B + ε) > 1 in f32 is R > B for whole numbers: 1/(1 + ε) rounds below 1, and from 2 on ε vanishes.
+        if r <= b {
+            *value = 0;
+        }
+    }
+    rbc
+}
+
+/// For each G, the least R with R/(G + ε) above `ratio` in `f32`; 256 when there is none.
+#[expect(clippy::cast_possible_truncation, reason = "the original compares in f32")]
+fn least_red(ratio: f64) -> [u16; 256] {
+    std::array::from_fn(|g| {
+        let above = |r: &u16| f32::from(*r) / (g as f32 + EPSILON) > ratio as f32;
+        (0..256).find(above).unwrap_or(256)
+    })
+}

@@ -1,0 +1,23 @@
+//! t4: candidates that are neither too small nor too large.
+
+use crate::declared::{AREA, Arguments, Declared, Inputs, argument, port};
+use crate::kernels::{Connectivity, components::filter_by_area};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const CANDIDATE_AREA: Declared = Declared {
+    name: "nuclei.candidate-area",
+    version: 1,
+    arguments: &[argument("minSize", AREA), argument("maxSize", AREA)],
+    inputs: &[port("bw1", ElementType::Mask)],
+    outputs: &[port("bw1_t", ElementType::Mask)],
+    nanoseconds_a_pixel: 1.0,
+    bytes_a_pixel: 2,
+    run,
+};
+
+fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let areas = arguments.area(0)..arguments.area(1);
+    let kept = filter_by_area(inputs.pixels(0)?, inputs.width(), Connectivity::Eight, areas);
+    Ok(vec![inputs.mask(kept)?])
+}

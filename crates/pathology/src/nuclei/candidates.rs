@@ -1,0 +1,24 @@
+//! t3: candidate nuclei, where the inverted red channel stands out from its reconstruction.
+
+use crate::declared::{Arguments, BYTE, CONNECTIVITY, Declared, Inputs, argument, port};
+use crate::kernels::{above, components::fill_holes};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const CANDIDATES: Declared = Declared {
+    name: "nuclei.candidates",
+    version: 1,
+    arguments: &[argument("G1", BYTE), argument("FillHoles", CONNECTIVITY)],
+    inputs: &[port("rc", ElementType::Gray8), port("recon", ElementType::Gray8)],
+    outputs: &[port("diff", ElementType::Gray8), port("bw1", ElementType::Mask)],
+    nanoseconds_a_pixel: 3.0,
+    bytes_a_pixel: 4,
+    run,
+};
+
+fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let (rc, recon) = (inputs.pixels(0)?, inputs.pixels(1)?);
+    let diff: Vec<u8> = rc.iter().zip(recon).map(|(rc, recon)| rc.saturating_sub(*recon)).collect();
+    let bw1 = fill_holes(&above(&diff, arguments.byte(0)), inputs.width(), arguments.connectivity(1));
+    Ok(vec![inputs.gray(diff)?, inputs.mask(bw1)?])
+}

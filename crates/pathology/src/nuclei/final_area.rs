@@ -1,0 +1,30 @@
+//! t7: separated nuclei that are neither too small nor too large, without holes.
+
+use crate::declared::{AREA, Arguments, CONNECTIVITY, Declared, Inputs, argument, port};
+use crate::kernels::Connectivity;
+use crate::kernels::components::{fill_holes, filter_by_area};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const FINAL_AREA: Declared = Declared {
+    name: "nuclei.final-area",
+    version: 1,
+    arguments: &[
+        argument("minSizeSeg", AREA),
+        argument("maxSizeSeg", AREA),
+        argument("FillHoles", CONNECTIVITY),
+    ],
+    inputs: &[port("seg_nonoverlap", ElementType::Mask)],
+    outputs: &[port("mask", ElementType::Mask)],
+    nanoseconds_a_pixel: 2.0,
+    bytes_a_pixel: 3,
+    run,
+};
+
+fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let width = inputs.width();
+    let areas = arguments.area(0)..arguments.area(1);
+    // Four-connected here: a line one pixel wide separates.
+    let kept = filter_by_area(inputs.pixels(0)?, width, Connectivity::Four, areas);
+    Ok(vec![inputs.mask(fill_holes(&kept, width, arguments.connectivity(2)))?])
+}

@@ -1,0 +1,61 @@
+//! t6: nuclei that touch are cut apart along watershed lines.
+
+use super::{NORMALIZED, opencv};
+use crate::declared::{AREA, Arguments, CONNECTIVITY, Declared, Inputs, argument, port};
+use crate::kernels::components::{Components, filter_by_area};
+use crate::kernels::distance::distance_to_background;
+use crate::kernels::morphology::{Element, dilate};
+use crate::kernels::reconstruct::reconstruct;
+use crate::kernels::{Connectivity, watershed};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const SEPARATE: Declared = Declared {
+    name: "nuclei.separate",
+    version: 1,
+    arguments: &[argument("minSizePl", AREA), argument("Watershed", CONNECTIVITY)],
+    inputs: &[port("seg_open", ElementType::Mask), NORMALIZED],
+    outputs: &[port("seg_nonoverlap", ElementType::Mask)],
+    nanoseconds_a_pixel: 30.0,
+    bytes_a_pixel: 14,
+    run,
+};
+
+fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let (width, normalized) = (inputs.width(), inputs.pixels(1)?);
+    let least = arguments.area(0);
+    let large = filter_by_area(inputs.pixels(0)?, width, Connectivity::Eight, least..u64::MAX);
+    let seg_big = dilate(&large, width, Element::Cross).map_err(opencv)?;
+    drop(large);
+
+    let Some(seeds) = seeds(&seg_big, width, arguments.connectivity(1)) else {
+        // Without background there is no distance to it, so nothing tells where to cut.
+        return Ok(vec![inputs.mask(seg_big)?]);
+    };
+    let mut labels = vec![watershed::UNLABELLED; seg_big.len()];
+    Components::of_objects(&seeds, width, arguments.connectivity(1)).for_each_run(|run, component| {
+        labels[run].fill(1 + component as i32);
+    });
+    drop(seeds);
+    watershed::flood(normalized, &seg_big, &mut labels, width);
+    Ok(vec![inputs.mask(watershed::keep_off_lines(&labels, &seg_big, width))?])
+}
+
+/// Where flooding starts: regional minima of the negated distance after minima shallower than 1 px are filled, and the
+/// whole background. `None` when there is no background.
+///
+/// The original finds the minima with a rule for whole numbers, a further depth of 1; so a nucleus that is nowhere
+/// more than 2 px from the background has no seed, and goes to the background.
+fn seeds(seg_big: &[u8], width: usize, connectivity: Connectivity) -> Option<Vec<u8>> {
+    // MAX − 1 is MAX in f32: the background is its own marker, and never below its mask.
+    let distance = distance_to_background(seg_big, width, f32::MAX)?;
+    let mut filled: Vec<f32> = distance.iter().map(|distance| distance - 1.0).collect();
+    reconstruct(&mut filled, &distance, width, Connectivity::Eight);
+    let mut lowered = distance;
+    for (lowered, filled) in lowered.iter_mut().zip(&filled) {
+        *lowered = filled - 1.0;
+    }
+    reconstruct(&mut lowered, &filled, width, connectivity);
+    let is_seed = |(lowered, filled): (&f32, &f32)| if *lowered == filled - 1.0 { 255 } else { 0 };
+    Some(lowered.iter().zip(&filled).map(is_seed).collect())
+}

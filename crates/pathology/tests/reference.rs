@@ -1,0 +1,241 @@
+//! All 182 masks that the original program made, pixel for pixel, through the registry's operations.
+//!
+//! On a difference the first stage whose count is not the original's is named. Results are shared between parameter
+//! sets by task and by the parameters the task has seen, which is also what a study does with them.
+
+use pleach_pathology::{registry, tile};
+use pleach_regions::DataRegion;
+use pleach_workflow::{Operation, Value};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One record of a CSV file, by column.
+type Row = HashMap<String, String>;
+
+/// The test data's folder (`PLEACH_TEST_DATA`, else `shared/data` beside the checkout), or `None` after saying so.
+fn folder(test: &str) -> Option<PathBuf> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("SKIPPED {test}: no test data at {}", folder.display());
+    None
+}
+
+/// Every record of a CSV file.
+fn rows(path: &Path) -> Vec<Row> {
+    csv::Reader::from_path(path).unwrap().deserialize().map(Result::unwrap).collect()
+}
+
+/// The operation of this name, version 1.
+fn operation(name: &str) -> Arc<dyn Operation> {
+    Arc::clone(registry().get(name, 1).unwrap())
+}
+
+/// A colour tile.
+fn bgr(path: &Path) -> DataRegion {
+    tile::read_bgr(path).unwrap()
+}
+
+/// Task, its parameters, and the tasks it reads (by number; 0 is the normalized image) with the output's number.
+type Task = (&'static str, &'static [&'static str], &'static [(usize, usize)]);
+
+const TASKS: [Task; 7] = [
+    ("nuclei.background", &["B", "G", "R", "T1", "T2"], &[(0, 0)]),
+    ("nuclei.reconstruct", &["RC"], &[(0, 0)]),
+    ("nuclei.candidates", &["G1", "FH"], &[(2, 0), (2, 1)]),
+    ("nuclei.candidate-area", &["minSize", "maxSize"], &[(3, 1)]),
+    ("nuclei.nuclei", &["G2"], &[(3, 0), (4, 0), (1, 0), (1, 1)]),
+    ("nuclei.separate", &["minSizePl", "W"], &[(5, 0), (0, 0)]),
+    ("nuclei.final-area", &["minSizeSeg", "maxSizeSeg", "FH"], &[(6, 0)]),
+];
+
+/// Name in `stages.csv`, task, output, and whether values are summed instead of objects counted.
+const COUNTS: [(&str, usize, usize, bool); 7] = [
+    ("rbc_nz", 1, 0, false),
+    ("rc_recon_sum", 2, 1, true),
+    ("diff_sum", 3, 0, true),
+    ("bw1_nz", 3, 1, false),
+    ("bw1t_nz", 4, 0, false),
+    ("seg_open_nz", 5, 0, false),
+    ("seg_nonoverlap_nz", 6, 0, false),
+];
+
+type Outputs = Arc<Vec<DataRegion>>;
+
+/// Runs the tasks of one image, each once for all parameter sets that agree on everything it depends on.
+struct Memo {
+    image: Outputs,
+    results: HashMap<(usize, Vec<String>), Outputs>,
+}
+
+impl Memo {
+    fn new(image: DataRegion) -> Self {
+        Self { image: Arc::new(vec![image]), results: HashMap::new() }
+    }
+
+    /// Parameters that the output of task `number` depends on.
+    fn lineage(number: usize, row: &Row) -> Vec<String> {
+        if number == 0 {
+            return Vec::new();
+        }
+        let (_, parameters, reads) = TASKS[number - 1];
+        let mut lineage: Vec<String> = parameters.iter().map(|name| format!("{name}={}", row[*name])).collect();
+        lineage.extend(reads.iter().flat_map(|(task, _)| Self::lineage(*task, row)));
+        lineage
+    }
+
+    fn get(&mut self, number: usize, row: &Row) -> Outputs {
+        if number == 0 {
+            return Arc::clone(&self.image);
+        }
+        let key = (number, Self::lineage(number, row));
+        if let Some(known) = self.results.get(&key) {
+            return Arc::clone(known);
+        }
+        let (name, parameters, reads) = TASKS[number - 1];
+        let read: Vec<(Outputs, usize)> = reads.iter().map(|(task, n)| (self.get(*task, row), *n)).collect();
+        let inputs: Vec<&DataRegion> = read.iter().map(|(outputs, n)| &outputs[*n]).collect();
+        let operation = operation(name);
+        let arguments: Vec<_> = parameters
+            .iter()
+            .zip(operation.arguments())
+            .map(|(column, argument)| Value::parse(&row[*column], argument.accepts.value_type()).unwrap())
+            .collect();
+        let outputs = Arc::new(operation.run(&inputs, &arguments).unwrap());
+        self.results.insert(key, Arc::clone(&outputs));
+        outputs
+    }
+
+    fn mask(&mut self, row: &Row) -> DataRegion {
+        self.get(7, row)[0].clone()
+    }
+}
+
+fn bytes(region: &DataRegion) -> &[u8] {
+    region.raster(region.element()).unwrap().data()
+}
+
+/// The first stage whose count differs, in words.
+fn first_difference(memo: &mut Memo, row: &Row, stages: &Row) -> String {
+    for (column, task, output, sum) in COUNTS {
+        let outputs = memo.get(task, row);
+        let values = bytes(&outputs[output]);
+        let found: u64 = if sum {
+            values.iter().map(|value| u64::from(*value)).sum()
+        } else {
+            values.iter().filter(|value| **value != 0).count() as u64
+        };
+        if found.to_string() != stages[column] {
+            return format!("{column} is {found}, the original's {}", stages[column]);
+        }
+    }
+    "all counts of the stages agree".to_owned()
+}
+
+/// Rows of `index.csv` by image, so that a thread can take an image at a time; the largest first.
+fn by_image(index: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut images: Vec<Vec<Row>> = Vec::new();
+    for row in index {
+        let same = |rows: &&mut Vec<Row>| ["tile", "normalization"].iter().all(|key| rows[0][*key] == row[*key]);
+        match images.iter_mut().find(same) {
+            Some(rows) => rows.push(row),
+            None => images.push(vec![row]),
+        }
+    }
+    images.sort_by_key(|rows| std::cmp::Reverse(rows[0]["width"].parse::<u32>().unwrap()));
+    images
+}
+
+/// Calls `each` for every image on two threads and collects what it returns.
+fn for_images<T: Send>(images: &[Vec<Row>], each: impl Fn(&[Row]) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let take = || images.get(next.fetch_add(1, Ordering::Relaxed));
+        std::iter::from_fn(take).map(|rows| each(rows)).collect::<Vec<T>>()
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Differences of one image's masks from the original's, and how many were compared.
+fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
+    let reference = data.join("reference/nscale");
+    let normalized = &rows[0]["normalized_image"];
+    let image = if normalized.is_empty() { data.join(&rows[0]["tile"]) } else { reference.join(normalized) };
+    let mut memo = Memo::new(bgr(&image));
+    let mut differences = Vec::new();
+    for row in rows {
+        let wanted = tile::read_mask(&reference.join(&row["mask"])).unwrap();
+        let differing =
+            bytes(&memo.mask(row)).iter().zip(bytes(&wanted)).filter(|(a, b)| a != b).count();
+        if differing > 0 {
+            let same = |s: &&Row| ["tile", "normalization", "set"].iter().all(|key| s[*key] == row[*key]);
+            let stage = first_difference(&mut memo, row, stages.iter().find(same).unwrap());
+            differences.push(format!("{}: {differing} px differ; {stage}", row["mask"]));
+        }
+    }
+    (rows.len(), differences)
+}
+
+#[test]
+fn every_mask_of_the_original() {
+    let Some(data) = folder("every_mask_of_the_original") else { return };
+    let index = rows(&data.join("reference/nscale/index.csv"));
+    let stages = rows(&data.join("reference/nscale/stages.csv"));
+    let results = for_images(&by_image(index), |rows| compare(&data, rows, &stages));
+    let compared: usize = results.iter().map(|(count, _)| count).sum();
+    let differences: Vec<String> = results.into_iter().flat_map(|(_, differences)| differences).collect();
+    println!("{} of {compared} masks identical", compared - differences.len());
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert_eq!(compared, 182);
+}
+
+/// Normalization of the raw tile: how far from the original's, and what that does to the masks.
+#[test]
+fn normalization_of_the_original() {
+    let Some(data) = folder("normalization_of_the_original") else { return };
+    let mut index = rows(&data.join("reference/nscale/index.csv"));
+    index.retain(|row| row["normalization"] == "reinhard");
+    let reports = for_images(&by_image(index), |rows| {
+        let reference = data.join("reference/nscale");
+        let image = bgr(&data.join(&rows[0]["tile"]));
+        let ours = operation("nuclei.normalize").run(&[&image], &[]).unwrap().remove(0);
+        let original = bgr(&reference.join(&rows[0]["normalized_image"]));
+        let (ours_pixels, original_pixels) = (bytes(&ours).chunks(3), bytes(&original).chunks(3));
+        let steps = |(a, b): (&[u8], &[u8])| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
+        let steps: Vec<u8> = ours_pixels.zip(original_pixels).map(steps).collect();
+        let beyond = |limit: u8| steps.iter().filter(|step| **step > limit).count();
+        println!(
+            "{}: of {} px, {} differ, {} by more than 1, at most by {}",
+            rows[0]["tile"],
+            steps.len(),
+            beyond(0),
+            beyond(1),
+            steps.iter().max().unwrap()
+        );
+        let mut memo = Memo::new(ours);
+        let dice: Vec<f64> = rows
+            .iter()
+            .map(|row| {
+                let wanted = tile::read_mask(&reference.join(&row["mask"])).unwrap();
+                let metrics = operation("compare.masks").run(&[&memo.mask(row), &wanted], &[]).unwrap();
+                metrics[0].table().unwrap().get("dice").unwrap()
+            })
+            .collect();
+        assert!(beyond(1) * 10_000 <= steps.len(), "{}", rows[0]["tile"]);
+        dice
+    });
+    let dice: Vec<f64> = reports.into_iter().flatten().collect();
+    let identical = dice.iter().filter(|dice| **dice == 1.0).count();
+    let worst = dice.iter().copied().fold(1.0, f64::min);
+    println!("from raw tiles: {identical} of {} masks identical, worst Dice {worst:.6}", dice.len());
+    assert!(worst >= 0.99);
+    assert_eq!(dice.len(), 52);
+}
+

@@ -1,0 +1,102 @@
+//! Identities: who computed a region, from what, with which values (see `docs/adr/0002-task-identity.md`).
+//!
+//! An identity is a BLAKE3 hash over a canonical byte string: every part is preceded by its length, so that no
+//! two different histories make the same bytes.
+
+use pleach_regions::RegionKey;
+use pleach_workflow::{Stage, Value};
+use std::path::Path;
+
+/// The identity of a stage instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity([u8; 32]);
+
+/// Raised when the byte strings below change.
+const SCHEME: &str = "pleach identity 1";
+
+struct Hash(blake3::Hasher);
+
+impl Hash {
+    fn new(kind: &str) -> Self {
+        let mut hash = Self(blake3::Hasher::new());
+        hash.part(SCHEME.as_bytes());
+        hash.part(kind.as_bytes());
+        hash
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn value(&mut self, value: Value) {
+        let (tag, bytes) = match value {
+            Value::Integer(number) => (b'i', number.to_le_bytes()),
+            Value::Real(real) => (b'r', real.get().to_bits().to_le_bytes()),
+        };
+        self.0.update(&[tag]);
+        self.0.update(&bytes);
+    }
+
+    fn key(&self) -> RegionKey {
+        let mut key = [0; 16];
+        key.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
+        RegionKey(key)
+    }
+}
+
+/// The key of a file that a study reads. Within one run a path names one content; what outlives a run will need
+/// the content's digest instead.
+pub(crate) fn of_file(role: &str, path: &Path) -> RegionKey {
+    let mut hash = Hash::new("file");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    hash.key()
+}
+
+/// The identity of a stage instance: its tasks' operations and versions with the values they consume, the wiring
+/// between them, and its inputs. Names of stages, tasks and parameters play no part. `replica` keeps equal
+/// instances apart where nothing is to be merged.
+pub(super) fn of_instance(
+    stage: &Stage,
+    parameters: &[Value],
+    inputs: &[RegionKey],
+    replica: Option<u32>,
+) -> Identity {
+    let mut hash = Hash::new("stage");
+    for task in &stage.tasks {
+        hash.part(task.operation.as_bytes());
+        hash.part(&task.version.to_le_bytes());
+        for &argument in &task.arguments {
+            hash.value(parameters[argument]);
+        }
+        for read in &task.reads {
+            let (from, number, output) = match *read {
+                pleach_workflow::Read::StageInput(input) => (0u8, input, 0),
+                pleach_workflow::Read::Task { task, output } => (1, task, output),
+            };
+            hash.part(&[from]);
+            hash.part(&(number as u64).to_le_bytes());
+            hash.part(&(output as u64).to_le_bytes());
+        }
+    }
+    for output in &stage.outputs {
+        hash.part(&(output.task as u64).to_le_bytes());
+        hash.part(&(output.output as u64).to_le_bytes());
+    }
+    for input in inputs {
+        hash.part(&input.0);
+    }
+    if let Some(run) = replica {
+        hash.part(&run.to_le_bytes());
+    }
+    Identity(*hash.0.finalize().as_bytes())
+}
+
+/// The key of one output of a stage instance.
+pub(super) fn of_output(identity: &Identity, output: usize) -> RegionKey {
+    let mut hash = Hash::new("output");
+    hash.part(&identity.0);
+    hash.part(&(output as u64).to_le_bytes());
+    hash.key()
+}
