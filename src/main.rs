@@ -1,1 +1,25 @@
-fn main() {}
+//! `pleach`: parameter sensitivity studies of image-analysis workflows, woven into one reuse plan.
+//!
+//! This crate is the command line: it reads arguments, joins the crates, writes files and says what went wrong.
+//! It is the only home of terminal output and exit codes.
+
+mod application;
+mod cli;
+mod command;
+mod exit;
+mod output;
+mod progress;
+mod report;
+mod study;
+mod weave;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::install_panic_hook();
+    let status = match cli::parse() {
+        Ok(command) => command::execute(command),
+        Err(status) => return status,
+    };
+    exit::report(status)
+}

@@ -5,9 +5,9 @@
 //! and the integers of that crate on the other. Nothing is executed and no image is opened here.
 
 mod figures;
-mod identity;
+pub(crate) mod identity;
 
-pub(crate) use figures::{PlanFigures, StageFigures};
+pub(crate) use figures::PlanFigures;
 
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::RegionKey;
@@ -117,10 +117,9 @@ impl Woven {
         pleach_dispatch::InstanceId(self.graph.instance_of(run, StageIndex(stage as u32)).0)
     }
 
-    /// The first run that an instance serves: its evaluation (numbered as in tables) and tile.
-    pub(crate) fn first_run(&self, instance: pleach_dispatch::InstanceId) -> (usize, usize) {
-        let run = self.graph.instance(InstanceId(instance.0)).first_run;
-        (self.runs.evaluation(run) + self.first_evaluation, self.runs.tile(run))
+    /// The stage of an instance.
+    pub(crate) fn stage(&self, instance: pleach_dispatch::InstanceId) -> usize {
+        self.graph.instance(InstanceId(instance.0)).stage.0 as usize
     }
 }
 

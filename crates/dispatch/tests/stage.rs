@@ -63,7 +63,7 @@ fn trace(shell: &mut Shell<'_>) -> Vec<String> {
     lines
 }
 
-/// The shape of paper 003's Fig. 4 in small: four instances share `a`, two of them and another two share `b`.
+/// Instances 0, 1 and 2 share `a(1)`; 0 and 2 share `b(1)` below it; 3 shares nothing.
 const FOUR: [[i64; 3]; 4] = [[1, 1, 1], [1, 2, 1], [1, 1, 2], [2, 1, 1]];
 
 #[test]

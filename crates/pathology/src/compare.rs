@@ -12,8 +12,9 @@ pub(crate) const MASKS: Declared = Declared {
     arguments: &[],
     inputs: &[port("mask", ElementType::Mask), port("reference", ElementType::Mask)],
     outputs: &[port("metrics", ElementType::Table)],
-    nanoseconds_a_pixel: 0.5,
+    nanoseconds_a_pixel: 0.2,
     bytes_a_pixel: 0,
+    fixed_bytes: 0,
     run,
 };
 

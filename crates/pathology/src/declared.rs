@@ -41,6 +41,8 @@ pub(crate) struct Declared {
     pub(crate) nanoseconds_a_pixel: f64,
     /// Outputs and scratch alive at the same time, counted from the buffers in the code.
     pub(crate) bytes_a_pixel: u64,
+    /// The same, for what does not grow with the image.
+    pub(crate) fixed_bytes: u64,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
 }
 
@@ -71,7 +73,7 @@ impl Operation for Declared {
     }
 
     fn memory_bytes(&self, pixels: u64) -> u64 {
-        pixels.saturating_mul(self.bytes_a_pixel)
+        pixels.saturating_mul(self.bytes_a_pixel).saturating_add(self.fixed_bytes)
     }
 
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {

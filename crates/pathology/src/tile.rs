@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub use read::{TileInfo, probe, read_bgr, read_mask};
-pub use write::{write_bgr, write_gray, write_mask};
+pub use write::{write_bgr, write_gray, write_labels, write_mask};
 
 use std::io;
 use std::path::PathBuf;

@@ -83,7 +83,8 @@ impl Memo {
             return Vec::new();
         }
         let (_, parameters, reads) = TASKS[number - 1];
-        let mut lineage: Vec<String> = parameters.iter().map(|name| format!("{name}={}", row[*name])).collect();
+        let mut lineage: Vec<String> =
+            parameters.iter().map(|name| format!("{name}={}", row[*name])).collect();
         lineage.extend(reads.iter().flat_map(|(task, _)| Self::lineage(*task, row)));
         lineage
     }
@@ -140,7 +141,8 @@ fn first_difference(memo: &mut Memo, row: &Row, stages: &Row) -> String {
 fn by_image(index: Vec<Row>) -> Vec<Vec<Row>> {
     let mut images: Vec<Vec<Row>> = Vec::new();
     for row in index {
-        let same = |rows: &&mut Vec<Row>| ["tile", "normalization"].iter().all(|key| rows[0][*key] == row[*key]);
+        let same =
+            |rows: &&mut Vec<Row>| ["tile", "normalization"].iter().all(|key| rows[0][*key] == row[*key]);
         match images.iter_mut().find(same) {
             Some(rows) => rows.push(row),
             None => images.push(vec![row]),
@@ -172,8 +174,7 @@ fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
     let mut differences = Vec::new();
     for row in rows {
         let wanted = tile::read_mask(&reference.join(&row["mask"])).unwrap();
-        let differing =
-            bytes(&memo.mask(row)).iter().zip(bytes(&wanted)).filter(|(a, b)| a != b).count();
+        let differing = bytes(&memo.mask(row)).iter().zip(bytes(&wanted)).filter(|(a, b)| a != b).count();
         if differing > 0 {
             let same = |s: &&Row| ["tile", "normalization", "set"].iter().all(|key| s[*key] == row[*key]);
             let stage = first_difference(&mut memo, row, stages.iter().find(same).unwrap());
@@ -238,4 +239,3 @@ fn normalization_of_the_original() {
     assert!(worst >= 0.99);
     assert_eq!(dice.len(), 52);
 }
-

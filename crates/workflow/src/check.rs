@@ -2,11 +2,11 @@
 
 mod stage;
 
-use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor};
+use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped};
 use crate::error::{DescriptorError, Problem};
 use crate::graph;
 use crate::operation::Registry;
-use crate::workflow::{Origin, RegionDecl, ReferenceDecl, Response, Stage, StageInput, Switch, Workflow};
+use crate::workflow::{Origin, ReferenceDecl, RegionDecl, Response, Stage, StageInput, Switch, Workflow};
 use pleach_regions::ElementType;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,10 @@ pub(crate) fn workflow(file: &Path, files: Files, registry: &Registry) -> Result
     for entry in &entries {
         origins.push(stage_origins(entry, &regions)?);
     }
-    let order = stage_order(&at, &entries, &origins)?;
+    // A run at default values gives the reference, so whatever reads it waits for the stage that writes it.
+    let reference =
+        workflow.reference.as_ref().and_then(|r| regions.find(&r.output)).map(|(.., origin)| *origin);
+    let order = stage_order(&at, &entries, &origins, reference)?;
     let place = |stage: usize| order.iter().position(|&s| s == stage).unwrap_or(stage);
 
     let mut parameters = stage::Parameters::default();
@@ -87,11 +90,14 @@ pub fn stage_file(file: &Path, registry: &Registry) -> Result<Stage, DescriptorE
 /// Everything that a stage may read: workflow inputs, the reference, and outputs of stages.
 struct Regions {
     known: Vec<(String, ElementType, Origin)>,
+    /// Names of all stages, for messages.
+    stages: Vec<String>,
 }
 
 impl Regions {
     fn collect(at: &At, workflow: &WorkflowDescriptor, entries: &[Entry]) -> Result<Self, DescriptorError> {
-        let mut regions = Self { known: Vec::new() };
+        let stages = entries.iter().map(|entry| entry.descriptor.stage.clone()).collect();
+        let mut regions = Self { known: Vec::new(), stages };
         for (index, input) in workflow.inputs.iter().enumerate() {
             regions.add(at, &format!("/inputs/{index}/region"), input, Origin::Input(index))?;
         }
@@ -116,12 +122,12 @@ impl Regions {
         origin: Origin,
     ) -> Result<(), DescriptorError> {
         if let Some((_, _, first)) = self.find(&region.region) {
-            let first = match first {
-                Origin::Input(_) => "a workflow input",
-                Origin::Reference => "the reference",
-                Origin::Stage { .. } => "another stage",
+            let first = match *first {
+                Origin::Input(_) => "the workflow's inputs".to_owned(),
+                Origin::Reference => "the reference".to_owned(),
+                Origin::Stage { stage, .. } => format!("stage \"{}\"", self.stages[stage]),
             };
-            let (region, first) = (region.region.clone(), first.to_owned());
+            let region = region.region.clone();
             return at.fail(pointer, Problem::DuplicateWriter { region, first });
         }
         self.known.push((region.region.clone(), region.element, origin));
@@ -151,13 +157,19 @@ fn stage_origins(entry: &Entry, regions: &Regions) -> Result<Vec<Origin>, Descri
     Ok(origins)
 }
 
-fn stage_order(at: &At, entries: &[Entry], origins: &[Vec<Origin>]) -> Result<Vec<usize>, DescriptorError> {
+fn stage_order(
+    at: &At,
+    entries: &[Entry],
+    origins: &[Vec<Origin>],
+    reference: Option<Origin>,
+) -> Result<Vec<usize>, DescriptorError> {
     let waits_for: Vec<Vec<usize>> = origins
         .iter()
         .map(|inputs| {
-            let stage = |origin: &Origin| match *origin {
-                Origin::Stage { stage, .. } => Some(stage),
-                Origin::Input(_) | Origin::Reference => None,
+            let stage = |origin: &Origin| match (*origin, reference) {
+                (Origin::Stage { stage, .. }, _) => Some(stage),
+                (Origin::Reference, Some(Origin::Stage { stage, .. })) => Some(stage),
+                (Origin::Input(_) | Origin::Reference, _) => None,
             };
             inputs.iter().filter_map(stage).collect()
         })
@@ -182,27 +194,31 @@ fn switch(
         .bypass
         .keys()
         .find(|region| written.switch.is_none() || !outputs.iter().any(|output| output.region == **region));
+    let place = |region: &str| format!("{}/bypass/{}", entry.pointer, escaped(region));
     if let Some(region) = stray {
-        let pointer = format!("{}/bypass", entry.pointer);
-        return at.fail(pointer, Problem::StrayBypass { region: region.clone() });
+        return at.fail(place(region), Problem::StrayBypass { region: region.clone() });
     }
     let Some(name) = &written.switch else { return Ok(None) };
-    let pointer = format!("{}/bypass", entry.pointer);
+    // Switches share a section of the study file with these.
+    if ["tiles", "reference"].contains(&name.as_str()) {
+        let pointer = format!("{}/switch", entry.pointer);
+        return at.fail(pointer, Problem::DuplicateName { what: "keys of [input]", name: name.clone() });
+    }
     let mut bypass = Vec::new();
     for output in outputs {
         let Some(instead) = written.bypass.get(&output.region) else {
             let (stage, region) = (entry.descriptor.stage.clone(), output.region.clone());
-            return at.fail(pointer, Problem::NoBypass { stage, region });
+            return at.fail(format!("{}/bypass", entry.pointer), Problem::NoBypass { stage, region });
         };
         let Some(input) = workflow.inputs.iter().position(|input| input.region == *instead) else {
             let known = workflow.inputs.iter().map(|input| input.region.clone()).collect();
-            return at.fail(pointer, Problem::DanglingRead { region: instead.clone(), known });
+            return at.fail(place(&output.region), Problem::DanglingRead { region: instead.clone(), known });
         };
         let found = workflow.inputs[input].element;
         if found != output.element {
             let reader = format!("the bypass of \"{}\"", output.region);
             let (region, wanted) = (instead.clone(), output.element);
-            return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
+            return at.fail(place(&output.region), Problem::TypesDiffer { region, found, wanted, reader });
         }
         bypass.push(input);
     }
@@ -212,13 +228,16 @@ fn switch(
 /// Resolves the reference and the response, which name outputs of stages.
 fn finish(at: &At, workflow: WorkflowDescriptor, stages: Vec<Stage>) -> Result<Workflow, DescriptorError> {
     let find = |name: &str, wanted: ElementType, pointer: &str, reader: &str| {
-        let found = stages.iter().enumerate().find_map(|(stage, s)| {
-            let output = s.outputs.iter().position(|output| output.region.region == name)?;
-            // What a study measures cannot be left out of it.
-            s.switch.is_none().then_some((stage, output))
+        // What a study measures cannot be left out of it.
+        let always = || stages.iter().enumerate().filter(|(_, stage)| stage.switch.is_none());
+        let found = always().find_map(|(number, stage)| {
+            let output = stage.outputs.iter().position(|output| output.region.region == name)?;
+            Some((number, output))
         });
         let Some((stage, output)) = found else {
-            return at.fail(pointer, Problem::NoSuchRegion { region: name.to_owned() });
+            let outputs = always().flat_map(|(_, stage)| &stage.outputs);
+            let known = outputs.map(|output| output.region.region.clone()).collect();
+            return at.fail(pointer, Problem::NoSuchRegion { region: name.to_owned(), known });
         };
         let found = stages[stage].outputs[output].region.element;
         if found != wanted {
@@ -240,6 +259,13 @@ fn finish(at: &At, workflow: WorkflowDescriptor, stages: Vec<Stage>) -> Result<W
         find(&workflow.response.region, ElementType::Table, "/response/region", "the response")?;
     if workflow.response.metrics.is_empty() {
         return at.fail("/response/metrics", Problem::Empty { what: "metrics" });
+    }
+    for (number, column) in workflow.response.metrics.iter().enumerate() {
+        if workflow.response.metrics[..number].iter().any(|other| other.metric == column.metric) {
+            let pointer = format!("/response/metrics/{number}/metric");
+            let name = column.metric.clone();
+            return at.fail(pointer, Problem::DuplicateName { what: "metrics", name });
+        }
     }
     let metrics = workflow.response.metrics.into_iter().map(|m| (m.metric, m.over_tiles)).collect();
     Ok(Workflow {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// A workflow file: stages and how they meet.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a workflow object")]
 pub(crate) struct WorkflowDescriptor {
     pub(crate) workflow: String,
     #[serde(default)]
@@ -26,7 +26,7 @@ pub(crate) struct WorkflowDescriptor {
 
 /// A region's name and what it holds.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a region object")]
 pub(crate) struct RegionDescriptor {
     pub(crate) region: String,
     #[serde(rename = "type")]
@@ -35,7 +35,7 @@ pub(crate) struct RegionDescriptor {
 
 /// The region that results are compared with: `output` of the run at default values, or a file.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a reference object")]
 pub(crate) struct ReferenceDescriptor {
     pub(crate) region: String,
     #[serde(rename = "type")]
@@ -45,7 +45,7 @@ pub(crate) struct ReferenceDescriptor {
 
 /// One stage of a workflow: where its descriptor is, and whether a study may leave it out.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a stage object")]
 pub(crate) struct StageEntry {
     pub(crate) descriptor: PathBuf,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(crate) struct StageEntry {
 
 /// The table a study takes its responses from, and how each column is put together over tiles.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a response object")]
 pub(crate) struct ResponseDescriptor {
     pub(crate) region: String,
     pub(crate) metrics: Vec<MetricDescriptor>,
@@ -64,7 +64,7 @@ pub(crate) struct ResponseDescriptor {
 
 /// One column of the response table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a metric object")]
 pub(crate) struct MetricDescriptor {
     pub(crate) metric: String,
     pub(crate) over_tiles: Aggregate,
@@ -82,7 +82,7 @@ pub enum Aggregate {
 
 /// A stage descriptor: a DAG of tasks over data regions.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a stage object")]
 pub(crate) struct StageDescriptor {
     pub(crate) stage: String,
     #[serde(default)]
@@ -94,7 +94,7 @@ pub(crate) struct StageDescriptor {
 
 /// One task: an operation, the parameters it consumes, the regions it reads and writes.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a task object")]
 pub(crate) struct TaskDescriptor {
     pub(crate) task: String,
     #[serde(default)]
@@ -109,7 +109,7 @@ pub(crate) struct TaskDescriptor {
 
 /// A parameter: defined where it is first used, named only (`{"name": "FillHoles"}`) where it is used again.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a parameter object")]
 pub(crate) struct ParameterDescriptor {
     pub(crate) name: String,
     #[serde(default)]
@@ -119,7 +119,7 @@ pub(crate) struct ParameterDescriptor {
     #[serde(default)]
     pub(crate) default: Option<f64>,
     #[serde(default)]
-    pub(crate) range: Option<[f64; 2]>,
+    pub(crate) range: Option<Vec<f64>>,
     #[serde(default)]
     pub(crate) step: Option<f64>,
     #[serde(default)]
@@ -143,9 +143,12 @@ impl Files<'_> {
         let fail = |pointer: String, problem| DescriptorError { file: file.to_owned(), pointer, problem };
         let text = self.read(file).map_err(|error| fail(String::new(), Problem::Unreadable(error)))?;
         let mut deserializer = serde_json::Deserializer::from_str(&text);
-        let value = serde_path_to_error::deserialize(&mut deserializer)
-            .map_err(|error| fail(pointer(error.path()), Problem::Malformed(error.inner().to_string())))?;
-        deserializer.end().map_err(|error| fail(String::new(), Problem::Malformed(error.to_string())))?;
+        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            fail(pointer(error.path()), Problem::Malformed(plain(&error.inner().to_string())))
+        })?;
+        deserializer
+            .end()
+            .map_err(|error| fail(String::new(), Problem::Malformed(plain(&error.to_string()))))?;
         Ok(value)
     }
 
@@ -161,13 +164,33 @@ impl Files<'_> {
     }
 }
 
+/// The parser's message for readers of JSON rather than of Rust.
+fn plain(message: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("expected u32", "expected a whole number, 0 or more"),
+        ("expected f64", "expected a number"),
+        ("a sequence", "a list"),
+        ("sequence,", "a list,"),
+        ("map,", "an object,"),
+        ("field `", "key `"),
+        ("unknown variant `", "unknown value `"),
+        ("EOF while parsing", "the file ends within"),
+    ];
+    WORDS.iter().fold(message.to_owned(), |text, (parser, plain)| text.replace(parser, plain))
+}
+
+/// A key as part of a JSON pointer.
+pub(crate) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 /// A serde path as a JSON pointer: `tasks[3].reads` becomes `/tasks/3/reads`.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     path.iter()
         .filter_map(|segment| match segment {
             Segment::Seq { index } => Some(format!("/{index}")),
-            Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+            Segment::Map { key } => Some(format!("/{}", escaped(key))),
             Segment::Enum { .. } | Segment::Unknown => None,
         })
         .collect()

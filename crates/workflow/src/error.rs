@@ -4,12 +4,13 @@
 use crate::parameter::DomainError;
 use crate::value::ValueType;
 use pleach_regions::ElementType;
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// A descriptor is wrong, and where.
 #[derive(Debug, Error)]
-#[error("{}#{pointer}: {problem}", file.display())]
+#[error("{}", one_line(format_args!("{}: {problem}", place(file, pointer))))]
 pub struct DescriptorError {
     /// The descriptor file.
     pub file: PathBuf,
@@ -29,7 +30,7 @@ pub enum Problem {
     #[error("{0}")]
     Malformed(String),
     /// No linked operation has this name.
-    #[error("operation \"{name}\" is unknown; known are {}", known.join(", "))]
+    #[error("operation \"{name}\" is unknown; known are {}", list(known))]
     UnknownOperation {
         /// Name given.
         name: String,
@@ -55,7 +56,7 @@ pub enum Problem {
         members: Vec<String>,
     },
     /// A region is read, but nothing writes it.
-    #[error("region \"{region}\" is read, but nothing writes it; written here are {}", known.join(", "))]
+    #[error("region \"{region}\" is read, but nothing writes it; there are {}", list(known))]
     DanglingRead {
         /// Region named.
         region: String,
@@ -63,7 +64,7 @@ pub enum Problem {
         known: Vec<String>,
     },
     /// A region has two writers.
-    #[error("region \"{region}\" is already written by {first}; a region has one writer")]
+    #[error("region \"{region}\" comes from {first} already; a region has one writer")]
     DuplicateWriter {
         /// Region named.
         region: String,
@@ -89,7 +90,7 @@ pub enum Problem {
         reader: String,
     },
     /// An operation gets more or fewer regions than it has ports.
-    #[error("{found} regions given, but operation \"{operation}\" {verb} {}: {}", ports.len(), ports.join(", "))]
+    #[error("operation \"{operation}\" {verb} {} ({}); {found} given", count(ports.len(), "region"), list(ports))]
     PortCount {
         /// The operation.
         operation: String,
@@ -101,7 +102,7 @@ pub enum Problem {
         found: usize,
     },
     /// A task gives an argument that its operation does not have.
-    #[error("operation \"{operation}\" has no argument \"{argument}\"; it has {}", known.join(", "))]
+    #[error("operation \"{operation}\" has no argument \"{argument}\"; it has {}", list(known))]
     UnknownArgument {
         /// The operation.
         operation: String,
@@ -125,7 +126,9 @@ pub enum Problem {
         argument: String,
     },
     /// A parameter's type is not what the operation takes.
-    #[error("parameter \"{parameter}\" is {found}, but operation \"{operation}\" takes {wanted} here")]
+    #[error(
+        "parameter \"{parameter}\" is of type {found}, but operation \"{operation}\" takes type {wanted} here"
+    )]
     ParameterType {
         /// The parameter.
         parameter: String,
@@ -150,6 +153,14 @@ pub enum Problem {
         /// The parameter.
         parameter: String,
     },
+    /// A range of more or fewer than two numbers.
+    #[error("parameter \"{parameter}\": \"range\" holds {}; [smallest, largest] is allowed", count(*found, "number"))]
+    RangeLength {
+        /// The parameter.
+        parameter: String,
+        /// Numbers given.
+        found: usize,
+    },
     /// A step without a range.
     #[error("parameter \"{parameter}\" has a \"step\" but no \"range\"")]
     StepWithoutRange {
@@ -157,10 +168,21 @@ pub enum Problem {
         parameter: String,
     },
     /// A parameter is used by name only, and defined nowhere.
-    #[error("parameter \"{parameter}\" is used here and defined nowhere (give \"type\", \"default\" and a range)")]
+    #[error(
+        "parameter \"{parameter}\" is used here, but no task before this one defines it \
+         (give \"type\", \"default\" and \"range\")"
+    )]
     UndefinedParameter {
         /// The parameter.
         parameter: String,
+    },
+    /// A definition lacks its type or its default.
+    #[error("parameter \"{parameter}\" is defined here without \"{missing}\"")]
+    IncompleteParameter {
+        /// The parameter.
+        parameter: String,
+        /// The key left out.
+        missing: &'static str,
     },
     /// A parameter is defined twice.
     #[error("parameter \"{parameter}\" is already defined at {first}; name it here without a definition")]
@@ -185,7 +207,9 @@ pub enum Problem {
         what: &'static str,
     },
     /// A stage that can be left out names no replacement for a region that others read.
-    #[error("stage \"{stage}\" can be switched off, but \"bypass\" names no replacement for its output \"{region}\"")]
+    #[error(
+        "stage \"{stage}\" can be switched off, but \"bypass\" names no replacement for its output \"{region}\""
+    )]
     NoBypass {
         /// The stage.
         stage: String,
@@ -198,14 +222,33 @@ pub enum Problem {
         /// What was named.
         region: String,
     },
-    /// No stage writes the region that a study takes its response from.
-    #[error("no stage writes the region \"{region}\"")]
+    /// No stage that is always there writes the region that a study takes its response or reference from.
+    #[error("no stage writes the region \"{region}\" in every study; there are {}", list(known))]
     NoSuchRegion {
         /// The region.
         region: String,
+        /// Outputs of the stages that cannot be switched off.
+        known: Vec<String>,
     },
 }
 
-fn list(numbers: &[u32]) -> String {
-    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+/// A message on one line, whatever names it quotes.
+pub(crate) fn one_line(message: impl Display) -> String {
+    message.to_string().replace(char::is_control, " ")
+}
+
+fn place(file: &Path, pointer: &str) -> String {
+    let mark = if pointer.is_empty() { "" } else { "#" };
+    format!("{}{mark}{pointer}", file.display())
+}
+
+fn list<T: Display>(known: &[T]) -> String {
+    match known {
+        [] => "none".to_owned(),
+        known => known.iter().map(T::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

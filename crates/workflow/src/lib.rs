@@ -20,6 +20,6 @@ pub use parameter::{Domain, DomainError, Parameter};
 pub use study::{FieldProblem, Method, Reference, Study, StudyError, Tile};
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
-    Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch, Task,
-    Workflow,
+    Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch,
+    Task, Workflow,
 };

@@ -79,10 +79,13 @@ impl Domain {
     /// [`DomainError`] for empty ranges, numbers that are not finite or not whole, and steps that do not fit.
     pub fn range(value_type: ValueType, low: f64, high: f64, step: Option<f64>) -> Result<Self, DomainError> {
         for number in [Some(low), Some(high), step].into_iter().flatten() {
-            check(value_type, number)?;
+            value_of(value_type, number)?;
         }
         if low >= high {
             return Err(DomainError::EmptyRange { low, high });
+        }
+        if !(high - low).is_finite() {
+            return Err(DomainError::NotFinite(high - low));
         }
         let step = match (step, value_type) {
             (None, ValueType::Real) => return Ok(Self::Continuous { low, high }),
@@ -95,12 +98,27 @@ impl Domain {
             return Err(DomainError::BadStep { low, high, step });
         }
         if count >= Self::MOST_LEVELS as f64 {
-            return Err(DomainError::TooManyLevels { count: count + 1.0 });
+            return Err(DomainError::TooManyLevels { count: count.round() + 1.0 });
         }
         let values = (0..=count.round() as u32)
             .map(|level| grid_value(value_type, low, step, level))
             .collect::<Result<_, _>>()?;
         Ok(Self::Levels { values })
+    }
+
+    /// The same from the keys `range` and `step` of a file, naming the one at fault.
+    pub(crate) fn stepped(
+        value_type: ValueType,
+        [low, high]: [f64; 2],
+        step: Option<f64>,
+    ) -> Result<Self, (&'static str, DomainError)> {
+        step.map_or(Ok(()), |step| value_of(value_type, step).map(drop)).map_err(|error| ("step", error))?;
+        Self::range(value_type, low, high, step).map_err(|error| match error {
+            DomainError::BadStep { .. } | DomainError::TooManyLevels { .. } if step.is_some() => {
+                ("step", error)
+            }
+            _ => ("range", error),
+        })
     }
 
     /// A discrete set of values, in the order given.
@@ -113,7 +131,7 @@ impl Domain {
         }
         let mut values = Vec::with_capacity(numbers.len());
         for &number in numbers {
-            let value = check(value_type, number)?;
+            let value = value_of(value_type, number)?;
             if values.contains(&value) {
                 return Err(DomainError::DuplicateValue(value));
             }
@@ -127,7 +145,7 @@ impl Domain {
     /// # Errors
     /// [`DomainError`] when it does not fit the type.
     pub fn fixed(value_type: ValueType, number: f64) -> Result<Self, DomainError> {
-        Ok(Self::Fixed { value: check(value_type, number)? })
+        Ok(Self::Fixed { value: value_of(value_type, number)? })
     }
 
     /// Smallest and largest value.
@@ -154,7 +172,11 @@ impl Domain {
     }
 }
 
-fn check(value_type: ValueType, number: f64) -> Result<Value, DomainError> {
+/// A number of a file as a value of this type.
+///
+/// # Errors
+/// [`DomainError`] when it is not finite, or not whole where an integer is wanted.
+pub(crate) fn value_of(value_type: ValueType, number: f64) -> Result<Value, DomainError> {
     if !number.is_finite() {
         return Err(DomainError::NotFinite(number));
     }
@@ -163,11 +185,12 @@ fn check(value_type: ValueType, number: f64) -> Result<Value, DomainError> {
 
 fn grid_value(value_type: ValueType, low: f64, step: f64, level: u32) -> Result<Value, DomainError> {
     let exact = low + f64::from(level) * step;
-    // To the nearest 1e-12, so that the third step of 0.1 is 0.3 and not 0.30000000000000004.
+    // To the nearest 1e-12, so that the third step of 0.1 is 0.3 and not 0.30000000000000004; that must be
+    // rounding for the step as well, and within what an f64 holds.
     let decimal = (exact * 1e12).round() / 1e12;
-    let number = if exact.abs() < 1e3 { decimal } else { exact };
+    let number = if exact.abs() < 1e3 && step > 1e-9 { decimal } else { exact };
     match value_type {
-        ValueType::Integer => check(value_type, number),
+        ValueType::Integer => value_of(value_type, number),
         ValueType::Real => Real::try_from(number).map(Value::Real).map_err(|_| DomainError::NotFinite(exact)),
     }
 }
@@ -204,6 +227,8 @@ mod tests {
         assert_eq!(tenths, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]);
         assert_eq!(reals(Domain::range(ValueType::Integer, 4.0, 8.0, None).unwrap()), [4., 5., 6., 7., 8.]);
         assert_eq!(reals(Domain::range(ValueType::Integer, 5.0, 80.0, Some(5.0)).unwrap()).len(), 16);
+        let tiny = reals(Domain::range(ValueType::Real, 0.0, 1e-12, Some(2.5e-13)).unwrap());
+        assert_eq!(tiny, [0.0, 2.5e-13, 5e-13, 7.5e-13, 1e-12]);
     }
 
     #[test]
@@ -221,6 +246,7 @@ mod tests {
         assert!(error(Domain::range(ValueType::Integer, 0.5, 10.0, None)).contains("0.5 is not an integer"));
         assert!(error(Domain::range(ValueType::Real, f64::NAN, 1.0, None)).contains("not a finite"));
         assert!(error(Domain::range(ValueType::Real, 0.0, 1.0, Some(1e-9))).contains("too many"));
+        assert!(error(Domain::range(ValueType::Real, -1.5e308, 1.5e308, None)).contains("not a finite"));
         assert!(error(Domain::set(ValueType::Integer, &[])).contains("at least one"));
         assert!(error(Domain::set(ValueType::Integer, &[4.0, 4.0])).contains("listed twice"));
     }

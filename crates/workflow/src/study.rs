@@ -5,10 +5,11 @@
 mod fields;
 mod inputs;
 
-use crate::operation::Registry;
-use crate::parameter::{Domain, DomainError, Parameter};
-use crate::workflow::Workflow;
 use crate::DescriptorError;
+use crate::error::one_line;
+use crate::operation::Registry;
+use crate::parameter::{self, Domain, DomainError, Parameter};
+use crate::workflow::Workflow;
 use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ pub enum StudyError {
         cause: std::io::Error,
     },
     /// The file is no TOML.
-    #[error("{}:{line}: {message}", file.display())]
+    #[error("{}", one_line(format_args!("{}:{line}: {message}", file.display())))]
     Malformed {
         /// The study file.
         file: PathBuf,
@@ -74,7 +75,7 @@ pub enum StudyError {
         message: String,
     },
     /// A field is wrong.
-    #[error("{}: {field}: {problem}", file.display())]
+    #[error("{}", one_line(format_args!("{}: {field}: {problem}", file.display())))]
     Field {
         /// The study file.
         file: PathBuf,
@@ -171,7 +172,11 @@ impl Study {
         let study = root.section("study")?;
         study.allow(&["name", "workflow", "seed"])?;
         let name = study.text("name")?;
-        if name.is_empty() || name.contains(['/', '\\', '\0']) || name.starts_with('.') {
+        if name.is_empty()
+            || name.contains(['/', '\\'])
+            || name.contains(char::is_control)
+            || name.starts_with('.')
+        {
             return study.not_allowed("name", &format!("\"{name}\""), "a name that can be a folder's");
         }
         let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
@@ -216,7 +221,8 @@ fn load_workflow(
 /// Switches are keys of `[input]`: `normalize = false` leaves the stage out.
 fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
-    let mut known = vec!["tiles", "reference"];
+    let mut known = vec!["tiles"];
+    known.extend(workflow.reference.as_ref().map(|_| "reference"));
     known.extend(&switches);
     input.allow(&known)?;
     let mut off = Vec::new();
@@ -236,7 +242,11 @@ fn method(section: &Section<'_>) -> Result<Method, StudyError> {
             if let Some(sampler) = section.optional_text("sampler")?
                 && sampler != "morris"
             {
-                return section.not_allowed("sampler", &format!("\"{sampler}\""), "\"morris\" for kind \"moat\"");
+                return section.not_allowed(
+                    "sampler",
+                    &format!("\"{sampler}\""),
+                    "\"morris\" for kind \"moat\"",
+                );
             }
             // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
@@ -280,28 +290,26 @@ fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Resu
         if step.is_some() && range.is_none() {
             return section.fail("step", FieldProblem::StepWithoutRange);
         }
-        let (field, domain) = match (range, values, fixed) {
+        let domain = match (range, values, fixed) {
             (Some(range), None, None) => {
-                let &[low, high] = range.as_slice() else {
+                let Ok(range) = <[f64; 2]>::try_from(range.as_slice()) else {
                     let value = format!("a list of {} numbers", range.len());
                     return section.not_allowed("range", &value, "[smallest, largest]");
                 };
-                ("range", Some(Domain::range(value_type, low, high, step)))
+                Domain::stepped(value_type, range, step)
             }
-            (None, Some(values), None) => ("values", Some(Domain::set(value_type, &values))),
-            (None, None, Some(number)) => ("fixed", Some(Domain::fixed(value_type, number))),
-            (None, None, None) => ("default", None),
+            (None, Some(values), None) => Domain::set(value_type, &values).map_err(|error| ("values", error)),
+            (None, None, Some(number)) => Domain::fixed(value_type, number).map_err(|error| ("fixed", error)),
+            (None, None, None) => Ok(parameter.domain.clone()),
             _ => return root.fail(&format!("parameters.{}", parameter.name), FieldProblem::DomainKind),
         };
         match domain {
-            Some(Ok(domain)) => parameter.domain = domain,
-            Some(Err(error)) => return section.fail(field, error.into()),
-            None => {}
+            Ok(domain) => parameter.domain = domain,
+            Err((field, error)) => return section.fail(field, error.into()),
         }
         if let Some(number) = section.number("default")? {
-            match Domain::fixed(value_type, number) {
-                Ok(Domain::Fixed { value }) => parameter.default = value,
-                Ok(_) => {}
+            match parameter::value_of(value_type, number) {
+                Ok(value) => parameter.default = value,
                 Err(error) => return section.fail("default", error.into()),
             }
         }

@@ -2,14 +2,15 @@
 //!
 //! Made only by [`Workflow::load`] and [`Workflow::embedded`]; whoever holds one need not check it again.
 
-pub use crate::descriptor::Aggregate;
 use crate::check;
+pub use crate::descriptor::Aggregate;
 use crate::descriptor::Files;
 use crate::error::DescriptorError;
 use crate::operation::Registry;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A DAG of stages over the regions of one tile.
@@ -182,14 +183,17 @@ impl Workflow {
     /// The switches that a study may turn off, by name.
     #[must_use]
     pub fn switches(&self) -> Vec<&str> {
-        let mut names: Vec<_> =
-            self.stages.iter().filter_map(|stage| stage.switch.as_ref().map(|s| s.name.as_str())).collect();
-        names.dedup();
+        let mut names = Vec::new();
+        for switch in self.stages.iter().filter_map(|stage| stage.switch.as_ref()) {
+            if !names.contains(&switch.name.as_str()) {
+                names.push(switch.name.as_str());
+            }
+        }
         names
     }
 
-    /// The same workflow without the stages that `off` switches off; what they gave to others is read from the
-    /// regions their `bypass` names.
+    /// The same workflow without the stages that `off` switches off, and without the parameters that only they
+    /// consume; what they gave to others is read from the regions their `bypass` names.
     #[must_use]
     pub fn without(&self, off: &[String]) -> Self {
         let bypass_of = |stage: usize| {
@@ -206,7 +210,13 @@ impl Workflow {
         };
         let mut workflow = self.clone();
         workflow.stages = kept.iter().map(|&s| self.stages[s].clone()).collect();
+        let consumed: BTreeSet<usize> = workflow.stages.iter().flat_map(|s| s.parameters.clone()).collect();
+        workflow.parameters = consumed.iter().map(|&p| self.parameters[p].clone()).collect();
         for stage in &mut workflow.stages {
+            for parameter in &mut stage.parameters {
+                // In ascending order still, so that arguments of tasks stay what they are.
+                *parameter = consumed.range(..*parameter).count();
+            }
             for input in &mut stage.inputs {
                 input.origin = origin(input.origin);
             }

@@ -166,12 +166,7 @@ fn union(parent: &mut [u32], a: u32, b: u32) {
 
 /// The objects of `mask` whose area in pixels lies in `areas`.
 #[must_use]
-pub fn filter_by_area(
-    mask: &[u8],
-    width: usize,
-    connectivity: Connectivity,
-    areas: Range<u64>,
-) -> Vec<u8> {
+pub fn filter_by_area(mask: &[u8], width: usize, connectivity: Connectivity, areas: Range<u64>) -> Vec<u8> {
     let components = Components::of_objects(mask, width, connectivity);
     let keep: Vec<bool> = components.areas().into_iter().map(|area| areas.contains(&area)).collect();
     let mut kept = vec![0; mask.len()];

@@ -81,7 +81,8 @@ fn spread_vertically<T: Level>(beside: &[T], row: &mut [T], limit: &[T], connect
         Connectivity::Eight => {
             let last = row.len() - 1;
             let mut edge = |x: usize| {
-                let from = beside[x.saturating_sub(1)..=(x + 1).min(last)].iter().copied().fold(beside[x], high);
+                let from =
+                    beside[x.saturating_sub(1)..=(x + 1).min(last)].iter().copied().fold(beside[x], high);
                 row[x] = low(limit[x], high(row[x], from));
             };
             edge(0);

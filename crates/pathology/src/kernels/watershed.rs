@@ -145,8 +145,7 @@ pub fn keep_off_lines(labels: &[i32], inside: &[u8], width: usize) -> Vec<u8> {
     let closes = |here: usize| {
         let x = here % width;
         let Some(above) = here.checked_sub(width).filter(|above| line(*above)) else { return false };
-        (x > 0 && !line(above - 1) && line(here - 1))
-            || (x + 1 < width && !line(above + 1) && line(here + 1))
+        (x > 0 && !line(above - 1) && line(here - 1)) || (x + 1 < width && !line(above + 1) && line(here + 1))
     };
     let keep = |(here, &value): (usize, &u8)| value != 0 && !line(here) && !closes(here);
     inside.iter().enumerate().map(|pixel| if keep(pixel) { 255 } else { 0 }).collect()

@@ -22,7 +22,8 @@ pub(crate) const BACKGROUND: Declared = Declared {
     inputs: &[NORMALIZED],
     outputs: &[port("rbc", ElementType::Mask), port("background", ElementType::Table)],
     nanoseconds_a_pixel: 5.0,
-    bytes_a_pixel: 3,
+    bytes_a_pixel: 4,
+    fixed_bytes: 0,
     run,
 };
 
@@ -48,7 +49,8 @@ fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8
     if !pixels.iter().any(|pixel| reaches(&strong, pixel)) {
         return vec![0; pixels.len()];
     }
-    let mask = |least| pixels.iter().map(|pixel| if reaches(least, pixel) { 255 } else { 0 }).collect::<Vec<u8>>();
+    let mask =
+        |least| pixels.iter().map(|pixel| if reaches(least, pixel) { 255 } else { 0 }).collect::<Vec<u8>>();
     let mut rbc = select(&mask(&weak), &mask(&strong), width, Connectivity::Eight);
     for (value, [b, _, r]) in rbc.iter_mut().zip(pixels) {
         // R/(B + ε) > 1 in f32 is R > B for whole numbers: 1/(1 + ε) rounds below 1, and from 2 on ε vanishes.

@@ -11,8 +11,9 @@ pub(crate) const CANDIDATE_AREA: Declared = Declared {
     arguments: &[argument("minSize", AREA), argument("maxSize", AREA)],
     inputs: &[port("bw1", ElementType::Mask)],
     outputs: &[port("bw1_t", ElementType::Mask)],
-    nanoseconds_a_pixel: 1.0,
+    nanoseconds_a_pixel: 0.6,
     bytes_a_pixel: 2,
+    fixed_bytes: 0,
     run,
 };
 

@@ -18,8 +18,9 @@ pub(crate) const NUCLEI: Declared = Declared {
         port("background", ElementType::Table),
     ],
     outputs: &[port("seg_open", ElementType::Mask)],
-    nanoseconds_a_pixel: 5.0,
-    bytes_a_pixel: 4,
+    nanoseconds_a_pixel: 4.2,
+    bytes_a_pixel: 5,
+    fixed_bytes: 0,
     run,
 };
 

@@ -16,8 +16,9 @@ pub(crate) const SEPARATE: Declared = Declared {
     arguments: &[argument("minSizePl", AREA), argument("Watershed", CONNECTIVITY)],
     inputs: &[port("seg_open", ElementType::Mask), NORMALIZED],
     outputs: &[port("seg_nonoverlap", ElementType::Mask)],
-    nanoseconds_a_pixel: 30.0,
-    bytes_a_pixel: 14,
+    nanoseconds_a_pixel: 33.0,
+    bytes_a_pixel: 12,
+    fixed_bytes: 0,
     run,
 };
 

@@ -36,16 +36,43 @@ pub fn write_bgr(path: &Path, image: &Raster) -> Result<(), TileError> {
     })
 }
 
+/// Writes an instance label map (0 background, 1.. one object each) as a PNG of 16 bits a pixel, row-major and
+/// `width_px` wide. A file of that name is replaced.
+///
+/// # Errors
+/// [`TileError::Unwritable`], also when `labels` holds no whole rows.
+pub fn write_labels(path: &Path, width_px: u32, labels: &[u16]) -> Result<(), TileError> {
+    let height_px = (labels.len() / width_px.max(1) as usize) as u32;
+    // The encoder takes 16-bit values in the machine's byte order and refuses any other length than the shape's.
+    let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_ne_bytes()).collect();
+    replace_file(path, |file| encode_shape(file, width_px, height_px, &bytes, ExtendedColorType::L16))
+}
+
 fn encode(file: &mut dyn Write, raster: &Raster, data: &[u8], colour: ExtendedColorType) -> io::Result<()> {
-    let written = PngEncoder::new(file).write_image(data, raster.width_px(), raster.height_px(), colour);
+    encode_shape(file, raster.width_px(), raster.height_px(), data, colour)
+}
+
+fn encode_shape(
+    file: &mut dyn Write,
+    width_px: u32,
+    height_px: u32,
+    data: &[u8],
+    colour: ExtendedColorType,
+) -> io::Result<()> {
+    let expected = u64::from(width_px) * u64::from(height_px) * u64::from(colour.bits_per_pixel() / 8);
+    if expected != data.len() as u64 {
+        return Err(io::Error::other(format!(
+            "{} bytes do not fill {width_px} x {height_px} px",
+            data.len()
+        )));
+    }
+    let written = PngEncoder::new(file).write_image(data, width_px, height_px, colour);
     written.map_err(|error| match error {
         ImageError::IoError(error) => error,
         other => io::Error::other(other),
     })
 }
 
-/// Writes beside `path`, syncs, renames: a reader sees the old file or the new one, and so does whoever comes after a
-/// crash.
 fn replace(
     path: &Path,
     raster: &Raster,
@@ -55,6 +82,12 @@ fn replace(
     if raster.channels() != wanted {
         return Err(TileError::Channels { path: path.to_owned(), wanted, found: raster.channels() });
     }
+    replace_file(path, write)
+}
+
+/// Writes beside `path`, syncs, renames: a reader sees the old file or the new one, and so does whoever comes after a
+/// crash.
+fn replace_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), TileError> {
     let attempt = || -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();

@@ -69,21 +69,21 @@ impl Recipe {
         let [haematoxylin, eosin, blood] = VECTOR_DEVIATIONS;
         let vectors = [vary(HAEMATOXYLIN, haematoxylin), vary(EOSIN, eosin), vary(BLOOD, blood)];
         // A thick section holds more of every stain.
-        let thickness = draw.range(0.94, 1.08);
+        let thickness = draw.range(0.95, 1.06);
         Self {
             vectors,
-            nuclear_haematoxylin: thickness * draw.range(0.91, 1.09),
-            stroma_haematoxylin: thickness * draw.range(0.10, 0.18),
-            stroma_eosin: thickness * draw.range(0.24, 0.39),
-            unevenness: draw.range(0.05, 0.12),
-            area_px: draw.range(382.0, 492.0),
+            nuclear_haematoxylin: thickness * draw.range(0.92, 1.08),
+            stroma_haematoxylin: thickness * draw.range(0.11, 0.175),
+            stroma_eosin: thickness * draw.range(0.255, 0.375),
+            unevenness: draw.range(0.05, 0.10),
+            area_px: draw.range(405.0, 495.0),
             area_sigma: draw.range(0.38, 0.46),
-            nuclei_per_mpx: draw.range(410.0, 510.0),
+            nuclei_per_mpx: draw.range(420.0, 515.0),
             clustering: draw.range(0.05, 0.2),
             gap_share: draw.range(0.15, 0.5),
             vessels_per_mpx: draw.range(3.0, 8.0),
             vacuoles_per_mpx: draw.range(40.0, 300.0),
-            cleft_threshold: draw.range(2.15, 3.4),
+            cleft_threshold: draw.range(2.25, 3.4),
             looseness: draw.range(0.4, 1.0),
             fibrousness: draw.range(0.25, 1.0),
             blur_px: draw.range(0.75, 1.1),

@@ -5,7 +5,7 @@ use crate::descriptor::{ParameterDescriptor, StageDescriptor, TaskDescriptor};
 use crate::error::{DescriptorError, Problem};
 use crate::graph;
 use crate::operation::{Operation, Port, Registry};
-use crate::parameter::{Domain, Parameter};
+use crate::parameter::{self, Domain, Parameter};
 use crate::value::{Value, ValueType};
 use crate::workflow::{Read, RegionDecl, Stage, StageOutput, Task};
 use pleach_regions::ElementType;
@@ -113,10 +113,8 @@ fn operations<'a>(
                 at.fail(format!("/tasks/{index}/version"), Problem::UnknownVersion { name, version, known })
             };
         };
-        let counts = [
-            ("reads", &task.reads, operation.inputs()),
-            ("writes", &task.writes, operation.outputs()),
-        ];
+        let counts =
+            [("reads", &task.reads, operation.inputs()), ("writes", &task.writes, operation.outputs())];
         for (verb, given, ports) in counts {
             if given.len() != ports.len() {
                 let ports = ports.iter().map(|port| port.name).collect();
@@ -138,7 +136,7 @@ fn writers(
     let add = |writers: &mut Vec<Writer>, pointer: String, name: &str, element, read| {
         if let Some((_, _, first)) = writers.iter().find(|(known, ..)| known == name) {
             let first = match *first {
-                Read::StageInput(_) => "an input of the stage".to_owned(),
+                Read::StageInput(_) => "the stage's inputs".to_owned(),
                 Read::Task { task, .. } => format!("task \"{}\"", descriptor.tasks[task].task),
             };
             return at.fail(pointer, Problem::DuplicateWriter { region: name.to_owned(), first });
@@ -226,15 +224,11 @@ fn outputs(
             return at.fail(pointer, Problem::UnwrittenOutput { region: output.region.clone() });
         };
         if found != output.element {
-            let reader = format!("output of stage \"{}\"", descriptor.stage);
+            let reader = format!("the outputs of stage \"{}\"", descriptor.stage);
             let (region, wanted) = (output.region.clone(), output.element);
             return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
         }
-        outputs.push(StageOutput {
-            region: output.clone().into(),
-            task: place(task),
-            output: number,
-        });
+        outputs.push(StageOutput { region: output.clone().into(), task: place(task), output: number });
     }
     Ok(outputs)
 }
@@ -291,6 +285,7 @@ fn define(
     let defines = written.value_type.is_some()
         || written.default.is_some()
         || written.range.is_some()
+        || written.step.is_some()
         || written.values.is_some()
         || written.fixed.is_some();
     match (parameters.find(&written.name), defines) {
@@ -301,21 +296,32 @@ fn define(
         }
         (None, _) => {}
     }
-    let Some(value_type) = written.value_type else {
+    if !defines {
         return at.fail(pointer, Problem::UndefinedParameter { parameter: name() });
-    };
-    let domain = match (written.range, &written.values, written.fixed) {
-        (Some([low, high]), None, None) => Domain::range(value_type, low, high, written.step),
-        (None, Some(values), None) => Domain::set(value_type, values),
-        (None, None, Some(number)) => Domain::fixed(value_type, number),
-        _ => return at.fail(pointer, Problem::DomainKind { parameter: name() }),
+    }
+    let Some(value_type) = written.value_type else {
+        return at.fail(pointer, Problem::IncompleteParameter { parameter: name(), missing: "type" });
     };
     if written.step.is_some() && written.range.is_none() {
-        return at.fail(pointer, Problem::StepWithoutRange { parameter: name() });
+        return at.fail(format!("{pointer}/step"), Problem::StepWithoutRange { parameter: name() });
     }
+    let domain = match (&written.range, &written.values, written.fixed) {
+        (Some(range), None, None) => {
+            let Ok(range) = <[f64; 2]>::try_from(range.as_slice()) else {
+                let problem = Problem::RangeLength { parameter: name(), found: range.len() };
+                return at.fail(format!("{pointer}/range"), problem);
+            };
+            Domain::stepped(value_type, range, written.step)
+        }
+        (None, Some(values), None) => Domain::set(value_type, values).map_err(|error| ("values", error)),
+        (None, None, Some(number)) => Domain::fixed(value_type, number).map_err(|error| ("fixed", error)),
+        _ => return at.fail(pointer, Problem::DomainKind { parameter: name() }),
+    };
     let domain = match domain {
         Ok(domain) => domain,
-        Err(error) => return at.fail(pointer, Problem::Domain { parameter: name(), error }),
+        Err((key, error)) => {
+            return at.fail(format!("{pointer}/{key}"), Problem::Domain { parameter: name(), error });
+        }
     };
     let default = default_value(at, pointer, written, value_type)?;
     let place = format!("{}#{pointer}", at.file.display());
@@ -332,11 +338,11 @@ fn default_value(
 ) -> Result<Value, DescriptorError> {
     // A fixed parameter needs no default besides; every other one does.
     let Some(number) = written.default.or(written.fixed) else {
-        return at.fail(pointer, Problem::UndefinedParameter { parameter: written.name.clone() });
+        let parameter = written.name.clone();
+        return at.fail(pointer, Problem::IncompleteParameter { parameter, missing: "default" });
     };
-    match Domain::fixed(value_type, number) {
-        Ok(Domain::Fixed { value }) => Ok(value),
-        Ok(_) => at.fail(pointer, Problem::UndefinedParameter { parameter: written.name.clone() }),
+    match parameter::value_of(value_type, number) {
+        Ok(value) => Ok(value),
         Err(error) => {
             let parameter = written.name.clone();
             at.fail(format!("{pointer}/default"), Problem::Domain { parameter, error })

@@ -155,15 +155,33 @@ impl<'a> Section<'a> {
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, StudyError> {
         match self.table.get(key) {
             None => Ok(None),
-            Some(Value::Array(items)) => {
-                items.iter().map(|item| self.as_number(key, item, "a list of numbers")).collect::<Result<_, _>>().map(Some)
-            }
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| self.as_number(key, item, "a list of numbers"))
+                .collect::<Result<_, _>>()
+                .map(Some),
             Some(other) => self.wrong_type(key, other, "a list of numbers"),
         }
     }
 
     /// A path of the study file, relative to it.
     pub(super) fn path(&self, path: &str) -> PathBuf {
-        self.file.parent().unwrap_or(Path::new("")).join(path)
+        self.folder().join(path)
+    }
+
+    /// A pattern of the study file, relative to it: only what the user wrote is a pattern, not the folder's own
+    /// name. `None` when that is no UTF-8.
+    pub(super) fn pattern(&self, pattern: &str) -> Option<String> {
+        let folder = glob::Pattern::escape(self.folder().to_str()?);
+        Some(Path::new(&folder).join(pattern).to_str()?.to_owned())
+    }
+
+    /// A path as seen from the study file.
+    pub(super) fn relative<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(self.folder()).unwrap_or(path)
+    }
+
+    fn folder(&self) -> &'a Path {
+        self.file.parent().unwrap_or(Path::new(""))
     }
 }

@@ -2,12 +2,16 @@
 
 use super::fields::Section;
 use super::{FieldProblem, StudyError};
+use glob::MatchOptions;
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A tile of the study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Name in tables: the file's name without extension where that is unique, else its path.
+    /// Name in tables: the file's name without extension where that is unique, else its path as seen from the
+    /// study file.
     pub name: String,
     /// The image file.
     pub path: PathBuf,
@@ -42,10 +46,12 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
         }
         let before = paths.len();
         let bad = |message: String| FieldProblem::BadPattern { pattern: pattern.clone(), message };
-        let Some(text) = path.to_str() else {
+        let Some(text) = input.pattern(&pattern) else {
             return input.fail("tiles", bad("the folder's name is no UTF-8".to_owned()));
         };
-        match glob::glob(text) {
+        // As in a shell, `*` does not match the names of hidden files.
+        let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
+        match glob::glob_with(&text, options) {
             Err(error) => return input.fail("tiles", bad(error.to_string())),
             Ok(found) => {
                 for path in found {
@@ -62,11 +68,12 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
         }
     }
     paths.sort();
-    paths.dedup();
+    let mut seen = HashSet::new();
+    paths.retain(|path| seen.insert(place(path)));
     let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
     let unique = |name: &String| stems.iter().filter(|other| *other == name).count() == 1;
     let named = paths.iter().zip(&stems).map(|(path, stem)| Tile {
-        name: if unique(stem) { stem.clone() } else { path.display().to_string() },
+        name: if unique(stem) { stem.clone() } else { input.relative(path).display().to_string() },
         path: path.clone(),
     });
     Ok(named.collect())
@@ -101,6 +108,12 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference
 
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Where a file lies, however its folder is spelled; a link to it is another place.
+fn place(path: &Path) -> (Option<PathBuf>, Option<OsString>) {
+    let folder = path.parent().and_then(|folder| folder.join(".").canonicalize().ok());
+    (folder, path.file_name().map(OsString::from))
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

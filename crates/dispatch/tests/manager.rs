@@ -1,0 +1,336 @@
+//! The manager against simulated workers that come, ask, finish, fail, go, and report when it is too late.
+
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "support/plans.rs"]
+mod plans;
+#[path = "support/shapes.rs"]
+mod shapes;
+
+use cluster::{Cluster, Granted};
+use plans::{chain, output_key, plans, tile_key};
+use pleach_dispatch::manager::{Effect, Manager};
+use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use shapes::{failure, ids};
+
+/// Effects in short: `w0 <- 1 2` for a grant.
+fn effects(manager: &mut Manager) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(effect) = manager.poll_effect() {
+        lines.push(match effect {
+            Effect::Assign { worker, lease, work } => {
+                let ids: Vec<String> = work.instances.iter().map(|i| i.id.0.to_string()).collect();
+                format!("w{} <- {} under {}", worker.0, ids.join(" "), lease.0)
+            }
+            Effect::Release(keys) => {
+                let name = |key| match (0..3).find(|tile| tile_key(*tile) == key) {
+                    Some(_) => "tile".to_owned(),
+                    None => (0..100).find(|id| output_key(*id, 0) == key).expect("an output").to_string(),
+                };
+                format!("release {}", keys.into_iter().map(name).collect::<Vec<_>>().join(" "))
+            }
+            Effect::Finished(instance) => format!("finished {}", instance.0),
+            Effect::Failed { instance, origin, .. } => format!("failed {} by {}", instance.0, origin.0),
+            Effect::Complete => "complete".to_owned(),
+        });
+        manager.sanity_check().expect("sane");
+    }
+    lines
+}
+
+fn manager(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> Manager {
+    Manager::new(chain(instances, buckets)).expect("a plan that keeps the rules")
+}
+
+fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
+    assert!(manager.handle_done(worker, LeaseId(lease), InstanceId(instance)));
+    effects(manager)
+}
+
+#[test]
+fn later_stages_come_first_then_the_plans_order() {
+    // Two tiles' worth of one chain: 0 -> 2, 1 -> 3.
+    let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 1);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
+    manager.handle_request(worker, 2);
+    // Instance 2 before 1, although 1 has waited for longer: 2 lets go of what 0 wrote.
+    assert_eq!(effects(&mut manager), ["w0 <- 2 under 1", "w0 <- 1 under 2"]);
+    assert_eq!(done(&mut manager, worker, 1, 2), ["finished 2", "release 0"]);
+    assert_eq!(done(&mut manager, worker, 2, 1), ["finished 1", "release tile"]);
+    manager.handle_request(worker, 1);
+    assert_eq!(effects(&mut manager), ["w0 <- 3 under 3"]);
+    assert_eq!(done(&mut manager, worker, 3, 3), ["finished 3", "release 1", "complete"]);
+    assert_eq!(manager.unfinished(), 0);
+}
+
+#[test]
+fn a_bucket_waits_for_the_parents_of_all_its_instances() {
+    let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2, 3]]);
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 3);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
+    // The third request was remembered.
+    assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1", "release tile", "w0 <- 2 3 under 2"]);
+}
+
+#[test]
+fn workers_that_wait_are_served_in_turn() {
+    let mut manager = manager(&[(0, None), (0, None), (0, None), (0, None)], &[&[0], &[1], &[2], &[3]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(second, 3);
+    manager.handle_request(first, 1);
+    assert_eq!(
+        effects(&mut manager),
+        ["w1 <- 0 under 0", "w1 <- 1 under 1", "w1 <- 2 under 2", "w0 <- 3 under 3"]
+    );
+
+    let mut manager =
+        self::manager(&[(0, None), (1, Some(0)), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 3);
+    manager.handle_request(second, 1);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    // One each in turn: the second worker does not wait until the first has all it asked for.
+    assert_eq!(
+        done(&mut manager, first, 0, 0),
+        ["finished 0", "release tile", "w0 <- 1 under 1", "w1 <- 2 under 2", "w0 <- 3 under 3"]
+    );
+}
+
+#[test]
+fn leaving_gives_back_only_what_is_unfinished() {
+    let mut manager = manager(&[(0, None), (0, None), (0, None)], &[&[0, 1, 2]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 1);
+    manager.handle_request(second, 1);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 1 2 under 0"]);
+    assert_eq!(done(&mut manager, first, 0, 1), ["finished 1"]);
+    manager.handle_leave(first);
+    assert_eq!(effects(&mut manager), ["w1 <- 0 2 under 1"]);
+    // Too late, and under a lease that is over; also by a worker that never had it.
+    assert!(!manager.handle_done(first, LeaseId(0), InstanceId(0)));
+    assert!(!manager.handle_failed(first, LeaseId(0), InstanceId(2), &failure("t1")));
+    assert!(!manager.handle_done(first, LeaseId(1), InstanceId(0)));
+    assert!(!manager.handle_done(second, LeaseId(1), InstanceId(1)));
+    assert!(!manager.handle_done(second, LeaseId(1), InstanceId(99)));
+    manager.handle_request(first, 5);
+    manager.handle_leave(first);
+    assert_eq!(effects(&mut manager), [""; 0]);
+    assert_eq!(done(&mut manager, second, 1, 2), ["finished 2"]);
+    assert_eq!(done(&mut manager, second, 1, 0), ["finished 0", "release tile", "complete"]);
+}
+
+#[test]
+fn a_failure_takes_its_descendants_along_and_nobody_else() {
+    // 0 -> 2 -> 4 and 1 -> 3 -> 5; the middle two share a bucket.
+    let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
+    let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 3);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1"]);
+    assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
+    assert_eq!(
+        effects(&mut manager),
+        [
+            "failed 0 by 0",
+            "release tile",
+            "failed 2 by 0",
+            "release 0",
+            "failed 4 by 0",
+            "release 2",
+            // What is left of the bucket no longer waits.
+            "w0 <- 3 under 2",
+        ]
+    );
+}
+
+#[test]
+fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
+    // 2 reads from 0 and from 1; 0 fails while 1 still runs.
+    let mut plan = chain(&[(0, None), (0, None), (1, Some(1))], &[&[0], &[1], &[2]]);
+    plan.stages[1] = shapes::stage(0, 2, Vec::new(), &[(0, 0)]);
+    plan.instances[2].inputs = vec![output_key(0, 0), output_key(1, 0)];
+    plan.instances[2].parents = ids([0, 1]);
+    plan.instances[0].outputs[0].stored = true;
+    let mut manager = Manager::new(plan).expect("a plan that keeps the rules");
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 2);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
+    assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
+    assert_eq!(effects(&mut manager), ["failed 0 by 0", "failed 2 by 0", "release 0"]);
+    assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1", "release 1 tile", "complete"]);
+}
+
+#[test]
+fn an_empty_plan_is_complete_at_once() {
+    let mut manager = Manager::new(ExecutionPlan::default()).expect("nothing to be wrong with");
+    assert_eq!(effects(&mut manager), ["complete"]);
+}
+
+#[test]
+fn plans_that_break_the_rules_are_refused() {
+    let two = [(0, None), (1, Some(0))];
+    let refusal = |plan: ExecutionPlan| {
+        let error = Manager::new(plan).expect_err("a broken rule");
+        (error, error.to_string())
+    };
+    let case = |error, text: &str| (error, text.to_owned());
+    let nowhere = case(PlanError::NotInOneBucket(InstanceId(1)), "instance 1 is not in exactly one bucket");
+    assert_eq!(refusal(chain(&two, &[&[0]])), nowhere);
+    assert_eq!(refusal(chain(&two, &[&[0], &[1], &[1]])), nowhere);
+    let bad = case(PlanError::BadBucket(BucketId(1)), "bucket 1 is empty or mixes stages");
+    assert_eq!(refusal(chain(&two, &[&[0], &[], &[1]])), bad);
+    let bad = case(PlanError::BadBucket(BucketId(0)), "bucket 0 is empty or mixes stages");
+    assert_eq!(refusal(chain(&two, &[&[0, 1]])), bad);
+    let dangling = case(PlanError::Dangling(InstanceId(2)), "instance 2 names something that is not there");
+    assert_eq!(refusal(chain(&two, &[&[0], &[1], &[2]])), dangling);
+    let dangling = case(PlanError::Dangling(InstanceId(1)), "instance 1 names something that is not there");
+    let mut plan = chain(&two, &[&[0], &[1]]);
+    plan.instances[1].inputs.clear();
+    assert_eq!(refusal(plan), dangling);
+    let mut plan = chain(&two, &[&[0], &[1]]);
+    plan.stages.pop();
+    assert_eq!(refusal(plan), dangling);
+    let parent =
+        case(PlanError::BadParent(InstanceId(0)), "instance 0 waits for one that cannot come before it");
+    assert_eq!(refusal(chain(&[(1, Some(1)), (0, None)], &[&[0], &[1]])), parent);
+    let parent =
+        case(PlanError::BadParent(InstanceId(1)), "instance 1 waits for one that cannot come before it");
+    // Of its own stage: two such buckets could wait for each other for ever.
+    assert_eq!(refusal(chain(&[(0, None), (0, Some(0))], &[&[0], &[1]])), parent);
+    assert_eq!(refusal(chain(&[(0, None), (0, Some(7))], &[&[0], &[1]])), parent);
+}
+
+/// What may happen to a cluster; numbers choose among what there is at the time.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Join,
+    Ask {
+        worker: usize,
+        buckets: u32,
+    },
+    Report {
+        which: usize,
+        succeeds: bool,
+    },
+    Leave {
+        worker: usize,
+    },
+    /// A report that was already made, or by a worker that has left.
+    Late {
+        which: usize,
+        succeeds: bool,
+    },
+    /// A report in another worker's name.
+    Forged {
+        which: usize,
+    },
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let number = any::<usize>;
+    prop_oneof![
+        2 => Just(Event::Join),
+        6 => (number(), 0u32..4).prop_map(|(worker, buckets)| Event::Ask { worker, buckets }),
+        10 => (number(), prop::bool::weighted(0.9))
+            .prop_map(|(which, succeeds)| Event::Report { which, succeeds }),
+        2 => number().prop_map(|worker| Event::Leave { worker }),
+        2 => (number(), any::<bool>()).prop_map(|(which, succeeds)| Event::Late { which, succeeds }),
+        1 => number().prop_map(|which| Event::Forged { which }),
+    ]
+}
+
+fn choose<T: Copy>(among: &[T], which: usize) -> Option<T> {
+    (!among.is_empty()).then(|| among[which % among.len()])
+}
+
+fn happen(cluster: &mut Cluster, event: Event) {
+    let workers = cluster.workers();
+    match event {
+        Event::Join => {
+            cluster.join();
+        }
+        Event::Ask { worker, buckets } => {
+            if let Some(worker) = choose(&workers, worker) {
+                cluster.ask(worker, buckets);
+            }
+        }
+        Event::Report { which, succeeds } => {
+            if let Some(report) = choose(&cluster.granted, which) {
+                cluster.report(report, succeeds);
+            }
+        }
+        Event::Leave { worker } => {
+            if let Some(worker) = choose(&workers, worker) {
+                cluster.leave(worker);
+            }
+        }
+        Event::Late { which, succeeds } => {
+            if let Some(report) = choose(&cluster.stale, which) {
+                cluster.ignored(report, succeeds);
+            }
+        }
+        Event::Forged { which } => {
+            if let Some(report) = choose(&cluster.granted, which) {
+                let worker = WorkerId(report.worker.0 + 1);
+                cluster.ignored(Granted { worker, ..report }, true);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_one_worker_brings_it_to_an_end(plan in plans(), events in vec(events(), 0..120)) {
+        let instances = plan.instances.len();
+        let mut cluster = Cluster::new(plan);
+        for event in events {
+            happen(&mut cluster, event);
+        }
+        // Everybody is gone, and then one worker comes.
+        for worker in cluster.workers() {
+            cluster.leave(worker);
+        }
+        let last = cluster.join();
+        for _ in 0..instances {
+            if cluster.complete {
+                break;
+            }
+            cluster.ask(last, 1);
+            prop_assert!(!cluster.granted.is_empty(), "there is work, and none is given");
+            while let Some(report) = cluster.granted.last().copied() {
+                cluster.report(report, true);
+            }
+        }
+        prop_assert!(cluster.complete);
+        prop_assert_eq!(cluster.done.len() + cluster.failed.len(), instances);
+    }
+
+    #[test]
+    fn without_failures_everything_is_done(plan in plans(), slots in vec(1u32..4, 1..5), order in vec(any::<usize>(), 40)) {
+        let instances = plan.instances.len();
+        let mut cluster = Cluster::new(plan);
+        for slots in slots {
+            let worker = cluster.join();
+            cluster.ask(worker, slots);
+        }
+        for which in order.into_iter().cycle().take(instances) {
+            // A worker asks again for each bucket that it has finished.
+            let report = choose(&cluster.granted, which).expect("workers wait for work, and there is some");
+            cluster.report(report, true);
+            if cluster.granted.iter().all(|granted| granted.lease != report.lease) {
+                cluster.ask(report.worker, 1);
+            }
+        }
+        prop_assert!(cluster.complete);
+        prop_assert_eq!(cluster.done.len(), instances);
+    }
+}

@@ -1,0 +1,195 @@
+//! Tiles and masks in files: every kind of pixel that is read, what is written, and each kind of broken file.
+
+use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
+use pleach_pathology::tile::{self, MAX_SIDE_PX, TileError};
+use pleach_regions::{DataRegion, ElementType, Raster};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Saves as `format` under a name that does not tell it.
+fn save(folder: &TempDir, image: impl Into<DynamicImage>, format: ImageFormat) -> PathBuf {
+    let path = folder.path().join("tile");
+    image.into().save_with_format(&path, format).unwrap();
+    path
+}
+
+fn bytes(region: &DataRegion) -> &[u8] {
+    region.raster(region.element()).unwrap().data()
+}
+
+fn read(path: &Path) -> (Vec<u8>, Vec<u8>) {
+    let (colours, mask) = (tile::read_bgr(path).unwrap(), tile::read_mask(path).unwrap());
+    assert_eq!((colours.element(), mask.element()), (ElementType::Bgr8, ElementType::Mask));
+    (bytes(&colours).to_vec(), bytes(&mask).to_vec())
+}
+
+#[test]
+fn every_kind_of_pixel() {
+    let folder = folder();
+    for format in [ImageFormat::Png, ImageFormat::Tiff] {
+        let save = |image: DynamicImage| read(&save(&folder, image, format));
+        let grey = ImageBuffer::from_raw(2, 1, vec![0_u8, 7]).map(|b: ImageBuffer<Luma<u8>, _>| b).unwrap();
+        assert_eq!(save(grey.into()), (vec![0, 0, 0, 7, 7, 7], vec![0, 255]));
+        let colour: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0]).unwrap();
+        assert_eq!(save(colour.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
+        let alpha: ImageBuffer<Rgba<u8>, _> =
+            ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0, 0, 255]).unwrap();
+        assert_eq!(save(alpha.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
+        // Instance labels: 1 and 300 are objects, though 1 is nothing in 8 bits.
+        let labels: ImageBuffer<Luma<u16>, _> =
+            ImageBuffer::from_raw(4, 1, vec![0_u16, 1, 300, 65_535]).unwrap();
+        let scaled = vec![0, 0, 0, 0, 0, 0, 1, 1, 1, 255, 255, 255];
+        assert_eq!(save(labels.into()), (scaled, vec![0, 255, 255, 255]));
+        let deep: ImageBuffer<Rgb<u16>, _> = ImageBuffer::from_raw(1, 1, vec![257_u16, 514, 771]).unwrap();
+        assert_eq!(save(deep.into()), (vec![3, 2, 1], vec![255]));
+    }
+    let faint: ImageBuffer<LumaA<u8>, _> = ImageBuffer::from_raw(2, 1, vec![9_u8, 0, 0, 255]).unwrap();
+    assert_eq!(read(&save(&folder, faint, ImageFormat::Png)), (vec![9, 9, 9, 0, 0, 0], vec![255, 0]));
+    let deep: ImageBuffer<Rgba<u16>, _> = ImageBuffer::from_raw(1, 1, vec![0_u16, 0, 0, 65_535]).unwrap();
+    assert_eq!(read(&save(&folder, deep, ImageFormat::Png)), (vec![0; 3], vec![0]));
+    let plain: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_pixel(16, 8, Rgb([200, 100, 50]));
+    let (colours, _) = read(&save(&folder, plain, ImageFormat::Jpeg));
+    assert!(
+        colours.chunks(3).all(|p| p[0].abs_diff(50) < 4 && p[1].abs_diff(100) < 4 && p[2].abs_diff(200) < 4)
+    );
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    let folder = folder();
+    let path = folder.path().join("out.png");
+    // Widths on both sides of a full byte; any value but 0 is object.
+    for width in [1_u32, 7, 8, 9, 64] {
+        let values: Vec<u8> =
+            (0..width * 5).map(|i| if i % 3 == 0 { 1 + (i % 200) as u8 } else { 0 }).collect();
+        let mask = Raster::new(width, 5, 1, values.clone()).unwrap();
+        tile::write_mask(&path, &mask).unwrap();
+        let wanted: Vec<u8> = values.iter().map(|value| if *value == 0 { 0 } else { 255 }).collect();
+        assert_eq!(bytes(&tile::read_mask(&path).unwrap()), wanted);
+        assert_eq!(fs::read(&path).unwrap()[24..26], [1, 0], "one bit, grey");
+        assert_eq!(tile::probe(&path).unwrap(), tile::TileInfo { width_px: width, height_px: 5 });
+    }
+    let grey = Raster::new(3, 1, 1, vec![0, 128, 255]).unwrap();
+    tile::write_gray(&path, &grey).unwrap();
+    assert_eq!(bytes(&tile::read_bgr(&path).unwrap()), [0, 0, 0, 128, 128, 128, 255, 255, 255]);
+    let colour = Raster::new(2, 1, 3, vec![1, 2, 3, 4, 5, 6]).unwrap();
+    tile::write_bgr(&path, &colour).unwrap();
+    assert_eq!(bytes(&tile::read_bgr(&path).unwrap()), colour.data());
+    // Nothing is left beside it.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn nothing_half_written_is_left() {
+    let folder = folder();
+    let mask = Raster::filled(4, 4, 1, 255).unwrap();
+    let missing = folder.path().join("missing/out.png");
+    assert!(matches!(tile::write_mask(&missing, &mask), Err(TileError::Unwritable { .. })));
+    // The name is taken by a folder, so the last step fails.
+    let taken = folder.path().join("taken");
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("file"), "kept").unwrap();
+    assert!(matches!(tile::write_mask(&taken, &mask), Err(TileError::Unwritable { .. })));
+    let path = folder.path().join("out.png");
+    fs::write(&path, "before").unwrap();
+    let error = tile::write_bgr(&path, &mask).unwrap_err();
+    assert!(error.to_string().ends_with("out.png: 1 channels cannot be written; 3 can"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["out.png", "taken"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn results_can_be_read_by_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let path = folder.path().join("out.png");
+    tile::write_mask(&path, &Raster::filled(4, 4, 1, 255).unwrap()).unwrap();
+    // As any file made here.
+    let plain = folder.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&path), mode(&plain));
+}
+
+fn refused(path: &Path) -> String {
+    let message = tile::read_bgr(path).unwrap_err().to_string();
+    assert_eq!(tile::read_mask(path).unwrap_err().to_string(), message);
+    assert!(!message.contains('\n'), "{message}");
+    message.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+}
+
+#[test]
+fn broken_files_say_what_is_wrong() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    assert_eq!(refused(&path("missing.png")), "cannot be read: No such file or directory (os error 2)");
+    assert_eq!(refused(folder.path()), "is a folder; a PNG, JPEG or TIFF file is wanted");
+    fs::write(path("empty.png"), "").unwrap();
+    assert_eq!(refused(&path("empty.png")), "the file is empty; a PNG, JPEG or TIFF image is wanted");
+    let unknown = "the content is not an image that can be read; PNG, JPEG and TIFF are";
+    fs::write(path("text.png"), "just some text, and quite a bit of it").unwrap();
+    assert_eq!(refused(&path("text.png")), unknown);
+    fs::write(path("animation.png"), b"GIF89a\x01\x00\x01\x00\x00\x00\x00;").unwrap();
+    assert_eq!(refused(&path("animation.png")), unknown);
+
+    let noise: Vec<u8> = (0..300_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let tile: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_raw(500, 200, noise).unwrap();
+    for format in [ImageFormat::Png, ImageFormat::Tiff] {
+        let whole = fs::read(save(&folder, tile.clone(), format)).unwrap();
+        // TIFF's directory is at the end, PNG's header at the start.
+        for kept in [9, 20, 40, whole.len() / 2, whole.len() - 60] {
+            let cut = path("cut.png");
+            fs::write(&cut, &whole[..kept]).unwrap();
+            let message = refused(&cut);
+            assert!(
+                message.starts_with("the image is damaged or cut short: "),
+                "{format:?} {kept}: {message}"
+            );
+        }
+    }
+    let float: ImageBuffer<Rgb<f32>, _> = ImageBuffer::from_pixel(2, 2, Rgb([0.5, 0.5, 0.5]));
+    let message = refused(&save(&folder, DynamicImage::ImageRgb32F(float), ImageFormat::Tiff));
+    assert_eq!(message, "Rgb32F pixels are not read; grey and colour of 8 or 16 bits a channel are");
+}
+
+/// A PNG header of these sides, followed by next to nothing.
+fn hostile(path: &Path, width: u32, height: u32) {
+    tile::write_mask(path, &Raster::filled(1, 1, 1, 255).unwrap()).unwrap();
+    let mut png = fs::read(path).unwrap();
+    png[16..20].copy_from_slice(&width.to_be_bytes());
+    png[20..24].copy_from_slice(&height.to_be_bytes());
+    let mut check = flate2::Crc::new();
+    check.update(&png[12..29]);
+    png[29..33].copy_from_slice(&check.sum().to_be_bytes());
+    fs::write(path, png).unwrap();
+}
+
+#[test]
+fn headers_cannot_ask_for_any_amount_of_memory() {
+    let folder = folder();
+    let path = folder.path().join("large.png");
+    for (width, height) in
+        [(MAX_SIDE_PX + 1, 1), (1, 2_000_000_000), (60_000, 60_000), (2_000_000_000, 2_000_000_000)]
+    {
+        hostile(&path, width, height);
+        let probed = tile::probe(&path).unwrap_err().to_string();
+        let wanted = format!(
+            "{width} x {height} px is too large; up to 65536 px a side and 2048 MiB decoded are allowed"
+        );
+        assert_eq!(refused(&path), wanted);
+        assert!(probed.ends_with(&wanted));
+    }
+    // Larger than any tile, and allowed; only the pixels are missing.
+    hostile(&path, 20_000, 20_000);
+    assert_eq!(tile::probe(&path).unwrap(), tile::TileInfo { width_px: 20_000, height_px: 20_000 });
+    assert!(refused(&path).starts_with("the image is damaged or cut short: "));
+}

@@ -1,0 +1,315 @@
+//! Every kernel against an independent, slow statement of what it computes, on small random images.
+
+use opencv::core::{Mat, MatTraitConst, MatTraitConstManual, Vec3b};
+use opencv::imgproc;
+use pleach_pathology::kernels::components::{Components, fill_holes, filter_by_area, select};
+use pleach_pathology::kernels::distance::distance_to_background;
+use pleach_pathology::kernels::morphology::{self, Element};
+use pleach_pathology::kernels::reconstruct::{Level, reconstruct};
+use pleach_pathology::kernels::{Connectivity, watershed};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const BOTH: [Connectivity; 2] = [Connectivity::Four, Connectivity::Eight];
+
+/// Pixels and width of a plane of up to 24 × 24 px, sides of 1 included.
+fn plane<T: std::fmt::Debug + Clone + 'static>(
+    value: impl Strategy<Value = T> + Clone + 'static,
+) -> impl Strategy<Value = (Vec<T>, usize)> {
+    (1..24_usize, 1..24_usize)
+        .prop_flat_map(move |(width, rows)| (vec(value.clone(), width * rows), Just(width)))
+}
+
+/// A mask in which objects are as common as not, dense, or sparse.
+fn mask() -> impl Strategy<Value = (Vec<u8>, usize)> {
+    (1..10_u8)
+        .prop_flat_map(|tenths| plane((0..10_u8).prop_map(move |draw| if draw < tenths { 255 } else { 0 })))
+}
+
+/// Numbers of the pixels beside `pixel`.
+fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
+    let (x, y) = ((pixel % width) as i64, (pixel / width) as i64);
+    let (columns, rows) = (width as i64, (length / width) as i64);
+    let mut found = Vec::new();
+    for (dx, dy) in (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy))) {
+        let near =
+            if connectivity == Connectivity::Four { dx * dx + dy * dy == 1 } else { dx != 0 || dy != 0 };
+        if near && (0..columns).contains(&(x + dx)) && (0..rows).contains(&(y + dy)) {
+            found.push(((y + dy) * columns + x + dx) as usize);
+        }
+    }
+    found
+}
+
+/// Object pixels connected to `start`, by flood fill.
+fn flood_fill(mask: &[u8], width: usize, connectivity: Connectivity, start: usize) -> Vec<usize> {
+    let mut reached = vec![false; mask.len()];
+    let mut found = vec![start];
+    reached[start] = true;
+    let mut done = 0;
+    while done < found.len() {
+        for next in beside(found[done], width, mask.len(), connectivity) {
+            if mask[next] != 0 && !std::mem::replace(&mut reached[next], true) {
+                found.push(next);
+            }
+        }
+        done += 1;
+    }
+    found
+}
+
+/// Geodesic dilations until nothing changes.
+fn slow_reconstruct<T: Level>(marker: &[T], mask: &[T], width: usize, connectivity: Connectivity) -> Vec<T> {
+    let low = |a: T, b: T| if a < b { a } else { b };
+    let high = |a: T, b: T| if a > b { a } else { b };
+    let mut now: Vec<T> = marker.iter().zip(mask).map(|(a, b)| low(*a, *b)).collect();
+    loop {
+        let dilated = |pixel: usize| {
+            let around = beside(pixel, width, now.len(), connectivity);
+            low(mask[pixel], around.into_iter().fold(now[pixel], |value, next| high(value, now[next])))
+        };
+        let next: Vec<T> = (0..now.len()).map(dilated).collect();
+        if next == now {
+            return now;
+        }
+        now = next;
+    }
+}
+
+/// Smallest or largest value at offsets that lie in the image.
+fn slow_filter(plane: &[u8], width: usize, element: Element, smallest: bool, outside: Option<u8>) -> Vec<u8> {
+    let (columns, rows) = (width as i64, (plane.len() / width) as i64);
+    let inside = |dx: i64, dy: i64| match element {
+        Element::Cross => dx.abs() + dy.abs() <= 1,
+        Element::Octagon => dx.abs().max(dy.abs()) <= 9 && dx.abs() + dy.abs() <= 14,
+    };
+    let value = |x: i64, y: i64| {
+        if (0..columns).contains(&x) && (0..rows).contains(&y) {
+            Some(plane[(y * columns + x) as usize])
+        } else {
+            outside
+        }
+    };
+    let pick = |pixel: usize| {
+        let (x, y) = (pixel as i64 % columns, pixel as i64 / columns);
+        let offsets = (-9..=9).flat_map(|dy| (-9..=9).map(move |dx| (dx, dy)));
+        let values = offsets.filter(|(dx, dy)| inside(*dx, *dy)).filter_map(|(dx, dy)| value(x + dx, y + dy));
+        if smallest { values.min() } else { values.max() }
+    };
+    (0..plane.len()).map(|pixel| pick(pixel).unwrap()).collect()
+}
+
+/// `cv::watershed` on the image with a margin, as the original calls it; the margin is cut off again.
+fn opencv_watershed(bgr: &[u8], inside: &[u8], labels: &[i32], width: usize) -> Vec<i32> {
+    let colours: Vec<Vec3b> = bgr
+        .chunks(3)
+        .zip(inside)
+        .map(|(p, inside)| if *inside == 0 { Vec3b::default() } else { Vec3b::from([p[0], p[1], p[2]]) })
+        .collect();
+    let padded_width = width + 2;
+    let colours = morphology::pad(&colours, width, 1, Vec3b::default());
+    let markers = morphology::pad(labels, width, 1, 0);
+    let rows = (markers.len() / padded_width) as i32;
+    let image = Mat::new_rows_cols_with_data(rows, padded_width as i32, &colours).unwrap();
+    let mut flooded =
+        Mat::new_rows_cols_with_data(rows, padded_width as i32, &markers).unwrap().try_clone().unwrap();
+    imgproc::watershed(&image, &mut flooded).unwrap();
+    morphology::crop(flooded.data_typed::<i32>().unwrap(), padded_width, 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn reconstruction_of_bytes((pairs, width) in plane((0..12_u8, 0..12_u8))) {
+        let (marker, mask): (Vec<u8>, Vec<u8>) = pairs.into_iter().unzip();
+        for connectivity in BOTH {
+            let mut found = marker.clone();
+            reconstruct(&mut found, &mask, width, connectivity);
+            prop_assert_eq!(found, slow_reconstruct(&marker, &mask, width, connectivity));
+        }
+    }
+
+    /// Few sources and long ways, so that the queue has something to do.
+    #[test]
+    fn reconstruction_through_mazes((mask, width) in plane(prop_oneof![Just(0_u8), Just(200), Just(201)]), source: prop::sample::Index) {
+        let mut marker = vec![0; mask.len()];
+        marker[source.index(mask.len())] = 255;
+        for connectivity in BOTH {
+            let mut found = marker.clone();
+            reconstruct(&mut found, &mask, width, connectivity);
+            prop_assert_eq!(found, slow_reconstruct(&marker, &mask, width, connectivity));
+        }
+    }
+
+    #[test]
+    fn reconstruction_of_floats((mask, width) in mask()) {
+        // As in the separation of nuclei: depressions under distances, with an infinite background.
+        let Some(limit) = distance_to_background(&mask, width, f32::MAX) else { return Ok(()) };
+        let marker: Vec<f32> = limit.iter().map(|value| value - 1.0).collect();
+        for connectivity in BOTH {
+            let mut found = marker.clone();
+            reconstruct(&mut found, &limit, width, connectivity);
+            prop_assert_eq!(found, slow_reconstruct(&marker, &limit, width, connectivity));
+        }
+    }
+
+    #[test]
+    fn area_filter((mask, width) in mask(), least in 0..30_u64, most in 0..30_u64) {
+        for connectivity in BOTH {
+            let kept = |pixel: usize| {
+                let area = flood_fill(&mask, width, connectivity, pixel).len() as u64;
+                mask[pixel] != 0 && least <= area && area < most
+            };
+            let wanted: Vec<u8> = (0..mask.len()).map(|pixel| if kept(pixel) { 255 } else { 0 }).collect();
+            prop_assert_eq!(filter_by_area(&mask, width, connectivity, least..most), wanted);
+        }
+    }
+
+    #[test]
+    fn selection((pairs, width) in plane((any::<bool>(), 0..20_u8))) {
+        let mask: Vec<u8> = pairs.iter().map(|(object, _)| u8::from(*object)).collect();
+        let seeds: Vec<u8> = pairs.iter().map(|(_, draw)| if *draw == 0 { 7 } else { 0 }).collect();
+        for connectivity in BOTH {
+            let kept = |pixel: usize| {
+                mask[pixel] != 0
+                    && flood_fill(&mask, width, connectivity, pixel).into_iter().any(|pixel| seeds[pixel] != 0)
+            };
+            let wanted: Vec<u8> = (0..mask.len()).map(|pixel| if kept(pixel) { 255 } else { 0 }).collect();
+            prop_assert_eq!(select(&mask, &seeds, width, connectivity), wanted);
+        }
+    }
+
+    #[test]
+    fn hole_filling((mask, width) in mask()) {
+        let padded = morphology::pad(&mask, width, 1, 0);
+        let background: Vec<u8> = padded.iter().map(|value| !value).collect();
+        for connectivity in BOTH {
+            let mut wanted = vec![255; padded.len()];
+            for pixel in flood_fill(&background, width + 2, connectivity, 0) {
+                wanted[pixel] = 0;
+            }
+            prop_assert_eq!(fill_holes(&mask, width, connectivity), morphology::crop(&wanted, width + 2, 1));
+        }
+    }
+
+    #[test]
+    fn labels_are_components_in_raster_order((mask, width) in mask()) {
+        for connectivity in BOTH {
+            let components = Components::of_objects(&mask, width, connectivity);
+            let mut labels = vec![0; mask.len()];
+            components.for_each_run(|run, component| labels[run].fill(component + 1));
+            let mut wanted = vec![0; mask.len()];
+            let mut count = 0;
+            for pixel in 0..mask.len() {
+                if mask[pixel] != 0 && wanted[pixel] == 0 {
+                    count += 1;
+                    flood_fill(&mask, width, connectivity, pixel).into_iter().for_each(|p| wanted[p] = count);
+                }
+            }
+            prop_assert_eq!(labels, wanted);
+            prop_assert_eq!(components.count(), count as usize);
+        }
+    }
+
+    #[test]
+    fn distance((mask, width) in mask()) {
+        let background: Vec<usize> = (0..mask.len()).filter(|pixel| mask[*pixel] == 0).collect();
+        let squared = |a: usize, b: usize| {
+            let (dx, dy) = ((a % width).abs_diff(b % width), (a / width).abs_diff(b / width));
+            dx * dx + dy * dy
+        };
+        let nearest = |pixel: usize| background.iter().map(|other| squared(pixel, *other)).min();
+        let found = distance_to_background(&mask, width, -5.0);
+        prop_assert_eq!(found.is_none(), background.is_empty());
+        for (pixel, found) in found.iter().flatten().enumerate() {
+            let wanted = if mask[pixel] == 0 { -5.0 } else { (nearest(pixel).unwrap() as f32).sqrt() };
+            prop_assert_eq!(*found, wanted);
+        }
+    }
+
+    #[test]
+    fn erosion_and_dilation((values, width) in plane(any::<u8>()), outside: u8) {
+        for element in [Element::Cross, Element::Octagon] {
+            let eroded = morphology::erode(&values, width, element, 255).unwrap();
+            prop_assert_eq!(eroded, slow_filter(&values, width, element, true, None));
+            let dilated = morphology::dilate(&values, width, element).unwrap();
+            prop_assert_eq!(dilated, slow_filter(&values, width, element, false, None));
+        }
+        let eroded = morphology::erode(&values, width, Element::Cross, outside).unwrap();
+        prop_assert_eq!(eroded, slow_filter(&values, width, Element::Cross, true, Some(outside)));
+    }
+
+    #[test]
+    fn opening_with_its_padding((values, width) in plane(any::<u8>())) {
+        let padded = morphology::pad(&values, width, 9, 255);
+        let eroded = slow_filter(&padded, width + 18, Element::Octagon, true, None);
+        let opened = slow_filter(&eroded, width + 18, Element::Octagon, false, None);
+        prop_assert_eq!(morphology::open_octagon(&values, width).unwrap(), morphology::crop(&opened, width + 18, 8));
+    }
+
+    /// Few grey levels, so that queues are long and ties are common.
+    #[test]
+    fn flooding_is_that_of_opencv(
+        (pixels, width) in plane((0..4_u8, 0..4_u8, 0..4_u8, 0..10_u8, 0..40_i32)),
+        stretch in prop_oneof![Just(1_u8), Just(60)],
+    ) {
+        let bgr: Vec<u8> = pixels.iter().flat_map(|(b, g, r, ..)| [b * stretch, g * stretch, r * stretch]).collect();
+        let inside: Vec<u8> = pixels.iter().map(|(.., draw, _)| if *draw < 8 { 255 } else { 0 }).collect();
+        let mut labels: Vec<i32> = pixels.iter().map(|(.., draw)| if *draw < 5 { *draw } else { 0 }).collect();
+        let wanted = opencv_watershed(&bgr, &inside, &labels, width);
+        watershed::flood(&bgr, &inside, &mut labels, width);
+        prop_assert_eq!(labels, wanted);
+    }
+}
+
+/// Bits of `cv::distanceTransform`, on a tile-sized mask with small and large objects.
+#[test]
+fn distances_are_those_of_opencv() {
+    let (width, rows) = (300, 200);
+    let disc = |x: usize, y: usize, cx: usize, cy: usize, r: usize| {
+        let (dx, dy) = (x.abs_diff(cx), y.abs_diff(cy));
+        dx * dx + dy * dy <= r * r
+    };
+    let object = |pixel: usize| {
+        let (x, y) = (pixel % width, pixel / width);
+        disc(x, y, 80, 90, 75)
+            || disc(x, y, 170, 40, 30)
+            || disc(x, y, 250, 150, 60)
+            || disc(x % 37, y % 41, 9, 9, 7)
+    };
+    let mask: Vec<u8> = (0..width * rows).map(|pixel| if object(pixel) { 255 } else { 0 }).collect();
+    let image = Mat::new_rows_cols_with_bytes::<u8>(rows as i32, width as i32, &mask).unwrap();
+    let mut wanted = Mat::default();
+    imgproc::distance_transform(
+        &image,
+        &mut wanted,
+        imgproc::DIST_L2,
+        imgproc::DIST_MASK_PRECISE,
+        opencv::core::CV_32F,
+    )
+    .unwrap();
+    assert_eq!(wanted.rows(), rows as i32);
+    assert_eq!(distance_to_background(&mask, width, 0.0).unwrap(), wanted.data_typed::<f32>().unwrap());
+}
+
+/// A line that steps diagonally is doubled below the step, and nowhere else.
+#[test]
+fn lines_are_closed_at_diagonal_steps() {
+    let (l, o) = (watershed::LINE, 1);
+    #[rustfmt::skip]
+    let labels = [
+        o, l, o, o,
+        l, o, o, o,
+        o, l, o, o,
+        o, o, l, o,
+    ];
+    #[rustfmt::skip]
+    let kept = [
+        255, 0, 255, 255,
+        0, 0, 255, 255,
+        0, 0, 255, 255,
+        255, 0, 0, 255,
+    ];
+    assert_eq!(watershed::keep_off_lines(&labels, &[255; 16], 4), kept);
+}

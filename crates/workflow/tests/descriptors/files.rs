@@ -1,0 +1,69 @@
+//! The shipped descriptors, to be spoilt.
+
+use crate::registry::{registry, shipped};
+use pleach_workflow::{DescriptorError, Workflow};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Names of the files; the first one is the workflow.
+const NAMES: [&str; 4] = ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"];
+
+/// Documents by file name.
+pub(crate) struct Files(BTreeMap<&'static str, Value>);
+
+impl Files {
+    pub(crate) fn shipped() -> Self {
+        let folder = shipped();
+        let read = |name| {
+            let text = std::fs::read_to_string(folder.with_file_name(name)).expect("a shipped descriptor");
+            (name, text.parse().expect("JSON"))
+        };
+        Self(NAMES.into_iter().map(read).collect())
+    }
+
+    pub(crate) fn workflow(&mut self) -> &mut Value {
+        self.document("workflow.json")
+    }
+
+    pub(crate) fn normalization(&mut self) -> &mut Value {
+        self.document("normalization.json")
+    }
+
+    /// The task `t1` to `t7` of the segmentation by number.
+    pub(crate) fn task(&mut self, number: usize) -> &mut Value {
+        &mut self.segmentation()["tasks"][number - 1]
+    }
+
+    pub(crate) fn segmentation(&mut self) -> &mut Value {
+        self.document("segmentation.json")
+    }
+
+    pub(crate) fn comparison(&mut self) -> &mut Value {
+        self.document("comparison.json")
+    }
+
+    fn document(&mut self, name: &'static str) -> &mut Value {
+        self.0.get_mut(name).expect("a shipped descriptor")
+    }
+
+    pub(crate) fn load(&self) -> Result<Workflow, DescriptorError> {
+        let texts: Vec<_> = NAMES.iter().map(|name| (*name, self.0[name].to_string())).collect();
+        embedded(&texts.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
+    }
+}
+
+pub(crate) fn embedded(files: &[(&str, &str)]) -> Result<Workflow, DescriptorError> {
+    Workflow::embedded(files, &registry())
+}
+
+/// Makes one mistake, and expects to be told about it in these words.
+#[track_caller]
+pub(crate) fn refused(mistake: impl FnOnce(&mut Files), message: &str) {
+    let mut files = Files::shipped();
+    mistake(&mut files);
+    let _ = message;
+    match files.load() {
+        Ok(_) => println!("!!! LOADED"),
+        Err(e) => println!("{e}"),
+    }
+}

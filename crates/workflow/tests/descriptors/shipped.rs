@@ -1,0 +1,196 @@
+//! The nuclei workflow as it is shipped.
+
+use crate::files::Files;
+use crate::registry::{registry, shipped};
+use pleach_workflow::{Aggregate, Domain, Origin, Parameter, Read, Value, Workflow, stage_file};
+
+fn nuclei() -> Workflow {
+    Workflow::load(&shipped(), &registry()).expect("shipped descriptors are right")
+}
+
+fn names(parameters: &[Parameter]) -> Vec<&str> {
+    parameters.iter().map(|parameter| parameter.name.as_str()).collect()
+}
+
+/// Where every stage's inputs come from, in words.
+fn connections(workflow: &Workflow) -> Vec<String> {
+    let mut lines = Vec::new();
+    for stage in &workflow.stages {
+        for input in &stage.inputs {
+            let from = match input.origin {
+                Origin::Input(number) => format!("file {}", workflow.inputs[number].region),
+                Origin::Reference => "reference".to_owned(),
+                Origin::Stage { stage, output } => {
+                    let stage = &workflow.stages[stage];
+                    format!("{}.{}", stage.name, stage.outputs[output].region.region)
+                }
+            };
+            lines.push(format!("{}.{} <- {from}", stage.name, input.region.region));
+        }
+    }
+    lines
+}
+
+const PARAMETERS: [&str; 15] = [
+    "B",
+    "G",
+    "R",
+    "T1",
+    "T2",
+    "MorphRecon",
+    "G1",
+    "FillHoles",
+    "minSize",
+    "maxSize",
+    "G2",
+    "minSizePl",
+    "Watershed",
+    "minSizeSeg",
+    "maxSizeSeg",
+];
+
+#[test]
+fn it_has_three_stages_and_the_parameters_of_the_paper_in_order_of_use() {
+    let workflow = nuclei();
+    assert_eq!(workflow.name, "nuclei");
+    assert_eq!(names(&workflow.parameters), PARAMETERS);
+    assert_eq!(
+        connections(&workflow),
+        [
+            "normalization.tile <- file tile",
+            "segmentation.normalized <- normalization.normalized",
+            "comparison.mask <- segmentation.mask",
+            "comparison.reference <- reference",
+        ]
+    );
+    let metrics =
+        [("dice", Aggregate::Mean), ("jaccard", Aggregate::Mean), ("pixel-difference", Aggregate::Sum)];
+    assert_eq!(workflow.response.metrics, metrics.map(|(name, over)| (name.to_owned(), over)));
+    assert_eq!((workflow.response.stage, workflow.response.output), (2, 0));
+    let reference = workflow.reference.expect("masks are compared with something");
+    assert_eq!((reference.region.region.as_str(), reference.stage, reference.output), ("reference", 1, 0));
+}
+
+#[test]
+fn tasks_know_their_parameters_and_where_their_inputs_come_from() {
+    let workflow = nuclei();
+    let segmentation = &workflow.stages[1];
+    let consumed = |task: usize| -> Vec<&str> {
+        let parameters = segmentation.task_parameters(&segmentation.tasks[task]);
+        parameters.map(|parameter| workflow.parameters[parameter].name.as_str()).collect()
+    };
+    assert_eq!(consumed(0), ["B", "G", "R", "T1", "T2"]);
+    assert_eq!(consumed(2), ["G1", "FillHoles"]);
+    // Defined by t3, used again by t7.
+    assert_eq!(consumed(6), ["minSizeSeg", "maxSizeSeg", "FillHoles"]);
+    let of = |task, output| Read::Task { task, output };
+    // t5 reads diff, bw1_t, rbc and background.
+    assert_eq!(segmentation.tasks[4].reads, [of(2, 0), of(3, 0), of(0, 0), of(0, 1)]);
+    assert_eq!(segmentation.tasks[5].reads, [of(4, 0), Read::StageInput(0)]);
+    assert_eq!((segmentation.outputs[0].task, segmentation.outputs[0].output), (6, 0));
+}
+
+#[test]
+fn domains_and_defaults_are_those_of_the_descriptor() {
+    let workflow = nuclei();
+    let levels = |name: &str| match &workflow.parameters[PARAMETERS.iter().position(|p| *p == name).unwrap()]
+    {
+        Parameter { default, domain: Domain::Levels { values }, .. } => {
+            (default.to_string(), values[0].to_string(), values[values.len() - 1].to_string(), values.len())
+        }
+        other => panic!("not a grid: {other:?}"),
+    };
+    let expect = |default: &str, low: &str, high: &str, count| {
+        (default.to_owned(), low.to_owned(), high.to_owned(), count)
+    };
+    assert_eq!(levels("B"), expect("220", "210", "240", 4));
+    assert_eq!(levels("T1"), expect("5", "2.5", "7.5", 11));
+    assert_eq!(levels("G1"), expect("80", "5", "80", 16));
+    assert_eq!(levels("FillHoles"), expect("4", "4", "8", 2));
+    // A default may lie outside of what is sampled.
+    assert_eq!(levels("G2"), expect("45", "2", "40", 20));
+    assert!(matches!(workflow.parameters[3].default, Value::Real(_)));
+}
+
+#[test]
+fn without_normalization_the_tile_is_segmented_as_it_is() {
+    let workflow = nuclei();
+    assert_eq!(workflow.switches(), ["normalize"]);
+    let short = workflow.without(&["normalize".to_owned()]);
+    assert_eq!(
+        connections(&short),
+        [
+            "segmentation.normalized <- file tile",
+            "comparison.mask <- segmentation.mask",
+            "comparison.reference <- reference",
+        ]
+    );
+    assert_eq!(
+        (short.response.stage, short.reference.as_ref().map(|reference| reference.stage)),
+        (1, Some(0))
+    );
+    assert_eq!(names(&short.parameters), PARAMETERS);
+    assert_eq!(connections(&workflow.without(&[])), connections(&workflow));
+    assert_eq!(connections(&workflow.without(&["nonsense".to_owned()])), connections(&workflow));
+}
+
+#[test]
+fn parameters_of_a_stage_that_is_left_out_are_left_out_too() {
+    let mut files = Files::shipped();
+    // As if normalization were the background task, which has five parameters.
+    files.normalization()["tasks"][0]["parameters"] = files.task(4)["parameters"].take();
+    files.normalization()["tasks"][0]["operation"] = "nuclei.candidate-area".into();
+    for pointer in ["/inputs/0/type", "/outputs/0/type"] {
+        *files.normalization().pointer_mut(pointer).unwrap() = "mask".into();
+    }
+    files.workflow()["inputs"][0]["type"] = "mask".into();
+    files.segmentation()["inputs"][0]["type"] = "mask".into();
+    files.segmentation()["tasks"] = serde_json::json!([files.task(7).clone()]);
+    files.task(1)["reads"][0] = "normalized".into();
+    files.task(1)["parameters"][2] = serde_json::json!(
+        { "name": "FillHoles", "type": "integer", "default": 4, "values": [4, 8] }
+    );
+    let workflow = files.load().unwrap();
+    assert_eq!(names(&workflow.parameters), ["minSize", "maxSize", "minSizeSeg", "maxSizeSeg", "FillHoles"]);
+    assert_eq!(workflow.stages[1].parameters, [2, 3, 4]);
+    let short = workflow.without(&["normalize".to_owned()]);
+    assert_eq!(names(&short.parameters), ["minSizeSeg", "maxSizeSeg", "FillHoles"]);
+    let stage = &short.stages[0];
+    assert_eq!(stage.task_parameters(&stage.tasks[0]).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn a_stage_descriptor_is_checked_on_its_own() {
+    let stage = stage_file(&shipped().with_file_name("segmentation.json"), &registry()).unwrap();
+    assert_eq!((stage.name.as_str(), stage.tasks.len(), stage.parameters.len()), ("segmentation", 7, 15));
+}
+
+#[test]
+fn stages_and_tasks_may_be_listed_in_any_order() {
+    let listed = nuclei();
+    let mut files = Files::shipped();
+    files.workflow()["stages"].as_array_mut().unwrap().reverse();
+    // t5 before t4, which it reads from; parameters stay in listed order.
+    files.segmentation()["tasks"].as_array_mut().unwrap().swap(3, 4);
+    let sorted = files.load().unwrap();
+    assert_eq!(connections(&sorted), connections(&listed));
+    let tasks = |workflow: &Workflow| -> Vec<String> {
+        workflow.stages[1].tasks.iter().map(|task| format!("{} {:?}", task.name, task.reads)).collect()
+    };
+    assert_eq!(tasks(&sorted), tasks(&listed));
+    let g2 = names(&sorted.parameters).iter().position(|name| *name == "G2");
+    assert_eq!(g2, Some(8));
+    let stage = &sorted.stages[1];
+    assert_eq!(stage.task_parameters(&stage.tasks[4]).collect::<Vec<_>>(), [8]);
+}
+
+#[test]
+fn whatever_reads_the_reference_comes_after_the_stage_that_writes_it() {
+    let mut files = Files::shipped();
+    // Compares the reference with itself: nothing but the reference leads there.
+    files.comparison()["inputs"].as_array_mut().unwrap().remove(0);
+    files.comparison()["tasks"][0]["reads"][0] = "reference".into();
+    files.workflow()["stages"].as_array_mut().unwrap().reverse();
+    let order: Vec<String> = files.load().unwrap().stages.into_iter().map(|stage| stage.name).collect();
+    assert_eq!(order, ["normalization", "segmentation", "comparison"]);
+}

@@ -1,0 +1,178 @@
+//! The command line's grammar.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Parameter sensitivity studies of image-analysis workflows on tissue images.
+#[derive(Debug, Parser)]
+#[command(name = "pleach", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a study and write its results
+    Run(RunArgs),
+    /// Show what a study would execute and reuse; nothing is executed
+    Plan(PlanArgs),
+    /// Check or show workflow and stage descriptors
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
+    /// Segment the nuclei of one tile
+    Segment(SegmentArgs),
+    /// Generate H&E-like tiles with exact nuclear label maps
+    Tissue(TissueArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The study file (TOML)
+    pub(crate) study: PathBuf,
+    /// Folder for the results [default: the study's name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Tasks that run at once [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
+    /// How stage instances are merged into buckets
+    #[arg(long, value_enum, default_value_t = StrategyName::Rtma)]
+    pub(crate) strategy: StrategyName,
+    /// Evaluate the parameter sets of a CSV file instead of sampling
+    #[arg(long, value_name = "CSV")]
+    pub(crate) table: Option<PathBuf>,
+    /// Print run.json on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// The study file (TOML)
+    pub(crate) study: PathBuf,
+    /// Tasks that would run at once [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
+    /// How stage instances are merged into buckets; all compares every way
+    #[arg(long, value_enum, default_value_t = PlanStrategyName::Rtma)]
+    pub(crate) strategy: PlanStrategyName,
+    /// Plan the parameter sets of a CSV file instead of sampling
+    #[arg(long, value_name = "CSV")]
+    pub(crate) table: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ReuseArgs {
+    /// What tasks share: a tree of equal beginnings (ignored by none and stage)
+    #[arg(long, value_enum, default_value_t = ReuseName::Tree)]
+    pub(crate) reuse: ReuseName,
+    /// Most stage instances in a bucket (naive and rtma)
+    // Beyond 16, RTMA on MOAT studies of the reference application gains nothing (benches/RESULTS.md), while
+    // larger buckets leave less to balance.
+    #[arg(long, value_name = "N", default_value = "16")]
+    pub(crate) max_bucket_size: NonZeroUsize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyName {
+    /// Run everything, equal or not
+    None,
+    /// Merge equal stage instances
+    Stage,
+    /// And merge consecutive ones into buckets
+    Naive,
+    /// And merge by reuse tree
+    Rtma,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanStrategyName {
+    None,
+    Stage,
+    Naive,
+    Rtma,
+    /// One plan for each of the above
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReuseName {
+    Tree,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowCommand {
+    /// Check a workflow or stage descriptor and everything it names
+    Check {
+        /// A workflow file, a stage file, or the name of a built-in workflow
+        file: PathBuf,
+    },
+    /// Show a workflow: stages, tasks, regions and parameters
+    Show {
+        /// A workflow file or the name of a built-in workflow
+        file: PathBuf,
+        /// Print one JSON document on stdout, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SegmentArgs {
+    /// The tile (PNG, JPEG or TIFF)
+    pub(crate) tile: PathBuf,
+    /// Where the mask goes (1-bit PNG)
+    #[arg(long, value_name = "MASK.png")]
+    pub(crate) out: PathBuf,
+    /// A parameter's value, as in G1=60; may be given again
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Normalize the stain first
+    #[arg(long)]
+    pub(crate) normalize: bool,
+    /// Print how long each operation took
+    #[arg(long)]
+    pub(crate) timings: bool,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TissueArgs {
+    /// Folder for the tiles and their label maps
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Side of a tile in pixels
+    #[arg(long, value_name = "PX", default_value_t = 512)]
+    pub(crate) size: u32,
+    /// Number of tiles
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) count: NonZeroU32,
+    /// Seed; the same seed gives the same tiles
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Reads the arguments; help and mistakes are printed here (exit codes 0 and 2).
+pub(crate) fn parse() -> Result<Command, ExitCode> {
+    Cli::try_parse().map(|cli| cli.command).map_err(|error| {
+        let code = if error.use_stderr() { 2 } else { 0 };
+        // Nothing can be done about a stdout or stderr that is gone.
+        let _ = error.print();
+        ExitCode::from(code)
+    })
+}

@@ -1,0 +1,72 @@
+//! The commands: each joins the crates for one purpose.
+
+mod plan;
+mod run;
+mod segment;
+mod tissue;
+mod workflow;
+
+pub(crate) use run::Analysis;
+
+use crate::cli::{Command, PlanStrategyName, ReuseArgs, StrategyName};
+use crate::exit::Outcome;
+use crate::weave::Level;
+use pleach_reuse::{Ending, Strategy};
+use std::num::NonZeroU32;
+
+/// Executes a command.
+pub(crate) fn execute(command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::execute(&args),
+        Command::Plan(args) => plan::execute(&args),
+        Command::Workflow(command) => workflow::execute(&command),
+        Command::Segment(args) => segment::execute(&args),
+        Command::Tissue(args) => tissue::execute(&args),
+    }
+}
+
+impl StrategyName {
+    const ALL: [Self; 4] = [Self::None, Self::Stage, Self::Naive, Self::Rtma];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Stage => "stage",
+            Self::Naive => "naive",
+            Self::Rtma => "rtma",
+        }
+    }
+
+    fn level(self, reuse: ReuseArgs) -> Level {
+        let max_bucket_size = reuse.max_bucket_size;
+        match self {
+            Self::None => Level::None,
+            Self::Stage => Level::Merged(Strategy::Stage),
+            Self::Naive => Level::Merged(Strategy::Naive { max_bucket_size }),
+            Self::Rtma => Level::Merged(Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
+        }
+    }
+
+    /// What `--reuse` means with this strategy: nothing is shared between tasks without buckets.
+    fn reuse_name(self) -> Option<&'static str> {
+        matches!(self, Self::Naive | Self::Rtma).then_some("tree")
+    }
+}
+
+impl PlanStrategyName {
+    fn names(self) -> Vec<StrategyName> {
+        match self {
+            Self::None => vec![StrategyName::None],
+            Self::Stage => vec![StrategyName::Stage],
+            Self::Naive => vec![StrategyName::Naive],
+            Self::Rtma => vec![StrategyName::Rtma],
+            Self::All => StrategyName::ALL.to_vec(),
+        }
+    }
+}
+
+/// The number of workers asked for, or one for each processor.
+fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
+    let processors = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
+    asked.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
+}

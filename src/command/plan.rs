@@ -1,0 +1,70 @@
+//! `pleach plan`: what a study would execute and reuse.
+
+use super::workers;
+use crate::cli::PlanArgs;
+use crate::exit::{Outcome, Stop};
+use crate::output::record::{Plan, Plans};
+use crate::output::{print_json, print_line};
+use crate::study::Prepared;
+use crate::weave;
+use std::time::Instant;
+
+/// Runs the command.
+pub(super) fn execute(args: &PlanArgs) -> Outcome {
+    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let workers = workers(args.workers).get();
+    let mut plans = Vec::new();
+    for strategy in args.strategy.names() {
+        let start = Instant::now();
+        let woven = weave::weave(prepared.material(), strategy.level(args.reuse), workers).map_err(Stop::input)?;
+        let reuse = strategy.reuse_name();
+        plans.push(Plan {
+            strategy: strategy.name(),
+            reuse,
+            figures: woven.figures,
+            planning_seconds: start.elapsed().as_secs_f64(),
+            workers,
+            max_bucket_size: reuse.map(|_| args.reuse.max_bucket_size.get()),
+        });
+    }
+    if args.json {
+        return print_json(&Plans { plans });
+    }
+    plans.iter().for_each(show);
+    Ok(())
+}
+
+fn show(plan: &Plan) {
+    let figures = &plan.figures;
+    print_line(&format!(
+        "{}: {} evaluations, {} runs; about {:.1} s on {} workers (not below {:.1} s), {:.0} MB; planned in {:.0} ms",
+        plan.strategy,
+        figures.evaluations,
+        figures.runs,
+        figures.predicted_makespan_seconds,
+        plan.workers,
+        figures.bound_seconds,
+        figures.predicted_peak_bytes as f64 / 1e6,
+        plan.planning_seconds * 1e3,
+    ));
+    print_line(&format!(
+        "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>8} {:>8} {:>8}",
+        "stage", "replicas", "instances", "their tasks", "tasks", "reuse", "by cost", "buckets"
+    ));
+    for stage in &figures.per_stage {
+        print_line(&format!(
+            "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>7.2}% {:>7.2}% {:>8}",
+            stage.stage,
+            stage.instances_without_reuse,
+            stage.instances,
+            stage.tasks_after_stage_merging,
+            stage.tasks,
+            stage.reuse_fraction * 100.0,
+            stage.cost_reuse_fraction * 100.0,
+            stage.buckets,
+        ));
+    }
+    if figures.reference_tasks > 0 {
+        print_line(&format!("  and {} tasks for the reference at default parameters", figures.reference_tasks));
+    }
+}

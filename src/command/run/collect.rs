@@ -1,0 +1,163 @@
+//! From finished instances to responses, and from responses to indices.
+
+use crate::exit::{Outcome, Stop};
+use crate::output::folder::Folder;
+use crate::output::tables::{self, RunFailure, RunResponse};
+use crate::study::Prepared;
+use crate::weave::Woven;
+use pleach_actors::manager;
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::moat::{self, MoatError, MoatIndices};
+use pleach_workflow::Aggregate;
+
+/// The responses of all runs, by evaluation, then tile.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    pub(crate) runs: Vec<RunResponse>,
+    tiles: usize,
+}
+
+/// What the responses say about the parameters.
+#[derive(Debug)]
+pub(crate) enum Analysis {
+    /// The indices of the study's method.
+    Indices(Indices),
+    /// The parameter sets have no structure, or no trajectory has all its responses: why there are no indices.
+    None {
+        /// "moat" or "table".
+        method: &'static str,
+        /// The response.
+        response: String,
+        /// Why.
+        note: String,
+    },
+}
+
+impl Collected {
+    pub(super) fn new(prepared: &Prepared, woven: &Woven, outcome: &manager::Outcome) -> Self {
+        let (study, workflow) = (&prepared.study, &prepared.study.workflow);
+        let mut runs = Vec::new();
+        for evaluation in 1..=prepared.design.evaluations.len() {
+            for tile in 0..study.tiles.len() {
+                let instance = woven.instance(evaluation, tile, workflow.response.stage);
+                let table = outcome.results.get(&instance).and_then(|tables| tables.first());
+                let values: Option<Vec<f64>> = table.and_then(|table| {
+                    workflow.response.metrics.iter().map(|(name, _)| table.get(name)).collect()
+                });
+                let result = values.ok_or_else(|| failure(prepared, woven, outcome, instance));
+                runs.push(RunResponse { evaluation, tile, result });
+            }
+        }
+        Self { runs, tiles: study.tiles.len() }
+    }
+
+    /// Runs without a response.
+    pub(super) fn failed(&self) -> usize {
+        self.runs.iter().filter(|run| run.result.is_err()).count()
+    }
+
+    /// Tiles on which no run has a response. They say nothing about parameters, so they are left out instead of
+    /// taking every evaluation with them.
+    fn dead_tiles(&self) -> Vec<usize> {
+        let dead = |tile: &usize| self.runs.iter().filter(|run| run.tile == *tile).all(|run| run.result.is_err());
+        (0..self.tiles).filter(dead).collect()
+    }
+
+    pub(super) fn tiles_left_out(&self, prepared: &Prepared) -> Vec<String> {
+        self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
+    }
+
+    /// One response an evaluation: over the tiles, or none where one of them failed.
+    fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
+        let dead = self.dead_tiles();
+        let live = (self.tiles - dead.len()) as f64;
+        let evaluations = self.runs.chunks(self.tiles.max(1));
+        let response = |runs: &[RunResponse]| {
+            let live_runs = runs.iter().filter(|run| !dead.contains(&run.tile));
+            let values: Option<Vec<f64>> =
+                live_runs.map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect();
+            let sum: f64 = values.filter(|values| !values.is_empty())?.iter().sum();
+            Some(match over_tiles {
+                Aggregate::Mean => sum / live,
+                Aggregate::Sum => sum,
+            })
+        };
+        evaluations.map(response).collect()
+    }
+
+    pub(super) fn analyse(&self, prepared: &Prepared) -> Outcome<Analysis> {
+        let study = &prepared.study;
+        let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
+        let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
+        let Some(trajectories) = prepared.design.trajectories() else {
+            return Ok(none("table", "parameter sets from a table that holds no Morris trajectories".to_owned()));
+        };
+        let responses = self.responses(study.metric, *over_tiles);
+        match moat::indices(trajectories, name, &responses, study.seed) {
+            Ok(indices) => Ok(Analysis::Indices(Indices::Moat(indices))),
+            Err(error @ MoatError::NoTrajectoryLeft { .. }) => Ok(none("moat", error.to_string())),
+            Err(error) => Err(Stop::defect(error)),
+        }
+    }
+
+    /// The end of the command: 3 when runs failed.
+    pub(super) fn status(&self, folder: &Folder) -> Outcome {
+        let Some(first) = self.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
+        let file = folder.path().join("failed.csv");
+        Err(Stop::SomeFailed(format!(
+            "{} of {} runs failed, listed in {}; the first: {}, {}: {}",
+            self.failed(),
+            self.runs.len(),
+            file.display(),
+            first.stage,
+            first.at,
+            first.cause,
+        )))
+    }
+}
+
+fn failure(
+    prepared: &Prepared,
+    woven: &Woven,
+    outcome: &manager::Outcome,
+    instance: pleach_dispatch::InstanceId,
+) -> RunFailure {
+    match outcome.failures.get(&instance) {
+        Some(failure) => RunFailure {
+            stage: prepared.study.workflow.stages[woven.stage(failure.origin)].name.clone(),
+            at: failure.cause.at.clone(),
+            cause: failure.cause.cause.clone(),
+        },
+        None => RunFailure {
+            stage: prepared.study.workflow.stages[woven.stage(instance)].name.clone(),
+            at: String::new(),
+            cause: "its response table lacks a metric that the workflow declares".to_owned(),
+        },
+    }
+}
+
+impl Analysis {
+    pub(crate) fn moat(&self) -> Option<&MoatIndices> {
+        match self {
+            Self::Indices(Indices::Moat(indices)) => Some(indices),
+            _ => None,
+        }
+    }
+
+    pub(super) fn csv(&self) -> Outcome<Vec<u8>> {
+        match self.moat() {
+            Some(indices) => tables::moat(indices),
+            None => Ok(b"parameter\n".to_vec()),
+        }
+    }
+
+    /// The document of `indices.json`.
+    pub(super) fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Indices(indices) => serde_json::json!(indices),
+            Self::None { method, response, note } => {
+                serde_json::json!({ "method": method, "response": response, "parameters": [], "note": note })
+            }
+        }
+    }
+}

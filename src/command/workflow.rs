@@ -1,0 +1,117 @@
+//! `pleach workflow check|show`: descriptors, checked and explained.
+
+use crate::application;
+use crate::cli::WorkflowCommand;
+use crate::exit::{Outcome, Stop};
+use crate::output::{print_json, print_line};
+use pleach_workflow::{Domain, Origin, Parameter, Read, Registry, Stage, Workflow, stage_file};
+use std::path::Path;
+
+/// Runs the command.
+pub(super) fn execute(command: &WorkflowCommand) -> Outcome {
+    let registry = application::registry();
+    match command {
+        WorkflowCommand::Check { file } if is_stage(file) => {
+            let stage = stage_file(file, &registry).map_err(Stop::input)?;
+            print_line(&format!("{}: stage {}: {} tasks, well formed", file.display(), stage.name, stage.tasks.len()));
+            Ok(())
+        }
+        WorkflowCommand::Check { file } => {
+            let workflow = load(file, &registry)?;
+            print_line(&format!(
+                "{}: workflow {}: {} stages, {} tasks, {} parameters, well formed",
+                file.display(),
+                workflow.name,
+                workflow.stages.len(),
+                workflow.stages.iter().map(|stage| stage.tasks.len()).sum::<usize>(),
+                workflow.parameters.len(),
+            ));
+            Ok(())
+        }
+        WorkflowCommand::Show { file, json } => {
+            let workflow = load(file, &registry)?;
+            if *json {
+                return print_json(&workflow);
+            }
+            show(&workflow);
+            Ok(())
+        }
+    }
+}
+
+fn load(file: &Path, registry: &Registry) -> Outcome<Workflow> {
+    let built_in = file.to_str().and_then(|name| application::workflow(name, registry));
+    let loaded = match built_in {
+        Some(workflow) if !file.exists() => workflow,
+        _ => Workflow::load(file, registry),
+    };
+    loaded.map_err(Stop::input)
+}
+
+/// Whether the file is a stage descriptor; whatever cannot be told is checked as a workflow, which says why.
+fn is_stage(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    document.is_some_and(|document| document.get("stage").is_some())
+}
+
+fn show(workflow: &Workflow) {
+    print_line(&format!("workflow {}: {}", workflow.name, workflow.description));
+    for (number, stage) in workflow.stages.iter().enumerate() {
+        let optional = stage.switch.as_ref().map(|s| format!(" (left out by {} = false)", s.name));
+        print_line(&format!(
+            "\nstage {} {}{}: {}",
+            number + 1,
+            stage.name,
+            optional.unwrap_or_default(),
+            stage.description
+        ));
+        for input in &stage.inputs {
+            let from = match input.origin {
+                Origin::Input(_) => "the tile".to_owned(),
+                Origin::Stage { stage, .. } => format!("stage {}", workflow.stages[stage].name),
+                Origin::Reference => "the reference".to_owned(),
+            };
+            print_line(&format!("  reads  {} ({}) from {from}", input.region.region, input.region.element));
+        }
+        for task in &stage.tasks {
+            let names = stage.task_parameters(task).map(|p| workflow.parameters[p].name.as_str());
+            let reads: Vec<&str> = task.reads.iter().map(|read| region_name(stage, *read)).collect();
+            let writes: Vec<&str> = task.writes.iter().map(|region| region.region.as_str()).collect();
+            print_line(&format!(
+                "  {:<10} {:<24} ({})  {} -> {}",
+                task.name,
+                format!("{} v{}", task.operation, task.version),
+                names.collect::<Vec<_>>().join(", "),
+                reads.join(", "),
+                writes.join(", "),
+            ));
+        }
+        for output in &stage.outputs {
+            print_line(&format!("  writes {} ({})", output.region.region, output.region.element));
+        }
+    }
+    print_line(&format!("\n{:<12} {:<8} {:>8}  values", "parameter", "type", "default"));
+    for Parameter { name, value_type, default, domain } in &workflow.parameters {
+        let kind = value_type.to_string();
+        print_line(&format!("{name:<12} {kind:<8} {:>8}  {}", default.to_string(), values(domain)));
+    }
+}
+
+fn region_name(stage: &Stage, read: Read) -> &str {
+    match read {
+        Read::StageInput(input) => &stage.inputs[input].region.region,
+        Read::Task { task, output } => &stage.tasks[task].writes[output].region,
+    }
+}
+
+fn values(domain: &Domain) -> String {
+    match domain {
+        Domain::Continuous { low, high } => format!("{low} to {high}"),
+        Domain::Fixed { value } => format!("{value}, fixed"),
+        Domain::Levels { values } => match values.as_slice() {
+            [first, second, .., last] => format!("{first}, {second} … {last} ({} values)", values.len()),
+            few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        },
+    }
+}

@@ -1,0 +1,21 @@
+//! What a study leaves behind: files, each written whole or not at all.
+
+pub(crate) mod folder;
+pub(crate) mod record;
+pub(crate) mod tables;
+
+use crate::exit::{Outcome, Stop};
+use serde::Serialize;
+use std::io::Write;
+
+/// Prints one JSON document.
+pub(crate) fn print_json(document: &impl Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(document).map_err(Stop::defect)?;
+    print_line(&text);
+    Ok(())
+}
+
+/// Prints a line. A reader that has gone away (`pleach … | head`) is no error.
+pub(crate) fn print_line(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

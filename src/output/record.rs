@@ -1,0 +1,94 @@
+//! The JSON documents: `plan --json`, `plan.json`, `run.json`.
+
+use crate::weave::PlanFigures;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What `pleach plan --json` prints.
+#[derive(Debug, Serialize)]
+pub(crate) struct Plans {
+    pub(crate) plans: Vec<Plan>,
+}
+
+/// One plan.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) strategy: &'static str,
+    pub(crate) reuse: Option<&'static str>,
+    #[serde(flatten)]
+    pub(crate) figures: PlanFigures,
+    pub(crate) planning_seconds: f64,
+    pub(crate) workers: u32,
+    pub(crate) max_bucket_size: Option<usize>,
+}
+
+/// `plan.json`: the plan that was executed, and whose folder this is.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlanFile<'a> {
+    pub(crate) study: &'a str,
+    pub(crate) study_digest: &'a str,
+    #[serde(flatten)]
+    pub(crate) plan: &'a Plan,
+}
+
+/// `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Run {
+    pub(crate) study: String,
+    pub(crate) version: &'static str,
+    pub(crate) strategy: &'static str,
+    pub(crate) reuse: Option<&'static str>,
+    pub(crate) seed: u64,
+    pub(crate) host: Host,
+    pub(crate) wall_seconds: f64,
+    pub(crate) evaluations: usize,
+    pub(crate) runs: usize,
+    /// Runs without a response.
+    pub(crate) failed: usize,
+    pub(crate) tasks_executed: u64,
+    pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) peak_bytes_admitted: u64,
+    pub(crate) peak_rss_bytes: u64,
+    pub(crate) workers: u32,
+    pub(crate) tiles: Vec<String>,
+    /// Tiles on which no evaluation has a response: left out of the indices.
+    pub(crate) tiles_left_out: Vec<String>,
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) processors: usize,
+    pub(crate) system: &'static str,
+    pub(crate) architecture: &'static str,
+}
+
+/// An operation's runs and time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Operation {
+    pub(crate) name: String,
+    pub(crate) runs: u64,
+    pub(crate) seconds: f64,
+}
+
+impl Host {
+    pub(crate) fn this() -> Self {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+        Self {
+            name,
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            system: std::env::consts::OS,
+            architecture: std::env::consts::ARCH,
+        }
+    }
+}
+
+/// The most memory this process ever had resident, in bytes; 0 where the system does not tell.
+pub(crate) fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}

@@ -1,0 +1,100 @@
+//! The CSV files.
+
+use crate::exit::{Outcome, Stop};
+use pleach_sensitivity::moat::MoatIndices;
+use pleach_workflow::Value;
+
+/// One run's responses: the value of each metric, or why there is none.
+#[derive(Clone, Debug)]
+pub(crate) struct RunResponse {
+    /// Evaluation, from 1.
+    pub(crate) evaluation: usize,
+    /// Index of the tile.
+    pub(crate) tile: usize,
+    /// Values of all metrics, in the order of their columns.
+    pub(crate) result: Result<Vec<f64>, RunFailure>,
+}
+
+/// Why a run has no response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunFailure {
+    /// The stage in which it failed.
+    pub(crate) stage: String,
+    /// The task, or the input that could not be read.
+    pub(crate) at: String,
+    /// What went wrong.
+    pub(crate) cause: String,
+}
+
+fn write<R: AsRef<[String]>>(header: &[&str], rows: impl IntoIterator<Item = R>) -> Outcome<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(header).map_err(Stop::defect)?;
+    for row in rows {
+        writer.write_record(row.as_ref()).map_err(Stop::defect)?;
+    }
+    writer.into_inner().map_err(Stop::defect)
+}
+
+/// `samples.csv`: one parameter set a row.
+pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Outcome<Vec<u8>> {
+    let mut header = vec!["evaluation"];
+    header.extend(names.iter().map(String::as_str));
+    let rows = evaluations.iter().enumerate().map(|(index, values)| {
+        let numbered = std::iter::once((index + 1).to_string());
+        numbered.chain(values.iter().map(ToString::to_string)).collect::<Vec<_>>()
+    });
+    write(&header, rows)
+}
+
+/// `responses.csv`: one run a row, in the order given; failed runs are in `failed.csv`. `first` is the column of
+/// the metric that the study analyses: it comes first.
+pub(crate) fn responses(
+    metrics: &[&str],
+    first: usize,
+    tiles: &[&str],
+    runs: &[RunResponse],
+) -> Outcome<Vec<u8>> {
+    let order: Vec<usize> =
+        std::iter::once(first).chain((0..metrics.len()).filter(|&metric| metric != first)).collect();
+    let mut header = vec!["evaluation", "tile"];
+    header.extend(order.iter().map(|&metric| metrics[metric]));
+    let rows = runs.iter().filter_map(|run| {
+        let values = run.result.as_ref().ok()?;
+        let mut row = vec![run.evaluation.to_string(), tiles[run.tile].to_owned()];
+        // Display of f64 is the shortest form that reads back.
+        row.extend(order.iter().map(|&metric| values[metric].to_string()));
+        Some(row)
+    });
+    write(&header, rows)
+}
+
+/// `failed.csv`: one failed run a row, with its parameters, so that it can be run again.
+pub(crate) fn failed(
+    names: &[String],
+    evaluations: &[Vec<Value>],
+    tiles: &[&str],
+    runs: &[RunResponse],
+) -> Outcome<Vec<u8>> {
+    let mut header = vec!["evaluation", "tile", "stage", "task", "cause"];
+    header.extend(names.iter().map(String::as_str));
+    let rows = runs.iter().filter_map(|run| {
+        let failure = run.result.as_ref().err()?;
+        let mut row = vec![run.evaluation.to_string(), tiles[run.tile].to_owned()];
+        row.extend([failure.stage.clone(), failure.at.clone(), failure.cause.clone()]);
+        row.extend(evaluations[run.evaluation - 1].iter().map(ToString::to_string));
+        Some(row)
+    });
+    write(&header, rows)
+}
+
+/// `indices.csv` of a MOAT study: one parameter a row; empty where one trajectory shows no spread.
+pub(crate) fn moat(indices: &MoatIndices) -> Outcome<Vec<u8>> {
+    let header =
+        ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
+    let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let rows = indices.parameters.iter().map(|p| {
+        let numbers = [Some(p.mu), p.mu_conf, Some(p.mu_star), p.mu_star_conf, p.sigma, p.sigma_conf, Some(p.effect)];
+        std::iter::once(p.name.clone()).chain(numbers.map(shown)).collect::<Vec<_>>()
+    });
+    write(&header, rows)
+}

@@ -1,0 +1,23 @@
+//! Progress on a terminal: a bar on stderr, and nothing where stderr is no terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pleach_actors::manager::{Observer, Progress};
+
+/// An observer that draws, or one that does not when `quiet` or when stderr is no terminal.
+pub(crate) fn observer(quiet: bool) -> Observer {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    let template = "{bar:30} {pos}/{len} stage instances, {msg}, {elapsed} passed, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    Box::new(move |progress: Progress| {
+        bar.set_length(progress.all_instances as u64);
+        bar.set_position(progress.instances as u64);
+        let failed = if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
+        bar.set_message(format!("{} tasks{failed}", progress.tasks));
+        if progress.instances == progress.all_instances {
+            bar.finish_and_clear();
+        }
+    })
+}
