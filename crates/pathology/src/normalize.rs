@@ -15,8 +15,8 @@ pub(crate) const NORMALIZE: Declared = Declared {
     outputs: &[port("normalized", ElementType::Bgr8)],
     nanoseconds_a_pixel: 16.0,
     bytes_a_pixel: 4,
-    // The table of all colours, and what is known of those that occur (some 300,000 in a tile).
-    fixed_bytes: 80 << 20,
+    // The colours that occur: some 300,000 in a tile, at 32 bytes each, in a table that is never above 64 MiB.
+    fixed_bytes: 32 << 20,
     run,
 };
 
@@ -32,30 +32,60 @@ const RGB_FROM_LMS: Matrix =
 const OPPONENT: Matrix = [[1.0, 1.0, 1.0], [1.0, 1.0, -2.0], [1.0, -1.0, 0.0]];
 const FROM_OPPONENT: Matrix = [[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -2.0, 0.0]];
 
-/// Colours as 24-bit numbers, red highest.
-const COLOURS: usize = 1 << 24;
-
 fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
-    let number = |&[b, g, r]: &[u8; 3]| usize::from(r) << 16 | usize::from(g) << 8 | usize::from(b);
-    let mut table = vec![0_u32; COLOURS];
-    pixels.iter().for_each(|pixel| table[number(pixel)] += 1);
+    let mut table = ColourTable::new();
+    pixels.iter().for_each(|pixel| *table.entry(pixel) += 1);
 
-    let transfer = Transfer::fit(&table);
+    let transfer = Transfer::fit(&mut table);
     // The counts have served; each entry becomes its colour's result.
-    for (colour, entry) in table.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
-        let [b, g, r] = transfer.apply(rgb(colour));
+    table.for_each(|rgb, entry| {
+        let [b, g, r] = transfer.apply(rgb);
         *entry = u32::from_le_bytes([b, g, r, 0]);
-    }
+    });
     let result = |pixel| {
-        let [b, g, r, _] = table[number(pixel)].to_le_bytes();
+        let [b, g, r, _] = table.entry(pixel).to_le_bytes();
         [b, g, r]
     };
     Ok(vec![inputs.bgr(pixels.iter().flat_map(result).collect())?])
 }
 
-fn rgb(colour: usize) -> [f64; 3] {
-    [colour >> 16, colour >> 8, colour].map(|channel| (channel & 0xff) as f64)
+/// A number for each of the 2^24 colours; blocks of 4,096 neighbouring colours come into being when one is asked for.
+/// A tile's colours lie close together, so that a table is much smaller, and visited much faster, than all of them.
+struct ColourTable {
+    /// Where the block of a colour's upper 12 bits (red, and half of green) starts, or [`NO_BLOCK`].
+    starts: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+const BLOCK: usize = 1 << 12;
+const NO_BLOCK: u32 = u32::MAX;
+
+impl ColourTable {
+    fn new() -> Self {
+        Self { starts: vec![NO_BLOCK; BLOCK], entries: Vec::new() }
+    }
+
+    /// The number of a colour; at first 0.
+    fn entry(&mut self, &[b, g, r]: &[u8; 3]) -> &mut u32 {
+        let start = &mut self.starts[usize::from(r) << 4 | usize::from(g >> 4)];
+        if *start == NO_BLOCK {
+            *start = self.entries.len() as u32;
+            self.entries.resize(self.entries.len() + BLOCK, 0);
+        }
+        &mut self.entries[*start as usize + (usize::from(g & 15) << 8 | usize::from(b))]
+    }
+
+    /// Visits the colours whose number is not 0, in ascending order, as R, G, B in 0..=255.
+    fn for_each(&mut self, mut visit: impl FnMut([f64; 3], &mut u32)) {
+        for (upper, &start) in self.starts.iter().enumerate().filter(|(_, start)| **start != NO_BLOCK) {
+            let block = &mut self.entries[start as usize..][..BLOCK];
+            for (lower, entry) in block.iter_mut().enumerate().filter(|(_, entry)| **entry != 0) {
+                let colour = upper * BLOCK + lower;
+                visit([colour >> 16, colour >> 8, colour].map(|channel| (channel & 0xff) as f64), entry);
+            }
+        }
+    }
 }
 
 /// Tissue by two discriminants; the original's, trained once on H&E.
@@ -89,15 +119,14 @@ struct Transfer {
 impl Transfer {
     /// From how often each colour occurs. Mean and population deviation are over tissue with l·α·β above 0, like the
     /// original's (96–99 % of the tissue). Without any, nothing is changed.
-    fn fit(counts: &[u32]) -> Self {
+    fn fit(counts: &mut ColourTable) -> Self {
         let mut values = Vec::new();
-        for (colour, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let rgb = rgb(colour);
+        counts.for_each(|rgb, count| {
             let lab = lab(rgb);
             if is_tissue(rgb) && lab.iter().product::<f64>() > 0.0 {
-                values.push((f64::from(count), lab));
+                values.push((f64::from(*count), lab));
             }
-        }
+        });
         let total: f64 = values.iter().map(|(count, _)| count).sum();
         if total == 0.0 {
             return Self { mean: TARGET_MEAN, gain: [1.0; 3] };

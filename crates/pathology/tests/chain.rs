@@ -1,5 +1,7 @@
 //! The operations through the trait: what they refuse, and images at which the chain t1..t7 could break.
 
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
 use pleach_pathology::registry;
 use pleach_regions::{DataRegion, ElementType, Raster};
 use pleach_workflow::{OperationError, Value, ValueType};

@@ -1,5 +1,7 @@
 //! Tiles and masks in files: every kind of pixel that is read, what is written, and each kind of broken file.
 
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
 use pleach_pathology::tile::{self, MAX_SIDE_PX, TileError};
 use pleach_regions::{DataRegion, ElementType, Raster};

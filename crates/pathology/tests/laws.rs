@@ -1,5 +1,7 @@
 //! Every kernel against an independent, slow statement of what it computes, on small random images.
 
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
 use opencv::core::{Mat, MatTraitConst, MatTraitConstManual, Vec3b};
 use opencv::imgproc;
 use pleach_pathology::kernels::components::{Components, fill_holes, filter_by_area, select};

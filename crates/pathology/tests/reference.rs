@@ -3,6 +3,12 @@
 //! On a difference the first stage whose count is not the original's is named. Results are shared between parameter
 //! sets by task and by the parameters the task has seen, which is also what a study does with them.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "clippy exempts tests, not the functions they call"
+)]
+
 use pleach_pathology::{registry, tile};
 use pleach_regions::DataRegion;
 use pleach_workflow::{Operation, Value};

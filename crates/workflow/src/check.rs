@@ -212,7 +212,8 @@ fn switch(
         };
         let Some(input) = workflow.inputs.iter().position(|input| input.region == *instead) else {
             let known = workflow.inputs.iter().map(|input| input.region.clone()).collect();
-            return at.fail(place(&output.region), Problem::DanglingRead { region: instead.clone(), known });
+            let (region, instead) = (output.region.clone(), instead.clone());
+            return at.fail(place(&output.region), Problem::BadBypass { region, instead, known });
         };
         let found = workflow.inputs[input].element;
         if found != output.element {

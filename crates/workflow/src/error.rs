@@ -216,6 +216,16 @@ pub enum Problem {
         /// The output.
         region: String,
     },
+    /// The replacement is no input of the workflow.
+    #[error("region \"{instead}\" cannot replace \"{region}\"; inputs of the workflow can: {}", list(known))]
+    BadBypass {
+        /// The output to replace.
+        region: String,
+        /// What was named instead of it.
+        instead: String,
+        /// Inputs of the workflow.
+        known: Vec<String>,
+    },
     /// `bypass` without `switch`, or for something that is no output.
     #[error("\"bypass\" names \"{region}\", which is no output of a stage with a \"switch\"")]
     StrayBypass {
@@ -249,6 +259,7 @@ fn list<T: Display>(known: &[T]) -> String {
     }
 }
 
-fn count(number: usize, thing: &str) -> String {
+/// A number of things, in the singular where it is one.
+pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -6,7 +6,7 @@ mod fields;
 mod inputs;
 
 use crate::DescriptorError;
-use crate::error::one_line;
+use crate::error::{count, one_line};
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, DomainError, Parameter};
 use crate::workflow::Workflow;
@@ -177,7 +177,11 @@ impl Study {
             || name.contains(char::is_control)
             || name.starts_with('.')
         {
-            return study.not_allowed("name", &format!("\"{name}\""), "a name that can be a folder's");
+            return study.not_allowed(
+                "name",
+                &format!("\"{name}\""),
+                "a name for a folder, without slashes or a leading dot",
+            );
         }
         let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
         let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
@@ -293,7 +297,7 @@ fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Resu
         let domain = match (range, values, fixed) {
             (Some(range), None, None) => {
                 let Ok(range) = <[f64; 2]>::try_from(range.as_slice()) else {
-                    let value = format!("a list of {} numbers", range.len());
+                    let value = format!("a list of {}", count(range.len(), "number"));
                     return section.not_allowed("range", &value, "[smallest, largest]");
                 };
                 Domain::stepped(value_type, range, step)

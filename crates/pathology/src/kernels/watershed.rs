@@ -128,7 +128,7 @@ impl Queues {
 
     fn pop(&mut self) -> Option<usize> {
         let ahead = self.ends.get(self.lowest..)?.iter().position(|(first, _)| *first != NIL);
-        self.lowest = self.lowest + ahead?;
+        self.lowest += ahead?;
         let (first, _) = &mut self.ends[self.lowest];
         let pixel = *first as usize;
         *first = self.next[pixel];

@@ -18,6 +18,7 @@ impl Document {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            let message = message.replace(" as i128, expected any valid TOML value", " is beyond 64 bits");
             StudyError::Malformed { file: file.to_owned(), line, message }
         })?;
         Ok(Self { file: file.to_owned(), table })

@@ -42,10 +42,15 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
             continue;
         }
         if !pattern.contains(['*', '?', '[']) {
-            return input.fail("tiles", FieldProblem::NotThere { path, wanted: "no such file" });
+            let wanted =
+                if path.is_dir() { "a folder; \"*.png\" in it, say, is wanted" } else { "no such file" };
+            return input.fail("tiles", FieldProblem::NotThere { path, wanted });
         }
         let before = paths.len();
         let bad = |message: String| FieldProblem::BadPattern { pattern: pattern.clone(), message };
+        if let Err(error) = glob::Pattern::new(&pattern) {
+            return input.fail("tiles", bad(format!("{} at character {}", error.msg, error.pos + 1)));
+        }
         let Some(text) = input.pattern(&pattern) else {
             return input.fail("tiles", bad("the folder's name is no UTF-8".to_owned()));
         };

@@ -5,38 +5,107 @@ use serde_json::json;
 
 #[test]
 fn operations() {
-    refused(|f| f.task(2)["operation"] = json!("nuclei.reconstruckt"), "?");
-    refused(|f| f.task(2)["version"] = json!(3), "?");
+    refused(
+        |f| f.task(2)["operation"] = json!("nuclei.reconstruckt"),
+        r#"segmentation.json#/tasks/1/operation: operation "nuclei.reconstruckt" is unknown; known are compare.masks, nuclei.background, nuclei.candidate-area, nuclei.candidates, nuclei.final-area, nuclei.normalize, nuclei.nuclei, nuclei.reconstruct, nuclei.separate"#,
+    );
+    refused(
+        |f| f.task(2)["version"] = json!(3),
+        r#"segmentation.json#/tasks/1/version: operation "nuclei.reconstruct" has no version 3; known are 1"#,
+    );
 }
 
 #[test]
 fn tasks_and_regions() {
-    refused(|f| f.segmentation()["tasks"] = json!([]), "?");
-    refused(|f| f.task(2)["task"] = json!("t1"), "?");
+    refused(
+        |f| f.segmentation()["tasks"] = json!([]),
+        "segmentation.json#/tasks: the list of tasks is empty; at least one is needed",
+    );
+    refused(
+        |f| f.task(2)["task"] = json!("t1"),
+        r#"segmentation.json#/tasks/1/task: the name "t1" is given to two tasks"#,
+    );
     // t4 reads what t6 makes of it.
-    refused(|f| f.task(4)["reads"][0] = json!("seg_nonoverlap"), "?");
-    refused(|f| f.task(4)["reads"][0] = json!("bw1_t"), "?");
-    refused(|f| f.task(4)["reads"][0] = json!("bw2"), "?");
-    refused(|f| f.task(6)["writes"][0] = json!("rbc"), "?");
-    refused(|f| f.task(6)["writes"][0] = json!("normalized"), "?");
-    refused(|f| f.task(4)["reads"][0] = json!("rc"), "?");
-    refused(|f| f.task(5)["reads"] = json!(["diff", "bw1_t", "rbc"]), "?");
-    refused(|f| f.task(4)["writes"] = json!(["bw1_t", "more"]), "?");
-    refused(|f| f.comparison()["outputs"] = json!([]), "?");
-    refused(|f| f.comparison()["outputs"][0]["region"] = json!("metric"), "?");
-    refused(|f| f.segmentation()["tasks"][6]["writes"][0] = json!("masks"), "?");
-    refused(|f| f.comparison()["outputs"][0]["type"] = json!("mask"), "?");
+    refused(
+        |f| f.task(4)["reads"][0] = json!("seg_nonoverlap"),
+        "segmentation.json#/tasks/4: tasks wait for each other in a cycle: t5 -> t6 -> t4 -> t5",
+    );
+    refused(
+        |f| f.task(4)["reads"][0] = json!("bw1_t"),
+        "segmentation.json#/tasks/3: tasks wait for each other in a cycle: t4 -> t4",
+    );
+    refused(
+        |f| f.task(4)["reads"][0] = json!("bw2"),
+        r#"segmentation.json#/tasks/3/reads/0: region "bw2" is read, but nothing writes it; there are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
+    );
+    refused(
+        |f| f.task(6)["writes"][0] = json!("rbc"),
+        r#"segmentation.json#/tasks/5/writes/0: region "rbc" comes from task "t1" already; a region has one writer"#,
+    );
+    refused(
+        |f| f.task(6)["writes"][0] = json!("normalized"),
+        r#"segmentation.json#/tasks/5/writes/0: region "normalized" comes from the stage's inputs already; a region has one writer"#,
+    );
+    refused(
+        |f| f.task(4)["reads"][0] = json!("rc"),
+        r#"segmentation.json#/tasks/3/reads/0: region "rc" holds gray8, but mask is wanted by input "bw1" of operation "nuclei.candidate-area""#,
+    );
+    refused(
+        |f| f.task(5)["reads"] = json!(["diff", "bw1_t", "rbc"]),
+        r#"segmentation.json#/tasks/4/reads: operation "nuclei.nuclei" reads 4 regions (diff, bw1_t, rbc, background); 3 given"#,
+    );
+    refused(
+        |f| f.task(4)["writes"] = json!(["bw1_t", "more"]),
+        r#"segmentation.json#/tasks/3/writes: operation "nuclei.candidate-area" writes 1 region (bw1_t); 2 given"#,
+    );
+    refused(
+        |f| f.comparison()["outputs"] = json!([]),
+        "comparison.json#/outputs: the list of outputs is empty; at least one is needed",
+    );
+    refused(
+        |f| f.comparison()["outputs"][0]["region"] = json!("metric"),
+        r#"comparison.json#/outputs/0/region: output "metric" is written by no task of this stage"#,
+    );
+    refused(
+        |f| f.segmentation()["tasks"][6]["writes"][0] = json!("masks"),
+        r#"segmentation.json#/outputs/0/region: output "mask" is written by no task of this stage"#,
+    );
+    refused(
+        |f| f.comparison()["outputs"][0]["type"] = json!("mask"),
+        r#"comparison.json#/outputs/0/region: region "metrics" holds table, but mask is wanted by the outputs of stage "comparison""#,
+    );
 }
 
 #[test]
 fn arguments() {
-    refused(|f| f.task(3)["parameters"][0]["name"] = json!("G3"), "?");
-    refused(|f| f.task(3)["parameters"][0]["argument"] = json!("G9"), "?");
-    refused(|f| f.normalization()["tasks"][0]["parameters"] = json!([{ "name": "G3" }]), "?");
-    refused(|f| drop(f.task(3)["parameters"].as_array_mut().unwrap().pop()), "?");
-    refused(|f| drop(f.task(3).as_object_mut().unwrap().remove("parameters")), "?");
-    refused(|f| f.task(7)["parameters"][1]["argument"] = json!("minSizeSeg"), "?");
-    refused(|f| f.task(3)["parameters"][0]["type"] = json!("real"), "?");
+    refused(
+        |f| f.task(3)["parameters"][0]["name"] = json!("G3"),
+        r#"segmentation.json#/tasks/2/parameters/0: operation "nuclei.candidates" has no argument "G3"; it has G1, FillHoles"#,
+    );
+    refused(
+        |f| f.task(3)["parameters"][0]["argument"] = json!("G9"),
+        r#"segmentation.json#/tasks/2/parameters/0: operation "nuclei.candidates" has no argument "G9"; it has G1, FillHoles"#,
+    );
+    refused(
+        |f| f.normalization()["tasks"][0]["parameters"] = json!([{ "name": "G3" }]),
+        r#"normalization.json#/tasks/0/parameters/0: operation "nuclei.normalize" has no argument "G3"; it has none"#,
+    );
+    refused(
+        |f| drop(f.task(3)["parameters"].as_array_mut().unwrap().pop()),
+        r#"segmentation.json#/tasks/2/parameters: argument "FillHoles" of operation "nuclei.candidates" gets no parameter"#,
+    );
+    refused(
+        |f| drop(f.task(3).as_object_mut().unwrap().remove("parameters")),
+        r#"segmentation.json#/tasks/2/parameters: argument "G1" of operation "nuclei.candidates" gets no parameter"#,
+    );
+    refused(
+        |f| f.task(7)["parameters"][1]["argument"] = json!("minSizeSeg"),
+        r#"segmentation.json#/tasks/6/parameters/1: argument "minSizeSeg" is given twice"#,
+    );
+    refused(
+        |f| f.task(3)["parameters"][0]["type"] = json!("real"),
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is of type real, but operation "nuclei.candidates" takes type integer here"#,
+    );
 }
 
 #[test]
@@ -44,64 +113,166 @@ fn parameters() {
     let g1 = |f: &mut Files, key: &str, value| f.task(3)["parameters"][0][key] = value;
     let without =
         |f: &mut Files, key: &str| drop(f.task(3)["parameters"][0].as_object_mut().unwrap().remove(key));
-    refused(|f| g1(f, "range", json!([80, 5])), "?");
-    refused(|f| g1(f, "range", json!([5, 5])), "?");
-    refused(|f| g1(f, "range", json!([5.5, 80])), "?");
-    refused(|f| g1(f, "range", json!([5])), "?");
-    refused(|f| g1(f, "range", json!([5, 10, 20])), "?");
-    refused(|f| g1(f, "step", json!(7)), "?");
-    refused(|f| g1(f, "step", json!(0)), "?");
-    refused(|f| g1(f, "step", json!(2.5)), "?");
-    refused(|f| g1(f, "range", json!([0, 1_000_000_000])), "?");
-    refused(|f| g1(f, "default", json!(80.5)), "?");
-    refused(|f| g1(f, "values", json!([5, 80])), "?");
+    refused(
+        |f| g1(f, "range", json!([80, 5])),
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": range [80, 5] is empty; the first number must be below the second"#,
+    );
+    refused(
+        |f| g1(f, "range", json!([5, 5])),
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": range [5, 5] is empty; the first number must be below the second"#,
+    );
+    refused(
+        |f| g1(f, "range", json!([5.5, 80])),
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": 5.5 is not an integer, and this parameter takes integers"#,
+    );
+    refused(
+        |f| g1(f, "range", json!([5])),
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": "range" holds 1 number; [smallest, largest] is allowed"#,
+    );
+    refused(
+        |f| g1(f, "range", json!([5, 10, 20])),
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": "range" holds 3 numbers; [smallest, largest] is allowed"#,
+    );
+    refused(
+        |f| g1(f, "step", json!(7)),
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 7 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed"#,
+    );
+    refused(
+        |f| g1(f, "step", json!(0)),
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 0 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed"#,
+    );
+    refused(
+        |f| g1(f, "step", json!(2.5)),
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 2.5 is not an integer, and this parameter takes integers"#,
+    );
+    refused(
+        |f| g1(f, "range", json!([0, 1_000_000_000])),
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 200000001 values are too many; 1000000 are allowed"#,
+    );
+    refused(
+        |f| g1(f, "default", json!(80.5)),
+        r#"segmentation.json#/tasks/2/parameters/0/default: parameter "G1": 80.5 is not an integer, and this parameter takes integers"#,
+    );
+    refused(
+        |f| g1(f, "values", json!([5, 80])),
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" needs exactly one of "range", "values" and "fixed""#,
+    );
     refused(
         |f| {
             without(f, "range");
             without(f, "step")
         },
-        "?",
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" needs exactly one of "range", "values" and "fixed""#,
     );
     refused(
         |f| {
             without(f, "range");
             g1(f, "values", json!([5]))
         },
-        "?",
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1" has a "step" but no "range""#,
     );
-    refused(|f| f.task(2)["parameters"][0]["values"] = json!([]), "?");
-    refused(|f| f.task(2)["parameters"][0]["values"] = json!([4, 8, 4]), "?");
-    refused(|f| f.task(2)["parameters"][0]["values"] = json!([4, 7.5]), "?");
+    refused(
+        |f| f.task(2)["parameters"][0]["values"] = json!([]),
+        r#"segmentation.json#/tasks/1/parameters/0/values: parameter "MorphRecon": the list of values is empty; at least one is needed"#,
+    );
+    refused(
+        |f| f.task(2)["parameters"][0]["values"] = json!([4, 8, 4]),
+        r#"segmentation.json#/tasks/1/parameters/0/values: parameter "MorphRecon": value 4 is listed twice"#,
+    );
+    refused(
+        |f| f.task(2)["parameters"][0]["values"] = json!([4, 7.5]),
+        r#"segmentation.json#/tasks/1/parameters/0/values: parameter "MorphRecon": 7.5 is not an integer, and this parameter takes integers"#,
+    );
     refused(
         |f| {
             without(f, "range");
             without(f, "step");
             g1(f, "fixed", json!(1.5))
         },
-        "?",
+        r#"segmentation.json#/tasks/2/parameters/0/fixed: parameter "G1": 1.5 is not an integer, and this parameter takes integers"#,
     );
-    refused(|f| without(f, "default"), "?");
-    refused(|f| without(f, "type"), "?");
-    refused(|f| f.task(3)["parameters"][1] = json!({ "name": "FillHoles" }), "?");
-    refused(|f| f.task(7)["parameters"][2] = f.task(3)["parameters"][1].clone(), "?");
-    refused(|f| f.task(7)["parameters"][2]["step"] = json!(4), "?");
+    refused(
+        |f| without(f, "default"),
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined here without "default""#,
+    );
+    refused(
+        |f| without(f, "type"),
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined here without "type""#,
+    );
+    refused(
+        |f| f.task(3)["parameters"][1] = json!({ "name": "FillHoles" }),
+        r#"segmentation.json#/tasks/2/parameters/1: parameter "FillHoles" is used here, but no task before this one defines it (give "type", "default" and "range")"#,
+    );
+    refused(
+        |f| f.task(7)["parameters"][2] = f.task(3)["parameters"][1].clone(),
+        r#"segmentation.json#/tasks/6/parameters/2: parameter "FillHoles" is already defined at segmentation.json#/tasks/2/parameters/1; name it here without a definition"#,
+    );
+    refused(
+        |f| f.task(7)["parameters"][2]["step"] = json!(4),
+        r#"segmentation.json#/tasks/6/parameters/2: parameter "FillHoles" is already defined at segmentation.json#/tasks/2/parameters/1; name it here without a definition"#,
+    );
 }
 
 #[test]
 fn json() {
-    refused(|f| f.task(2)["version"] = json!("1"), "?");
-    refused(|f| f.task(2)["version"] = json!(-1), "?");
-    refused(|f| f.task(2)["version"] = json!(1.5), "?");
-    refused(|f| f.task(2)["reads"] = json!("normalized"), "?");
-    refused(|f| f.task(2)["reads"] = json!([7]), "?");
-    refused(|f| f.task(2)["colour"] = json!("red"), "?");
-    refused(|f| drop(f.task(2).as_object_mut().unwrap().remove("writes")), "?");
-    refused(|f| f.task(2)["parameters"][0]["type"] = json!("int"), "?");
-    refused(|f| f.task(2)["parameters"][0]["default"] = json!("8"), "?");
-    refused(|f| f.segmentation()["inputs"][0]["type"] = json!("rgb8"), "?");
-    refused(|f| *f.segmentation() = json!(7), "?");
-    refused(|f| f.segmentation()["tasks"] = json!({ "t1": {} }), "?");
-    refused(|f| f.task(2)["description"] = json!(["two", "texts"]), "?");
-    refused(|f| *f.task(2) = json!("t2"), "?");
-    refused(|f| f.task(4)["reads"][0] = json!("two\nlines"), "?");
+    refused(
+        |f| f.task(2)["version"] = json!("1"),
+        r#"segmentation.json#/tasks/1/version: invalid type: string "1", expected a whole number, 0 or more"#,
+    );
+    refused(
+        |f| f.task(2)["version"] = json!(-1),
+        "segmentation.json#/tasks/1/version: invalid value: integer `-1`, expected a whole number, 0 or more",
+    );
+    refused(
+        |f| f.task(2)["version"] = json!(1.5),
+        "segmentation.json#/tasks/1/version: invalid type: floating point `1.5`, expected a whole number, 0 or more",
+    );
+    refused(
+        |f| f.task(2)["reads"] = json!("normalized"),
+        r#"segmentation.json#/tasks/1/reads: invalid type: string "normalized", expected a list"#,
+    );
+    refused(
+        |f| f.task(2)["reads"] = json!([7]),
+        "segmentation.json#/tasks/1/reads/0: invalid type: integer `7`, expected a string",
+    );
+    refused(
+        |f| f.task(2)["colour"] = json!("red"),
+        "segmentation.json#/tasks/1/colour: unknown key `colour`, expected one of `task`, `description`, `operation`, `version`, `parameters`, `reads`, `writes`",
+    );
+    refused(
+        |f| drop(f.task(2).as_object_mut().unwrap().remove("writes")),
+        "segmentation.json#/tasks/1: missing key `writes`",
+    );
+    refused(
+        |f| f.task(2)["parameters"][0]["type"] = json!("int"),
+        "segmentation.json#/tasks/1/parameters/0/type: unknown value `int`, expected `integer` or `real`",
+    );
+    refused(
+        |f| f.task(2)["parameters"][0]["default"] = json!("8"),
+        r#"segmentation.json#/tasks/1/parameters/0/default: invalid type: string "8", expected a number"#,
+    );
+    refused(
+        |f| f.segmentation()["inputs"][0]["type"] = json!("rgb8"),
+        "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `table`",
+    );
+    refused(
+        |f| *f.segmentation() = json!(7),
+        "segmentation.json: invalid type: integer `7`, expected a stage object",
+    );
+    refused(
+        |f| f.segmentation()["tasks"] = json!({ "t1": {} }),
+        "segmentation.json#/tasks: invalid type: an object, expected a list",
+    );
+    refused(
+        |f| f.task(2)["description"] = json!(["two", "texts"]),
+        "segmentation.json#/tasks/1/description: invalid type: a list, expected a string",
+    );
+    refused(
+        |f| *f.task(2) = json!("t2"),
+        r#"segmentation.json#/tasks/1: invalid type: string "t2", expected a task object"#,
+    );
+    refused(
+        |f| f.task(4)["reads"][0] = json!("two\nlines"),
+        r#"segmentation.json#/tasks/3/reads/0: region "two lines" is read, but nothing writes it; there are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
+    );
 }

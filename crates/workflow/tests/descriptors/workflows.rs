@@ -1,60 +1,117 @@
 //! Mistakes in the workflow file and between stages.
 
 use crate::files::{Files, embedded, refused};
-use crate::registry::registry;
+use crate::registry::{registry, shipped};
 use pleach_workflow::{Workflow, stage_file};
 use serde_json::json;
 
 #[test]
 fn stages() {
-    refused(|f| f.workflow()["stages"] = json!([]), "?");
-    refused(|f| f.comparison()["stage"] = json!("segmentation"), "?");
+    refused(
+        |f| f.workflow()["stages"] = json!([]),
+        "workflow.json#/stages: the list of stages is empty; at least one is needed",
+    );
+    refused(
+        |f| f.comparison()["stage"] = json!("segmentation"),
+        r#"workflow.json#/stages/2: the name "segmentation" is given to two stages"#,
+    );
     // Normalization reads a mask that segmentation makes of its result.
-    refused(|f| f.normalization()["inputs"][0] = json!({ "region": "mask", "type": "mask" }), "?");
+    refused(
+        |f| f.normalization()["inputs"][0] = json!({ "region": "mask", "type": "mask" }),
+        "workflow.json#/stages/1: stages wait for each other in a cycle: segmentation -> normalization -> segmentation",
+    );
     refused(
         |f| {
             f.normalization()["inputs"] =
                 json!([{ "region": "tile", "type": "bgr8" }, { "region": "reference", "type": "mask" }])
         },
-        "?",
+        "workflow.json#/stages/1: stages wait for each other in a cycle: segmentation -> normalization -> segmentation",
     );
-    refused(|f| f.comparison()["inputs"][0]["region"] = json!("masks"), "?");
-    refused(|f| f.comparison()["inputs"][0]["type"] = json!("gray8"), "?");
-    refused(|f| f.comparison()["outputs"][0]["region"] = json!("mask"), "?");
-    refused(|f| f.comparison()["outputs"][0]["region"] = json!("tile"), "?");
-    refused(|f| f.comparison()["outputs"][0]["region"] = json!("reference"), "?");
+    refused(
+        |f| f.comparison()["inputs"][0]["region"] = json!("masks"),
+        r#"comparison.json#/inputs/0/region: region "masks" is read, but nothing writes it; there are tile, reference, normalized, mask, metrics"#,
+    );
+    refused(
+        |f| f.comparison()["inputs"][0]["type"] = json!("gray8"),
+        r#"comparison.json#/inputs/0/region: region "mask" holds mask, but gray8 is wanted by stage "comparison""#,
+    );
+    refused(
+        |f| f.comparison()["outputs"][0]["region"] = json!("mask"),
+        r#"comparison.json#/outputs/0/region: region "mask" comes from stage "segmentation" already; a region has one writer"#,
+    );
+    refused(
+        |f| f.comparison()["outputs"][0]["region"] = json!("tile"),
+        r#"comparison.json#/outputs/0/region: region "tile" comes from the workflow's inputs already; a region has one writer"#,
+    );
+    refused(
+        |f| f.comparison()["outputs"][0]["region"] = json!("reference"),
+        r#"comparison.json#/outputs/0/region: region "reference" comes from the reference already; a region has one writer"#,
+    );
     refused(
         |f| f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "tile", "type": "bgr8" })),
-        "?",
+        r#"workflow.json#/inputs/1/region: region "tile" comes from the workflow's inputs already; a region has one writer"#,
     );
 }
 
 #[test]
 fn switches() {
     let stage = |f: &mut Files, key: &str, value| f.workflow()["stages"][0][key] = value;
-    refused(|f| stage(f, "bypass", json!({})), "?");
-    refused(|f| stage(f, "bypass", json!({ "normalized": "mask" })), "?");
-    refused(|f| stage(f, "bypass", json!({ "normalized": "tile", "a/b": "tile" })), "?");
-    refused(|f| stage(f, "switch", json!(null)), "?");
-    refused(|f| stage(f, "switch", json!("tiles")), "?");
+    refused(
+        |f| stage(f, "bypass", json!({})),
+        r#"workflow.json#/stages/0/bypass: stage "normalization" can be switched off, but "bypass" names no replacement for its output "normalized""#,
+    );
+    refused(
+        |f| stage(f, "bypass", json!({ "normalized": "mask" })),
+        r#"workflow.json#/stages/0/bypass/normalized: region "mask" cannot replace "normalized"; inputs of the workflow can: tile"#,
+    );
+    refused(
+        |f| stage(f, "bypass", json!({ "normalized": "tile", "a/b": "tile" })),
+        r#"workflow.json#/stages/0/bypass/a~1b: "bypass" names "a/b", which is no output of a stage with a "switch""#,
+    );
+    refused(
+        |f| stage(f, "switch", json!(null)),
+        r#"workflow.json#/stages/0/bypass/normalized: "bypass" names "normalized", which is no output of a stage with a "switch""#,
+    );
+    refused(
+        |f| stage(f, "switch", json!("tiles")),
+        r#"workflow.json#/stages/0/switch: the name "tiles" is given to two keys of [input]"#,
+    );
     refused(
         |f| {
             f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "grey", "type": "gray8" }));
             stage(f, "bypass", json!({ "normalized": "grey" }))
         },
-        "?",
+        r#"workflow.json#/stages/0/bypass/normalized: region "grey" holds gray8, but bgr8 is wanted by the bypass of "normalized""#,
     );
 }
 
 #[test]
 fn response_and_reference() {
-    refused(|f| f.workflow()["response"]["region"] = json!("metric"), "?");
-    refused(|f| f.workflow()["response"]["region"] = json!("mask"), "?");
-    refused(|f| f.workflow()["response"]["metrics"] = json!([]), "?");
-    refused(|f| f.workflow()["response"]["metrics"][1]["metric"] = json!("dice"), "?");
-    refused(|f| f.workflow()["response"]["metrics"][1]["over_tiles"] = json!("median"), "?");
+    refused(
+        |f| f.workflow()["response"]["region"] = json!("metric"),
+        r#"workflow.json#/response/region: no stage writes the region "metric" in every study; there are mask, metrics"#,
+    );
+    refused(
+        |f| f.workflow()["response"]["region"] = json!("mask"),
+        r#"workflow.json#/response/region: region "mask" holds mask, but table is wanted by the response"#,
+    );
+    refused(
+        |f| f.workflow()["response"]["metrics"] = json!([]),
+        "workflow.json#/response/metrics: the list of metrics is empty; at least one is needed",
+    );
+    refused(
+        |f| f.workflow()["response"]["metrics"][1]["metric"] = json!("dice"),
+        r#"workflow.json#/response/metrics/1/metric: the name "dice" is given to two metrics"#,
+    );
+    refused(
+        |f| f.workflow()["response"]["metrics"][1]["over_tiles"] = json!("median"),
+        "workflow.json#/response/metrics/1/over_tiles: unknown value `median`, expected `mean` or `sum`",
+    );
     // Comparison reads the reference, so it cannot be it.
-    refused(|f| f.workflow()["reference"]["output"] = json!("metrics"), "?");
+    refused(
+        |f| f.workflow()["reference"]["output"] = json!("metrics"),
+        "workflow.json#/stages/2: stages wait for each other in a cycle: comparison -> comparison",
+    );
     let no_reader = |f: &mut Files| {
         f.comparison()["inputs"].as_array_mut().unwrap().pop();
         f.comparison()["tasks"][0]["reads"][1] = json!("mask");
@@ -64,27 +121,66 @@ fn response_and_reference() {
             no_reader(f);
             f.workflow()["reference"]["output"] = json!("metrics")
         },
-        "?",
+        r#"workflow.json#/reference/output: region "metrics" holds table, but mask is wanted by the reference"#,
     );
     // A study can leave normalization out, so nothing can be measured there.
-    refused(|f| f.workflow()["reference"]["output"] = json!("normalized"), "?");
+    refused(
+        |f| f.workflow()["reference"]["output"] = json!("normalized"),
+        r#"workflow.json#/reference/output: no stage writes the region "normalized" in every study; there are mask, metrics"#,
+    );
 }
 
 #[test]
-fn files() {
-    refused(|f| f.workflow()["stages"][1]["descriptor"] = json!("segmentatoin.json"), "?");
-    refused(|f| drop(f.workflow().as_object_mut().unwrap().remove("response")), "?");
-    refused(|f| f.workflow()["author"] = json!("me"), "?");
-    refused(|f| *f.workflow() = json!("nuclei"), "?");
-    let error = |text: &str| embedded(&[("workflow.json", text)]).unwrap_err().to_string();
-    println!("{}", error(""));
-    println!("{}", error("{\"workflow\": \"nuclei\",\n \"inputs\": [}"));
-    let whole = Files::shipped().workflow().to_string();
-    println!("{}", error(&format!("{whole}}}")));
-    println!("{}", error("{\"workflow\": \"a\", \"workflow\": \"b\"}"));
-    println!("{}", embedded(&[]).unwrap_err());
-    let missing = std::path::Path::new("/nowhere/workflow.json");
-    println!("{}", Workflow::load(missing, &registry()).unwrap_err());
-    println!("{}", stage_file(missing, &registry()).unwrap_err());
-    println!("{}", stage_file(std::path::Path::new("/"), &registry()).unwrap_err());
+fn the_file_itself() {
+    refused(
+        |f| drop(f.workflow().as_object_mut().unwrap().remove("response")),
+        "workflow.json: missing key `response`",
+    );
+    refused(
+        |f| f.workflow()["author"] = json!("me"),
+        "workflow.json#/author: unknown key `author`, expected one of `workflow`, `description`, `inputs`, `reference`, `stages`, `response`",
+    );
+    refused(
+        |f| *f.workflow() = json!("nuclei"),
+        r#"workflow.json: invalid type: string "nuclei", expected a workflow object"#,
+    );
+}
+
+#[test]
+fn text_that_is_no_json() {
+    let error = |text: &str| embedded(&[("workflow.json", text)]).expect_err("a mistake").to_string();
+    assert_eq!(error(""), "workflow.json: the file ends within a value at line 1 column 0");
+    let hole = "{\"workflow\": \"nuclei\",\n \"inputs\": [}";
+    assert_eq!(error(hole), "workflow.json#/inputs/0: expected value at line 2 column 13");
+    let twice = "{\"workflow\": \"a\",\n\"workflow\": \"b\"}";
+    assert_eq!(error(twice), "workflow.json: duplicate key `workflow` at line 2 column 10");
+    let more = format!("{}\n}}", Files::shipped().workflow());
+    assert_eq!(error(&more), "workflow.json: trailing characters at line 2 column 1");
+}
+
+#[test]
+fn missing_files() {
+    refused(
+        |f| f.workflow()["stages"][1]["descriptor"] = json!("segmentatoin.json"),
+        "segmentatoin.json: failed to read: entity not found",
+    );
+    assert_eq!(
+        embedded(&[]).expect_err("no file").to_string(),
+        "workflow.json: failed to read: entity not found"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("workflow.json");
+    let message = format!("{}: failed to read: No such file or directory (os error 2)", missing.display());
+    assert_eq!(Workflow::load(&missing, &registry()).expect_err("no file").to_string(), message);
+    assert_eq!(stage_file(&missing, &registry()).expect_err("no file").to_string(), message);
+    // A workflow whose stages are not beside it.
+    std::fs::copy(shipped(), &missing).expect("copied");
+    let message = format!(
+        "{}: failed to read: No such file or directory (os error 2)",
+        folder.path().join("normalization.json").display()
+    );
+    assert_eq!(Workflow::load(&missing, &registry()).expect_err("no stages").to_string(), message);
+    std::fs::write(&missing, [0xff, 0xfe]).expect("written");
+    let message = format!("{}: failed to read: stream did not contain valid UTF-8", missing.display());
+    assert_eq!(Workflow::load(&missing, &registry()).expect_err("no text").to_string(), message);
 }

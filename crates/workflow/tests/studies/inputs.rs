@@ -1,0 +1,83 @@
+//! Tiles found by pattern, and the masks that belong to them.
+
+use crate::folder::Folder;
+use pleach_workflow::Reference;
+
+const TILES: &str = "tiles = [\"tiles/*.png\"]";
+const DEFAULTS: &str = "reference = \"defaults\"";
+
+/// Names and paths of the tiles that this list of patterns finds.
+fn tiles(folder: &Folder, patterns: &str) -> Vec<(String, String)> {
+    let edit = format!("tiles = {patterns}");
+    let study = folder.example(&[(TILES, &edit)]).expect("tiles");
+    let shown = |path: &std::path::Path| folder.shown(&path.display().to_string());
+    study.tiles.iter().map(|tile| (tile.name.clone(), shown(&tile.path))).collect()
+}
+
+fn names(folder: &Folder, patterns: &str) -> Vec<String> {
+    tiles(folder, patterns).into_iter().map(|(name, _)| name).collect()
+}
+
+fn masks(folder: &Folder, reference: &str) -> Vec<String> {
+    let edit = format!("reference = \"{reference}\"");
+    match folder.example(&[(DEFAULTS, &edit)]).expect("masks").reference {
+        Reference::Masks(masks) => folder.names(&masks),
+        Reference::Defaults => panic!("a folder was given"),
+    }
+}
+
+#[test]
+fn tiles_are_sorted_and_each_is_there_once() {
+    let folder =
+        Folder::with(&["tiles/b.png", "tiles/a.png", "tiles/c.tif", "tiles/notes.txt", "tiles/d.png/x"]);
+    let path = |name: &str| format!("DIR/tiles/{name}");
+    assert_eq!(
+        tiles(&folder, r#"["tiles/*.png", "tiles/c.tif"]"#),
+        [("a".to_owned(), path("a.png")), ("b".to_owned(), path("b.png")), ("c".to_owned(), path("c.tif")),]
+    );
+    assert_eq!(names(&folder, r#"["tiles/b.png", "tiles/[ab].png", "tiles/?.png"]"#), ["a", "b"]);
+    // However it is spelled.
+    assert_eq!(names(&folder, r#"["tiles/a.png", "./tiles/a.png", "tiles/../tiles/*.png"]"#), ["a", "b"]);
+    let absolute = format!("[\"{}/tiles/a.png\", \"tiles/a.png\"]", folder.path().display());
+    assert_eq!(names(&folder, &absolute), ["a"]);
+}
+
+#[test]
+fn patterns_take_neither_label_maps_nor_hidden_files_for_tiles() {
+    let folder = Folder::with(&["tiles/a.png", "tiles/a_labels.png", "tiles/._a.png", "tiles/.hidden/b.png"]);
+    assert_eq!(names(&folder, r#"["tiles/*.png"]"#), ["a"]);
+    assert_eq!(names(&folder, r#"["**/*.png"]"#), ["a"]);
+    // Named outright, it is what the user wants.
+    assert_eq!(names(&folder, r#"["tiles/a_labels.png"]"#), ["a_labels"]);
+}
+
+#[test]
+fn a_folder_whose_name_looks_like_a_pattern_is_a_folder() {
+    let outer = Folder::with(&["runs [2024]/tiles/a.png", "runs 2/tiles/b.png"]);
+    outer.write("runs [2024]/study.toml", crate::folder::EXAMPLE);
+    let study = outer.load("runs [2024]/study.toml").expect("a tile");
+    assert_eq!(study.tiles.iter().map(|tile| tile.name.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn tiles_of_one_name_are_told_apart_by_their_place() {
+    let folder = Folder::with(&["one/a.png", "two/a.png", "two/b.png", "two/b.tif", "two/c.png"]);
+    assert_eq!(
+        names(&folder, r#"["*/*.png", "two/b.tif"]"#),
+        ["one/a.png", "two/a.png", "two/b.png", "two/b.tif", "c"]
+    );
+}
+
+#[test]
+fn every_tile_finds_its_mask() {
+    let folder =
+        Folder::with(&["tiles/a.png", "tiles/b.png", "truth/a_labels.png", "truth/a.png", "truth/b.png"]);
+    // A label map says more than a mask, so it comes first.
+    assert_eq!(masks(&folder, "truth"), ["DIR/truth/a_labels.png", "DIR/truth/b.png"]);
+}
+
+#[test]
+fn label_maps_may_lie_beside_the_tiles() {
+    let folder = Folder::with(&["tiles/a.png", "tiles/a_labels.png", "tiles/b.png", "tiles/b_labels.png"]);
+    assert_eq!(masks(&folder, "tiles"), ["DIR/tiles/a_labels.png", "DIR/tiles/b_labels.png"]);
+}
