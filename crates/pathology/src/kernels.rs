@@ -25,8 +25,8 @@ pub fn above(plane: &[u8], level: u8) -> Vec<u8> {
     plane.iter().map(|&value| if value > level { 255 } else { 0 }).collect()
 }
 
-/// The larger sides of an image that a kernel with 32-bit pixel numbers can take are far beyond any tile, so
-/// going past them is a bug of the caller.
+/// Rows of a plane of `length` pixels. A plane that has no whole rows, or more pixels than 32 bits can number, is a
+/// mistake of the caller and not of the data: tiles are bounded where they are read.
 fn height(length: usize, width: usize) -> usize {
     assert!(width > 0 && length > 0 && length.is_multiple_of(width), "a plane has whole rows");
     assert!(u32::try_from(length).is_ok(), "pixels are numbered with 32 bits");

@@ -18,7 +18,7 @@ pub(crate) struct At {
 
 impl At {
     fn fail<T>(&self, pointer: impl Into<String>, problem: Problem) -> Result<T, DescriptorError> {
-        Err(DescriptorError { file: self.file.clone(), pointer: pointer.into(), problem })
+        Err(DescriptorError { file: self.file.clone(), pointer: pointer.into(), problem: Box::new(problem) })
     }
 }
 

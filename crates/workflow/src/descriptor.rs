@@ -140,7 +140,11 @@ pub(crate) enum Files<'a> {
 impl Files<'_> {
     /// Reads and parses one file.
     pub(crate) fn parse<T: DeserializeOwned>(self, file: &Path) -> Result<T, DescriptorError> {
-        let fail = |pointer: String, problem| DescriptorError { file: file.to_owned(), pointer, problem };
+        let fail = |pointer: String, problem| DescriptorError {
+            file: file.to_owned(),
+            pointer,
+            problem: Box::new(problem),
+        };
         let text = self.read(file).map_err(|error| fail(String::new(), Problem::Unreadable(error)))?;
         let mut deserializer = serde_json::Deserializer::from_str(&text);
         let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {

@@ -16,8 +16,8 @@ pub struct DescriptorError {
     pub file: PathBuf,
     /// JSON pointer (RFC 6901) to the value at fault; empty for the whole document.
     pub pointer: String,
-    /// What is wrong there.
-    pub problem: Problem,
+    /// What is wrong there; boxed, since results that carry it are mostly fine.
+    pub problem: Box<Problem>,
 }
 
 /// The kinds of mistakes in descriptors.

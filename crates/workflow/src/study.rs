@@ -81,8 +81,8 @@ pub enum StudyError {
         file: PathBuf,
         /// Dotted path of the field.
         field: String,
-        /// What is wrong with it.
-        problem: FieldProblem,
+        /// What is wrong with it; boxed, since results that carry it are mostly fine.
+        problem: Box<FieldProblem>,
     },
     /// The workflow it names is wrong.
     #[error(transparent)]

@@ -111,7 +111,7 @@ impl Components {
         }
     }
 
-    /// Calls `each(first pixel, pixels, component)` for every run, in raster order.
+    /// Calls `each(pixels, component)` for every run, in raster order.
     pub fn for_each_run(&self, mut each: impl FnMut(Range<usize>, u32)) {
         for (run, &component) in self.runs.iter().zip(&self.component) {
             each(run.pixels(), component);

@@ -94,8 +94,8 @@ fn one_thread() -> opencv::Result<()> {
     result
 }
 
-/// Opening with the cross; the erosion counts the outside as 0, so objects lose a pixel along the image's edge too,
-/// which only what is left beside it gives back.
+/// Opening with the cross, the erosion counting the outside as 0: on the image's edge the erosion takes every pixel, and
+/// the dilation gives back those beside one that was kept.
 ///
 /// # Errors
 /// OpenCV's.

@@ -42,7 +42,11 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn fail<T>(&self, key: &str, problem: FieldProblem) -> Result<T, StudyError> {
-        Err(StudyError::Field { file: self.file.to_owned(), field: self.field(key), problem })
+        Err(StudyError::Field {
+            file: self.file.to_owned(),
+            field: self.field(key),
+            problem: Box::new(problem),
+        })
     }
 
     pub(super) fn not_allowed<T>(&self, key: &str, value: &str, allowed: &str) -> Result<T, StudyError> {

@@ -42,8 +42,11 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
             continue;
         }
         if !pattern.contains(['*', '?', '[']) {
-            let wanted =
-                if path.is_dir() { "a folder; \"*.png\" in it, say, is wanted" } else { "no such file" };
+            let wanted = if path.is_dir() {
+                "a folder; files, or a pattern such as \"tiles/*.png\", are wanted"
+            } else {
+                "no such file"
+            };
             return input.fail("tiles", FieldProblem::NotThere { path, wanted });
         }
         let before = paths.len();

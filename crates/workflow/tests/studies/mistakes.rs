@@ -11,11 +11,9 @@ fn refused(edits: &[(&str, &str)], message: &str) {
 #[track_caller]
 fn refused_beside(files: &[&str], edits: &[(&str, &str)], message: &str) {
     let folder = Folder::with(files);
-    let _ = message;
-    match folder.example(edits) {
-        Ok(_) => println!("!!! LOADED {edits:?}"),
-        Err(e) => println!("{}", folder.shown(&e.to_string())),
-    }
+    let said = folder.example(edits).expect_err("a mistake").to_string();
+    assert_eq!(said.lines().count(), 1);
+    assert_eq!(folder.shown(&said), format!("DIR/study.toml{message}"));
 }
 
 const G1: &str = "range = [5, 80]\nstep = 5";
@@ -24,109 +22,248 @@ const TILES: &str = "tiles = [\"tiles/*.png\"]";
 #[test]
 fn the_study_itself() {
     let name = "name = \"nuclei-moat\"";
-    refused(&[(name, "name = \"a/b\"")], "?");
-    refused(&[(name, "name = \"\"")], "?");
-    refused(&[(name, "name = \"..\"")], "?");
-    refused(&[(name, "name = \"two\\nlines\"")], "?");
-    refused(&[(name, "name = 7")], "?");
-    refused(&[(name, "")], "?");
-    refused(&[("seed = 500", "seed = -1")], "?");
-    refused(&[("seed = 500", "seed = 1.5")], "?");
-    refused(&[("seed = 500", "sed = 500")], "?");
-    refused(&[("workflow = \"nuclei\"", "workflow = \"nuklei\"")], "?");
-    refused(&[("workflow = \"nuclei\"", "workflow = \"tiles\"")], "?");
-    refused(&[("[response]", "[respons]")], "?");
-    refused(&[("[response]\nmetric = \"dice\"\n", "")], "?");
-    refused(&[("[study]\n", "study = 1\n[input]\n"), ("seed = 500\n[input]\n", "")], "?");
+    refused(
+        &[(name, "name = \"a/b\"")],
+        r#": study.name: "a/b" is not allowed; allowed: a name for a folder, without slashes or a leading dot"#,
+    );
+    refused(
+        &[(name, "name = \"\"")],
+        r#": study.name: "" is not allowed; allowed: a name for a folder, without slashes or a leading dot"#,
+    );
+    refused(
+        &[(name, "name = \"..\"")],
+        r#": study.name: ".." is not allowed; allowed: a name for a folder, without slashes or a leading dot"#,
+    );
+    refused(
+        &[(name, "name = \"two\\nlines\"")],
+        r#": study.name: "two lines" is not allowed; allowed: a name for a folder, without slashes or a leading dot"#,
+    );
+    refused(&[(name, "name = 7")], ": study.name: 7 is given, a text is wanted");
+    refused(&[(name, "")], ": study.name: missing; a text is needed");
+    refused(&[("seed = 500", "seed = -1")], ": study.seed: -1 is not allowed; allowed: 0 or more");
+    refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 is given, a whole number is wanted");
+    refused(&[("seed = 500", "sed = 500")], ": study.sed: unknown; known are name, workflow, seed");
+    refused(
+        &[("workflow = \"nuclei\"", "workflow = \"nuklei\"")],
+        r#": study.workflow: "nuklei" is not allowed; allowed: a workflow file, or built in: nuclei"#,
+    );
+    refused(
+        &[("workflow = \"nuclei\"", "workflow = \"tiles\"")],
+        r#": study.workflow: "tiles" is not allowed; allowed: a workflow file, or built in: nuclei"#,
+    );
+    refused(
+        &[("[response]", "[respons]")],
+        ": respons: unknown; known are study, input, method, response, parameters",
+    );
+    refused(&[("[response]\nmetric = \"dice\"\n", "")], ": response: missing; this section is needed");
+    refused(
+        &[("[study]\n", "study = 1\n[input]\n"), ("seed = 500\n[input]\n", "")],
+        ": study: 1 is given, a section is wanted",
+    );
 }
 
 #[test]
 fn tiles() {
-    refused(&[(TILES, "tiles = [\"tiles/b.png\"]")], "?");
-    refused(&[(TILES, "tiles = [\"tiles/*.tif\"]")], "?");
-    refused(&[(TILES, "tiles = [\"tiles/*.png\", \"more/*.png\"]")], "?");
-    refused(&[(TILES, "tiles = [\"tiles\"]")], "?");
-    refused(&[(TILES, "tiles = [\"tiles/[a.png\"]")], "?");
-    refused(&[(TILES, "tiles = []")], "?");
-    refused(&[(TILES, "tiles = \"tiles/*.png\"")], "?");
-    refused(&[(TILES, "tiles = [1]")], "?");
-    refused(&[(TILES, "")], "?");
-    refused(&[("normalize = true", "normalize = \"no\"")], "?");
-    refused(&[("normalize = true", "normalise = true")], "?");
-    refused_beside(&["tiles/a_labels.png"], &[], "?");
+    refused(&[(TILES, "tiles = [\"tiles/b.png\"]")], ": input.tiles: DIR/tiles/b.png: no such file");
+    refused(&[(TILES, "tiles = [\"tiles/*.tif\"]")], r#": input.tiles: no file matches "tiles/*.tif""#);
+    refused(
+        &[(TILES, "tiles = [\"tiles/*.png\", \"more/*.png\"]")],
+        r#": input.tiles: no file matches "more/*.png""#,
+    );
+    refused(
+        &[(TILES, "tiles = [\"tiles\"]")],
+        r#": input.tiles: DIR/tiles: a folder; files, or a pattern such as "tiles/*.png", are wanted"#,
+    );
+    refused(
+        &[(TILES, "tiles = [\"tiles/[a.png\"]")],
+        r#": input.tiles: "tiles/[a.png": invalid range pattern at character 7"#,
+    );
+    refused(
+        &[(TILES, "tiles = []")],
+        ": input.tiles: an empty list is not allowed; allowed: at least one file or pattern",
+    );
+    refused(
+        &[(TILES, "tiles = \"tiles/*.png\"")],
+        r#": input.tiles: the text "tiles/*.png" is given, a list of texts is wanted"#,
+    );
+    refused(&[(TILES, "tiles = [1]")], ": input.tiles: 1 is given, a list of texts is wanted");
+    refused(&[(TILES, "")], ": input.tiles: missing; a list of texts is needed");
+    refused(
+        &[("normalize = true", "normalize = \"no\"")],
+        r#": input.normalize: the text "no" is given, true or false is wanted"#,
+    );
+    refused(
+        &[("normalize = true", "normalise = true")],
+        ": input.normalise: unknown; known are tiles, reference, normalize",
+    );
+    refused_beside(&["tiles/a_labels.png"], &[], r#": input.tiles: no file matches "tiles/*.png""#);
 }
 
 #[test]
 fn references() {
     let defaults = "reference = \"defaults\"";
-    refused(&[(defaults, "reference = \"truth\"")], "?");
-    refused(&[(defaults, "reference = \"tiles/a.png\"")], "?");
+    refused(
+        &[(defaults, "reference = \"truth\"")],
+        r#": input.reference: DIR/truth: no such folder; a folder of masks or "defaults" is allowed"#,
+    );
+    refused(
+        &[(defaults, "reference = \"tiles/a.png\"")],
+        r#": input.reference: DIR/tiles/a.png: no such folder; a folder of masks or "defaults" is allowed"#,
+    );
     let files = ["tiles/a.png", "tiles/b.png", "truth/a.png", "truth/b.tif"];
-    refused_beside(&files, &[(defaults, "reference = \"truth\"")], "?");
+    refused_beside(
+        &files,
+        &[(defaults, "reference = \"truth\"")],
+        ": input.reference: DIR/truth has neither b_labels.png nor b.png for tile DIR/tiles/b.png",
+    );
     // A tile is not its own reference.
-    refused(&[(defaults, "reference = \"tiles\"")], "?");
-    refused(&[(defaults, "reference = true")], "?");
+    refused(
+        &[(defaults, "reference = \"tiles\"")],
+        ": input.reference: DIR/tiles has neither a_labels.png nor a.png for tile DIR/tiles/a.png",
+    );
+    refused(&[(defaults, "reference = true")], ": input.reference: true is given, a text is wanted");
 }
 
 #[test]
 fn methods() {
-    refused(&[("kind = \"moat\"", "kind = \"morris\"")], "?");
-    refused(&[("kind = \"moat\"\n", "")], "?");
-    refused(&[("sampler = \"morris\"", "sampler = \"sobol\"")], "?");
-    refused(&[("trajectories = 10", "trajectories = 0")], "?");
-    refused(&[("trajectories = 10", "trajectories = -3")], "?");
-    refused(&[("trajectories = 10", "trajectories = 10001")], "?");
-    refused(&[("trajectories = 10", "trajectories = \"ten\"")], "?");
-    refused(&[("trajectories = 10", "samples = 10")], "?");
-    refused(&[("levels = 20", "levels = 1")], "?");
-    refused(&[("levels = 20", "levels = nan")], "?");
-    refused(&[("sampler = \"morris\"\nkind = \"moat\"", "kind = \"table\"\nfile = \"s.csv\"")], "?");
+    refused(
+        &[("kind = \"moat\"", "kind = \"morris\"")],
+        r#": method.kind: "morris" is not allowed; allowed: "moat" or "table""#,
+    );
+    refused(&[("kind = \"moat\"\n", "")], ": method.kind: missing; a text is needed");
+    refused(
+        &[("sampler = \"morris\"", "sampler = \"sobol\"")],
+        r#": method.sampler: "sobol" is not allowed; allowed: "morris" for kind "moat""#,
+    );
+    refused(
+        &[("trajectories = 10", "trajectories = 0")],
+        ": method.trajectories: 0 is not allowed; allowed: 1 to 10000",
+    );
+    refused(
+        &[("trajectories = 10", "trajectories = -3")],
+        ": method.trajectories: -3 is not allowed; allowed: 1 to 10000",
+    );
+    refused(
+        &[("trajectories = 10", "trajectories = 10001")],
+        ": method.trajectories: 10001 is not allowed; allowed: 1 to 10000",
+    );
+    refused(
+        &[("trajectories = 10", "trajectories = \"ten\"")],
+        r#": method.trajectories: the text "ten" is given, a whole number is wanted"#,
+    );
+    refused(
+        &[("trajectories = 10", "samples = 10")],
+        ": method.samples: unknown; known are kind, sampler, trajectories, levels",
+    );
+    refused(&[("levels = 20", "levels = 1")], ": method.levels: 1 is not allowed; allowed: 2 to 100000");
+    refused(&[("levels = 20", "levels = nan")], ": method.levels: nan is given, a whole number is wanted");
+    refused(
+        &[("sampler = \"morris\"\nkind = \"moat\"", "kind = \"table\"\nfile = \"s.csv\"")],
+        ": method.levels: unknown; known are kind, file",
+    );
     let table = ("sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20", "kind = \"table\"");
-    refused(&[table], "?");
-    refused(&[("metric = \"dice\"", "metric = \"f1\"")], "?");
-    refused(&[("metric = \"dice\"", "metric = 1979-05-27")], "?");
+    refused(&[table], ": method.file: missing; a text is needed");
+    refused(
+        &[("metric = \"dice\"", "metric = \"f1\"")],
+        r#": response.metric: "f1" is not allowed; allowed: "dice", "jaccard", "pixel-difference""#,
+    );
+    refused(
+        &[("metric = \"dice\"", "metric = 1979-05-27")],
+        ": response.metric: 1979-05-27 is given, a text is wanted",
+    );
 }
 
 #[test]
 fn parameters() {
-    refused(&[("[parameters.G1]", "[parameters.G3]")], "?");
-    refused(&[("[parameters.G1]", "[parameters]\nG1 = 80\n[parameters.G2]")], "?");
-    refused(&[(G1, "rang = [5, 80]")], "?");
-    refused(&[(G1, "range = [nan, 80]")], "?");
-    refused(&[(G1, "range = [5, inf]")], "?");
-    refused(&[(G1, "range = [80, 5]")], "?");
-    refused(&[(G1, "range = [5, 5]")], "?");
-    refused(&[(G1, "range = [5]")], "?");
-    refused(&[(G1, "range = 5")], "?");
-    refused(&[(G1, "range = [5, \"80\"]")], "?");
-    refused(&[(G1, "range = [5.5, 80]")], "?");
-    refused(&[(G1, "range = [5, 80]\nstep = 7")], "?");
-    refused(&[(G1, "range = [5, 80]\nstep = -5")], "?");
-    refused(&[(G1, "range = [5, 80]\nstep = nan")], "?");
-    refused(&[(G1, "range = [5, 80]\nstep = 2.5")], "?");
-    refused(&[(G1, "step = 5")], "?");
-    refused(&[(G1, "values = [5, 80]\nstep = 5")], "?");
-    refused(&[(G1, "values = []")], "?");
-    refused(&[(G1, "values = [5, 5]")], "?");
-    refused(&[(G1, "values = [5, 80]\nfixed = 5")], "?");
-    refused(&[(G1, "fixed = nan")], "?");
-    refused(&[(G1, "fixed = \"80\"")], "?");
-    refused(&[(G1, "fixed = 80.5")], "?");
-    refused(&[(G1, "default = 80.5")], "?");
+    refused(
+        &[("[parameters.G1]", "[parameters.G3]")],
+        ": parameters.G3: unknown; known are B, G, R, T1, T2, MorphRecon, G1, FillHoles, minSize, maxSize, G2, minSizePl, Watershed, minSizeSeg, maxSizeSeg",
+    );
+    refused(
+        &[("[parameters.G1]", "[parameters]\nG1 = 80\n[parameters.G2]")],
+        ": parameters.G1: 80 is given, a section is wanted",
+    );
+    refused(
+        &[(G1, "rang = [5, 80]")],
+        ": parameters.G1.rang: unknown; known are range, step, values, fixed, default",
+    );
+    refused(&[(G1, "range = [nan, 80]")], ": parameters.G1.range: NaN is not a finite number");
+    refused(&[(G1, "range = [5, inf]")], ": parameters.G1.range: inf is not a finite number");
+    refused(
+        &[(G1, "range = [80, 5]")],
+        ": parameters.G1.range: range [80, 5] is empty; the first number must be below the second",
+    );
+    refused(
+        &[(G1, "range = [5, 5]")],
+        ": parameters.G1.range: range [5, 5] is empty; the first number must be below the second",
+    );
+    refused(
+        &[(G1, "range = [5]")],
+        ": parameters.G1.range: a list of 1 number is not allowed; allowed: [smallest, largest]",
+    );
+    refused(&[(G1, "range = 5")], ": parameters.G1.range: 5 is given, a list of numbers is wanted");
+    refused(
+        &[(G1, "range = [5, \"80\"]")],
+        r#": parameters.G1.range: the text "80" is given, a list of numbers is wanted"#,
+    );
+    refused(
+        &[(G1, "range = [5.5, 80]")],
+        ": parameters.G1.range: 5.5 is not an integer, and this parameter takes integers",
+    );
+    refused(
+        &[(G1, "range = [5, 80]\nstep = 7")],
+        ": parameters.G1.step: step 7 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed",
+    );
+    refused(
+        &[(G1, "range = [5, 80]\nstep = -5")],
+        ": parameters.G1.step: step -5 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed",
+    );
+    refused(&[(G1, "range = [5, 80]\nstep = nan")], ": parameters.G1.step: NaN is not a finite number");
+    refused(
+        &[(G1, "range = [5, 80]\nstep = 2.5")],
+        ": parameters.G1.step: 2.5 is not an integer, and this parameter takes integers",
+    );
+    refused(&[(G1, "step = 5")], ": parameters.G1.step: a step needs a range");
+    refused(&[(G1, "values = [5, 80]\nstep = 5")], ": parameters.G1.step: a step needs a range");
+    refused(
+        &[(G1, "values = []")],
+        ": parameters.G1.values: the list of values is empty; at least one is needed",
+    );
+    refused(&[(G1, "values = [5, 5]")], ": parameters.G1.values: value 5 is listed twice");
+    refused(
+        &[(G1, "values = [5, 80]\nfixed = 5")],
+        ": parameters.G1: give exactly one of range, values and fixed",
+    );
+    refused(&[(G1, "fixed = nan")], ": parameters.G1.fixed: NaN is not a finite number");
+    refused(
+        &[(G1, "fixed = \"80\"")],
+        r#": parameters.G1.fixed: the text "80" is given, a number is wanted"#,
+    );
+    refused(
+        &[(G1, "fixed = 80.5")],
+        ": parameters.G1.fixed: 80.5 is not an integer, and this parameter takes integers",
+    );
+    refused(
+        &[(G1, "default = 80.5")],
+        ": parameters.G1.default: 80.5 is not an integer, and this parameter takes integers",
+    );
     refused(
         &[("[parameters.G1]\nrange = [5, 80]\nstep = 5", "[parameters.T1]\nrange = [2, 3]\nstep = 0.3")],
-        "?",
+        ": parameters.T1.step: step 0.3 does not lead from 2 to 3 in whole steps; a positive divisor of 1 is allowed",
     );
 }
 
 #[test]
 fn text_that_is_no_toml() {
-    refused(&[("seed = 500", "seed = ")], "?");
-    refused(&[("seed = 500", "seed = 500\nseed = 501")], "?");
-    refused(&[("levels = 20", "levels 20")], "?");
-    refused(&[("metric = \"dice\"", "metric = \"dice")], "?");
-    refused(&[("[input]", "[study]")], "?");
-    refused(&[("seed = 500", "seed = 99999999999999999999")], "?");
+    refused(&[("seed = 500", "seed = ")], ":4: string values must be quoted, expected literal string");
+    refused(&[("seed = 500", "seed = 500\nseed = 501")], ":5: duplicate key");
+    refused(&[("levels = 20", "levels 20")], ":13: key with no value, expected `=`");
+    refused(&[("metric = \"dice\"", "metric = \"dice")], r#":15: invalid basic string, expected `"`"#);
+    refused(&[("[input]", "[study]")], ":5: duplicate key");
+    refused(
+        &[("seed = 500", "seed = 99999999999999999999")],
+        ":4: invalid type: integer `99999999999999999999` is beyond 64 bits",
+    );
 }
 
 #[test]

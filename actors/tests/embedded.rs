@@ -1,0 +1,147 @@
+//! Whole runs through the real actors: results, failures, slots, bytes.
+
+#[path = "support/toy.rs"]
+mod toy;
+
+use pleach_actors::embedded::{Embedded, Finished, run};
+use pleach_actors::manager::Progress;
+use pleach_actors::storage::Source;
+use pleach_dispatch::InstanceId;
+use pleach_regions::RegionKey;
+use proptest::prelude::*;
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
+
+struct Ran {
+    finished: Finished,
+    watch: Arc<Watch>,
+    loads: Vec<Arc<AtomicUsize>>,
+    progress: Vec<Progress>,
+}
+
+/// Runs `sets` over tiles whose inputs are `tiles`.
+fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: usize, slots: u32) -> Ran {
+    let (registry, watch) = registry();
+    let loads: Vec<_> = tiles.iter().map(|_| Arc::new(AtomicUsize::new(0))).collect();
+    let source = |tile: usize| -> (RegionKey, Arc<dyn Source>) {
+        let input = Input { value: tiles[tile].clone(), loads: Arc::clone(&loads[tile]) };
+        (input_key(tile), Arc::new(input))
+    };
+    let sources: HashMap<_, _> = (0..tiles.len()).map(source).collect();
+    let progress = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&progress);
+    let finished = run(Embedded {
+        plan: plan(sets, bucket),
+        registry,
+        sources,
+        slots: NonZeroU32::new(slots).unwrap(),
+        observer: Box::new(move |now| seen.lock().unwrap().push(now)),
+    });
+    let progress = progress.lock().unwrap().clone();
+    Ran { finished: finished.unwrap(), watch, loads, progress }
+}
+
+/// Distinct prefixes of the first three values in each bucket, plus both steps of every second stage: the tasks
+/// that a plan costs.
+fn tasks(sets: &[(usize, [i64; 5])], bucket: usize) -> usize {
+    let first: usize = sets
+        .chunks(bucket)
+        .map(|sets| {
+            let prefixes = sets.iter().flat_map(|(tile, set)| (1..=3).map(move |n| (*tile, set[..n].to_vec())));
+            prefixes.collect::<BTreeSet<_>>().len()
+        })
+        .sum();
+    first + 2 * sets.len()
+}
+
+#[test]
+fn an_empty_study_is_over_at_once() {
+    let ran = execute(&[], &[], 1, 2);
+    assert!(ran.finished.outcome.results.is_empty());
+}
+
+#[test]
+fn a_failing_task_takes_its_descendants_and_nothing_else() {
+    for (bad, cause) in [
+        (FAILS, "1 inputs given, 2 declared"),
+        (PANICS, "panicked: asked to"),
+        (LIES, "its outputs are not those it declares"),
+    ] {
+        // The second set fails in the first stage's second task; the third shares its first task, not more.
+        let sets = [(0, [1, 2, 3, 4, 5]), (0, [1, bad, 3, 4, 5]), (0, [1, 7, 3, 4, 5])];
+        let ran = execute(&[Ok(1.0)], &sets, 3, 2);
+        let outcome = ran.finished.outcome;
+        let failed: Vec<_> = outcome.failures.keys().copied().collect();
+        assert_eq!(failed, [InstanceId(1), InstanceId(4)]);
+        let failure = &outcome.failures[&InstanceId(4)];
+        assert_eq!(failure.origin, InstanceId(1));
+        assert_eq!((failure.cause.at.as_str(), failure.cause.cause.as_str()), ("a1", cause));
+        for (id, set) in [(3, &sets[0]), (5, &sets[2])] {
+            let value = outcome.results[&InstanceId(id)][0].get("x");
+            assert_eq!(value, Some(expected(1.0, &set.1)));
+        }
+        assert_eq!(ran.finished.left_bytes, 0);
+    }
+}
+
+#[test]
+fn an_input_that_cannot_be_read_fails_its_runs_and_is_tried_once() {
+    let sets = [(0, [1, 2, 3, 4, 5]), (1, [1, 2, 3, 4, 5]), (1, [2, 2, 3, 4, 5])];
+    let ran = execute(&[Ok(1.0), Err("torn".to_owned())], &sets, 1, 2);
+    let failed: Vec<_> = ran.finished.outcome.failures.keys().map(|id| id.0).collect();
+    assert_eq!(failed, [1, 2, 4, 5]);
+    assert_eq!(ran.finished.outcome.failures[&InstanceId(5)].cause.cause, "torn");
+    assert_eq!(ran.finished.outcome.results.len(), 1);
+    assert_eq!(ran.loads[1].load(Ordering::SeqCst), 1);
+    assert_eq!(ran.finished.left_bytes, 0);
+}
+
+#[test]
+fn a_plan_that_breaks_its_rules_is_refused() {
+    let mut broken = plan(&[(0, [1, 2, 3, 4, 5])], 1);
+    broken.buckets.pop();
+    let (registry, _) = registry();
+    let slots = NonZeroU32::MIN;
+    let observer = Box::new(|_| {});
+    let error = run(Embedded { plan: broken, registry, sources: HashMap::new(), slots, observer }).unwrap_err();
+    assert_eq!(error.to_string(), "the plan cannot be executed: instance 1 is not in exactly one bucket");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Any sets, any buckets, any number of slots: the results of computing each set alone, every task of the
+    /// plan run once, no more tasks at once than slots, every input loaded once, and nothing held at the end.
+    #[test]
+    fn results_do_not_depend_on_how_they_are_computed(
+        sets in prop::collection::vec(
+            (0..3usize, [0..3i64, 0..3i64, 0..3i64, 0..9i64, 0..9i64]), 1..40),
+        bucket in 1..9usize,
+        slots in 1..5u32,
+    ) {
+        let tiles = [Ok(1.0), Ok(2.0), Ok(3.0)];
+        let ran = execute(&tiles, &sets, bucket, slots);
+        let outcome = ran.finished.outcome;
+        prop_assert!(outcome.failures.is_empty());
+        for (id, (tile, set)) in sets.iter().enumerate() {
+            let result = outcome.results[&InstanceId((sets.len() + id) as u32)][0].get("x");
+            prop_assert_eq!(result, Some(expected((tile + 1) as f64, set)));
+        }
+        prop_assert_eq!(ran.watch.runs.load(Ordering::SeqCst), tasks(&sets, bucket));
+        let counted: u64 = outcome.tasks.values().map(|total| total.runs).sum();
+        prop_assert_eq!(counted as usize, tasks(&sets, bucket));
+        prop_assert!(ran.watch.most_running.load(Ordering::SeqCst) <= slots as usize);
+        for (tile, loads) in ran.loads.iter().enumerate() {
+            let used = sets.iter().any(|(used, _)| *used == tile);
+            prop_assert_eq!(loads.load(Ordering::SeqCst), usize::from(used));
+        }
+        prop_assert_eq!(ran.finished.left_bytes, 0);
+        let steps = ran.progress.windows(2);
+        prop_assert!(steps.into_iter().all(|pair| pair[0].instances <= pair[1].instances));
+        let last = ran.progress.last().copied();
+        prop_assert_eq!(last.map(|p| (p.instances, p.all_instances)), Some((2 * sets.len(), 2 * sets.len())));
+    }
+}

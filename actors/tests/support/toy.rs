@@ -1,0 +1,193 @@
+//! Operations on one-number tables, and plans over them: small enough to compute by hand.
+
+use pleach_actors::storage::Source;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::message::TaskFailure;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_regions::{DataRegion, ElementType, RegionKey, Table};
+use pleach_workflow::{
+    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage, StageInput,
+    StageOutput, Task, Value,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Adding this makes the operation fail.
+pub(crate) const FAILS: i64 = -1;
+/// Adding this makes the operation panic.
+pub(crate) const PANICS: i64 = -2;
+/// Adding this makes the operation return something it does not declare.
+pub(crate) const LIES: i64 = -3;
+
+/// What the operation saw, over all its runs.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) runs: AtomicUsize,
+    running: AtomicUsize,
+    pub(crate) most_running: AtomicUsize,
+}
+
+/// `x → 31 x + argument`: order matters, and every step shows in the result.
+struct Step(Arc<Watch>);
+
+impl Operation for Step {
+    fn name(&self) -> &'static str {
+        "toy.step"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        const ARGUMENTS: [Argument; 1] =
+            [Argument { name: "add", accepts: Accepts::Integers { low: -10, high: 1000 } }];
+        &ARGUMENTS
+    }
+
+    fn inputs(&self) -> &[Port] {
+        const PORTS: [Port; 1] = [Port { name: "x", element: ElementType::Table }];
+        &PORTS
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.inputs()
+    }
+
+    fn cost_seconds(&self, _: u64) -> f64 {
+        1e-6
+    }
+
+    fn memory_bytes(&self, _: u64) -> u64 {
+        64
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        let now = self.0.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.0.most_running.fetch_max(now, Ordering::SeqCst);
+        self.0.runs.fetch_add(1, Ordering::SeqCst);
+        let result = step(inputs, arguments);
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+fn step(inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+    let Value::Integer(add) = arguments[0] else { unreachable!("declared as an integer") };
+    match add {
+        // Without the panic hook, which would print: the message is what is looked at.
+        PANICS => std::panic::resume_unwind(Box::new("asked to")),
+        FAILS => Err(OperationError::Arity { what: "inputs", wanted: 2, found: 1 }),
+        LIES => Ok(vec![]),
+        _ => Ok(vec![number(31.0 * read(inputs[0]) + arguments[0].as_f64())]),
+    }
+}
+
+pub(crate) fn number(x: f64) -> DataRegion {
+    DataRegion::Table(Table::new([("x", x)]))
+}
+
+pub(crate) fn read(region: &DataRegion) -> f64 {
+    region.table().unwrap().get("x").unwrap()
+}
+
+pub(crate) fn registry() -> (Registry, Arc<Watch>) {
+    let watch = Arc::new(Watch::default());
+    (Registry::new([Arc::new(Step(Arc::clone(&watch))) as Arc<dyn Operation>]), watch)
+}
+
+/// An input that counts how often it is loaded.
+pub(crate) struct Input {
+    pub(crate) value: Result<f64, String>,
+    pub(crate) loads: Arc<AtomicUsize>,
+}
+
+impl Source for Input {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        let fail = |cause: &String| TaskFailure { at: "input".to_owned(), cause: cause.clone() };
+        self.value.as_ref().map(|x| number(*x)).map_err(fail)
+    }
+}
+
+fn region(name: &str) -> RegionDecl {
+    RegionDecl { region: name.to_owned(), element: ElementType::Table }
+}
+
+/// A stage of `tasks` steps in a row, each with a parameter of its own.
+pub(crate) fn stage(name: &str, tasks: usize, origin: Origin) -> Stage {
+    let task = |number: usize| Task {
+        name: format!("{name}{number}"),
+        description: String::new(),
+        operation: "toy.step".to_owned(),
+        version: 1,
+        arguments: vec![number],
+        reads: vec![match number {
+            0 => Read::StageInput(0),
+            _ => Read::Task { task: number - 1, output: 0 },
+        }],
+        writes: vec![region(&format!("{name}{number}"))],
+    };
+    Stage {
+        name: name.to_owned(),
+        description: String::new(),
+        inputs: vec![StageInput { region: region("x"), origin }],
+        outputs: vec![StageOutput { region: region("y"), task: tasks - 1, output: 0 }],
+        parameters: (0..tasks).collect(),
+        tasks: (0..tasks).map(task).collect(),
+        switch: None,
+    }
+}
+
+/// The key of input `tile`.
+pub(crate) fn input_key(tile: usize) -> RegionKey {
+    RegionKey([255, tile as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+fn output_key(id: u32) -> RegionKey {
+    let mut key = [0; 16];
+    key[..4].copy_from_slice(&id.to_le_bytes());
+    RegionKey(key)
+}
+
+/// A plan of two stages: each of `sets` (its first three values, then its last two) runs through both; buckets
+/// take `bucket` instances of a stage at a time.
+pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
+    let values = |numbers: &[i64]| numbers.iter().map(|n| Value::Integer(*n)).collect();
+    let count = sets.len() as u32;
+    let mut plan = ExecutionPlan {
+        stages: vec![
+            stage("a", 3, Origin::Input(0)),
+            stage("b", 2, Origin::Stage { stage: 0, output: 0 }),
+        ],
+        ..ExecutionPlan::default()
+    };
+    for (id, (tile, set)) in (0u32..).zip(sets) {
+        plan.instances.push(InstancePlan {
+            stage: 0,
+            parameters: values(&set[..3]),
+            inputs: vec![input_key(*tile)],
+            outputs: vec![OutputPlan { key: output_key(id), stored: true, reported: false }],
+            parents: vec![],
+        });
+    }
+    for (id, (_, set)) in (0u32..).zip(sets) {
+        plan.instances.push(InstancePlan {
+            stage: 1,
+            parameters: values(&set[3..]),
+            inputs: vec![output_key(id)],
+            outputs: vec![OutputPlan { key: output_key(count + id), stored: false, reported: true }],
+            parents: vec![InstanceId(id)],
+        });
+    }
+    for first in [0, count] {
+        let ids: Vec<_> = (first..first + count).map(InstanceId).collect();
+        plan.buckets.extend(ids.chunks(bucket).map(|ids| BucketPlan { instances: ids.to_vec() }));
+    }
+    plan
+}
+
+/// What a set must come to.
+pub(crate) fn expected(input: f64, set: &[i64; 5]) -> f64 {
+    set.iter().fold(input, |x, add| 31.0 * x + *add as f64)
+}

@@ -1,0 +1,126 @@
+//! Several workers on one manager, and links that break: nothing lost, nothing counted twice.
+
+#[path = "support/toy.rs"]
+mod toy;
+
+use actix::prelude::*;
+use pleach_actors::manager::{Connect, ManagerActor, Outcome};
+use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::transport::Link;
+use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
+use pleach_actors::worker::{WorkerActor, WorkerSetup};
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::manager::Manager;
+use pleach_regions::{Ledger, RegionKey};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use toy::{Input, expected, input_key, plan, registry};
+
+type Sets = Vec<(usize, [i64; 5])>;
+
+/// A bound for tests that would otherwise hang; far beyond what any of them takes.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Carries frames one way until `left` of them have passed, then lets go of both ends.
+async fn relay(mut from: UnboundedReceiver<Vec<u8>>, to: MemoryLink, mut left: usize) {
+    while let Some(frame) = from.recv().await {
+        if left == 0 || to.send(frame).is_err() {
+            return;
+        }
+        left -= 1;
+    }
+}
+
+/// The manager's and the worker's end of a link that breaks after `frames` frames from the worker.
+fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
+    let (manager, near) = pair();
+    let (far, worker) = pair();
+    let up = relay(far.incoming, near.link, frames);
+    let down = relay(near.incoming, far.link, usize::MAX);
+    actix::spawn(async move {
+        // When one direction is cut, so is the other.
+        tokio::select! { () = up => {}, () = down => {} }
+    });
+    (manager, worker)
+}
+
+/// Executes `sets` on workers whose links break after so many frames (`None`: never).
+fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>]) -> Outcome {
+    let core = Manager::new(plan(sets, bucket)).unwrap();
+    let (done, outcome) = oneshot::channel();
+    System::new().block_on(async {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        let ledger = Arc::new(Ledger::default());
+        let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
+        let sources: HashMap<RegionKey, Arc<dyn Source>> =
+            HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
+        // One storage for all: regions do not cross between workers yet.
+        let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ledger)).start();
+        let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
+        for link in links {
+            let (near, far) = link.map_or_else(pair, breaking);
+            manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+            let setup = WorkerSetup {
+                slots: 2,
+                registry: registry().0,
+                storage: storage.clone(),
+                pool: Arc::clone(&pool),
+                ledger: Arc::clone(&ledger),
+            };
+            WorkerActor::new(setup, far.link, far.incoming).start();
+        }
+        tokio::time::timeout(DEADLINE, outcome).await.expect("the study ends").expect("the manager lives")
+    })
+}
+
+fn check(sets: &Sets, outcome: &Outcome) {
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    assert_eq!(outcome.finished, 2 * sets.len());
+    for (id, (_, set)) in sets.iter().enumerate() {
+        let result = outcome.results[&InstanceId((sets.len() + id) as u32)][0].get("x");
+        assert_eq!(result, Some(expected(1.0, set)));
+    }
+}
+
+#[test]
+fn two_workers_share_a_study() {
+    let sets: Sets = (0..40).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
+    check(&sets, &execute(&sets, 4, &[None, None]));
+}
+
+#[test]
+fn a_worker_that_breaks_the_language_is_dropped() {
+    let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+    let core = Manager::new(plan(&sets, 2)).unwrap();
+    let (done, _outcome) = oneshot::channel();
+    System::new().block_on(async {
+        let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
+        let (near, mut far) = pair();
+        manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+        far.link.send(vec![0xff; 9]).unwrap();
+        let end = tokio::time::timeout(DEADLINE, far.incoming.recv()).await.expect("the manager answers");
+        assert_eq!(end, None, "the manager closes the link without a word");
+        assert!(manager.connected());
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Workers whose links break at any point, one that stays: the study is finished, as if nothing had been.
+    #[test]
+    fn broken_links_lose_nothing(
+        sets in prop::collection::vec((Just(0usize), [0..3i64, 0..3i64, 0..3i64, 0..9i64, 0..9i64]), 1..40),
+        bucket in 1..9usize,
+        breaks in prop::collection::vec(0..60usize, 1..4),
+    ) {
+        let mut links: Vec<Option<usize>> = breaks.into_iter().map(Some).collect();
+        links.push(None);
+        check(&sets, &execute(&sets, bucket, &links));
+    }
+}
