@@ -53,18 +53,23 @@ fn show(plan: &Plan) {
     ));
     for stage in &figures.per_stage {
         print_line(&format!(
-            "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>7.2}% {:>7.2}% {:>8}",
+            "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>8} {:>8} {:>8}",
             stage.stage,
             stage.instances_without_reuse,
             stage.instances,
             stage.tasks_after_stage_merging,
             stage.tasks,
-            stage.reuse_fraction * 100.0,
-            stage.cost_reuse_fraction * 100.0,
+            percent(stage.reuse_fraction),
+            percent(stage.cost_reuse_fraction),
             stage.buckets,
         ));
     }
     if figures.reference_tasks > 0 {
         print_line(&format!("  and {} tasks for the reference at default parameters", figures.reference_tasks));
     }
+}
+
+/// Without merging, stages run more often than merging would leave: that is no reuse, whatever the fraction says.
+fn percent(fraction: f64) -> String {
+    if fraction < 0.0 { "-".to_owned() } else { format!("{:.2}%", fraction * 100.0) }
 }

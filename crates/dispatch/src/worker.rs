@@ -34,8 +34,8 @@ pub struct Worker {
     ready: BTreeMap<Rank, u32>,
     /// Stage index of every lease held.
     stages: BTreeMap<LeaseId, u32>,
-    /// Leases whose first tasks are not announced yet, because their inputs are still on the way: a slot is
-    /// spoken for by each of them, else every event in between would ask for one more bucket.
+    /// Leases whose first tasks are not announced yet: a slot is spoken for by each of them, else every event
+    /// in between would ask for one more bucket.
     silent: BTreeSet<LeaseId>,
     /// Buckets asked for and not yet there.
     asked: u32,

@@ -137,7 +137,7 @@ fn without_normalization_the_tile_is_segmented_as_it_is() {
 #[test]
 fn parameters_of_a_stage_that_is_left_out_are_left_out_too() {
     let mut files = Files::shipped();
-    // As if normalization were the background task, which has five parameters.
+    // As if normalization selected areas, which takes two parameters, and segmentation were t7 alone.
     files.normalization()["tasks"][0]["parameters"] = files.task(4)["parameters"].take();
     files.normalization()["tasks"][0]["operation"] = "nuclei.candidate-area".into();
     for pointer in ["/inputs/0/type", "/outputs/0/type"] {
@@ -193,4 +193,33 @@ fn whatever_reads_the_reference_comes_after_the_stage_that_writes_it() {
     files.workflow()["stages"].as_array_mut().unwrap().reverse();
     let order: Vec<String> = files.load().unwrap().stages.into_iter().map(|stage| stage.name).collect();
     assert_eq!(order, ["normalization", "segmentation", "comparison"]);
+}
+
+#[test]
+fn one_switch_may_leave_out_several_stages() {
+    let mut files = Files::shipped();
+    let second = serde_json::json!({
+        "stage": "again", "inputs": [{ "region": "normalized", "type": "bgr8" }],
+        "outputs": [{ "region": "twice", "type": "bgr8" }],
+        "tasks": [{ "task": "normalize", "operation": "nuclei.normalize", "version": 1,
+                    "reads": ["normalized"], "writes": ["twice"] }]
+    });
+    *files.comparison() = second;
+    files.workflow()["stages"][2] = serde_json::json!(
+        { "descriptor": "comparison.json", "switch": "normalize", "bypass": { "twice": "tile" } }
+    );
+    files.segmentation()["inputs"][0]["region"] = "twice".into();
+    files.task(1)["reads"][0] = "twice".into();
+    files.task(2)["reads"][0] = "twice".into();
+    files.task(6)["reads"][1] = "twice".into();
+    // Nothing compares any more, so the background colour serves as the response.
+    files.segmentation()["outputs"] = serde_json::json!([
+        { "region": "mask", "type": "mask" }, { "region": "background", "type": "table" }
+    ]);
+    files.workflow()["response"]["region"] = "background".into();
+    let workflow = files.load().unwrap();
+    assert_eq!(workflow.switches(), ["normalize"]);
+    assert_eq!(workflow.stages.len(), 3);
+    let short = workflow.without(&["normalize".to_owned()]);
+    assert_eq!(connections(&short), ["segmentation.twice <- file tile"]);
 }

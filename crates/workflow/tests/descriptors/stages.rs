@@ -1,6 +1,8 @@
 //! Mistakes within one stage descriptor.
 
 use crate::files::{Files, refused};
+use crate::registry::shipped;
+use pleach_workflow::{Registry, Workflow};
 use serde_json::json;
 
 #[test]
@@ -13,6 +15,13 @@ fn operations() {
         |f| f.task(2)["version"] = json!(3),
         r#"segmentation.json#/tasks/1/version: operation "nuclei.reconstruct" has no version 3; known are 1"#,
     );
+}
+
+#[test]
+fn a_program_without_operations_knows_none() {
+    let error = Workflow::load(&shipped(), &Registry::default()).expect_err("nothing to run it with");
+    assert_eq!(error.pointer, "/tasks/0/operation");
+    assert_eq!(error.problem.to_string(), r#"operation "nuclei.normalize" is unknown; known are none"#);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tiles found by pattern, and the masks that belong to them.
 
 use crate::folder::Folder;
+use crate::registry::shipped;
 use pleach_workflow::Reference;
 
 const TILES: &str = "tiles = [\"tiles/*.png\"]";
@@ -80,4 +81,37 @@ fn every_tile_finds_its_mask() {
 fn label_maps_may_lie_beside_the_tiles() {
     let folder = Folder::with(&["tiles/a.png", "tiles/a_labels.png", "tiles/b.png", "tiles/b_labels.png"]);
     assert_eq!(masks(&folder, "tiles"), ["DIR/tiles/a_labels.png", "DIR/tiles/b_labels.png"]);
+}
+
+#[test]
+fn a_workflow_without_a_reference_takes_none() {
+    let folder = Folder::with(&["tiles/a.png"]);
+    let read =
+        |name: &str| std::fs::read_to_string(shipped().with_file_name(name)).expect("a shipped descriptor");
+    for name in ["normalization.json", "segmentation.json"] {
+        folder.write(name, read(name));
+    }
+    let mut workflow: serde_json::Value = read("workflow.json").parse().expect("JSON");
+    workflow.as_object_mut().expect("an object").remove("reference");
+    folder.write("workflow.json", workflow.to_string());
+    // The mask is compared with itself.
+    let inputs = ", { \"region\": \"reference\", \"type\": \"mask\" }";
+    folder.write(
+        "comparison.json",
+        read("comparison.json").replace(inputs, "").replace("\"reference\"]", "\"mask\"]"),
+    );
+    let workflow = ("workflow = \"nuclei\"", "workflow = \"workflow.json\"");
+    let message = folder.example(&[workflow]).expect_err("a reference for nothing").to_string();
+    assert_eq!(
+        folder.shown(&message),
+        "DIR/study.toml: input.reference: unknown; known are tiles, normalize"
+    );
+    assert!(
+        folder
+            .example(&[workflow, ("reference = \"defaults\"\n", "")])
+            .expect("none")
+            .workflow
+            .reference
+            .is_none()
+    );
 }

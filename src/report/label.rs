@@ -1,0 +1,181 @@
+//! Labels of points, placed so that none lies on another.
+//!
+//! Greedy: each label in turn takes the nearest free place around its point. A label without a free place is
+//! left out, and the figure says so in its caption.
+
+/// An upright rectangle, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Area {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
+}
+
+impl Area {
+    pub(super) fn around([x, y]: [f64; 2], radius: f64) -> Self {
+        Self { left: x - radius, top: y - radius, right: x + radius, bottom: y + radius }
+    }
+
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        self.left <= other.left
+            && other.right <= self.right
+            && self.top <= other.top
+            && other.bottom <= self.bottom
+    }
+
+    /// Whether a straight line from `a` to `b` passes through (by clipping it, Liang and Barsky 1984).
+    fn meets(&self, [ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> bool {
+        let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
+        let sides = [
+            (ax - bx, ax - self.left),
+            (bx - ax, self.right - ax),
+            (ay - by, ay - self.top),
+            (by - ay, self.bottom - ay),
+        ];
+        for (along, room) in sides {
+            if along == 0.0 {
+                if room < 0.0 {
+                    return false;
+                }
+            } else if along < 0.0 {
+                enter = enter.max(room / along);
+            } else {
+                leave = leave.min(room / along);
+            }
+        }
+        enter <= leave
+    }
+}
+
+/// A label that wants a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Its point.
+    pub(super) point: [f64; 2],
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// A label's place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) area: Area,
+    /// Where a thin line from the point ends, for a label that stands off it.
+    pub(super) leader: Option<[f64; 2]>,
+}
+
+/// Distances of labels from their points; from the second on, a line joins them.
+const DISTANCES_PX: [f64; 7] = [7.0, 15.0, 25.0, 38.0, 54.0, 72.0, 92.0];
+
+/// Directions tried, the most readable first: right, left, above, below, then between.
+const DIRECTIONS: [[f64; 2]; 12] = [
+    [1.0, 0.0],
+    [1.0, -0.7],
+    [1.0, 0.7],
+    [-1.0, 0.0],
+    [-1.0, -0.7],
+    [-1.0, 0.7],
+    [0.0, -1.0],
+    [0.0, 1.0],
+    [0.45, -1.0],
+    [0.45, 1.0],
+    [-0.45, -1.0],
+    [-0.45, 1.0],
+];
+
+/// Places for labels, each inside `bounds`, off all `obstacles` and off each other; in the order given, so the
+/// important ones come first. `line` is crossed only where nothing else is free.
+pub(super) fn place(
+    wanted: &[Wanted],
+    obstacles: &[Area],
+    bounds: Area,
+    line: Option<[[f64; 2]; 2]>,
+) -> Vec<Option<Placed>> {
+    let mut taken: Vec<Area> = Vec::new();
+    let mut leaders: Vec<[[f64; 2]; 2]> = Vec::new();
+    let mut places = Vec::with_capacity(wanted.len());
+    for label in wanted {
+        let free = |candidate: &Placed| {
+            let own = Area::around(label.point, 0.5);
+            let end = candidate.leader.unwrap_or(label.point);
+            bounds.holds(&candidate.area)
+                && !obstacles.iter().any(|obstacle| obstacle.overlaps(&candidate.area))
+                && !taken.iter().any(|other| other.overlaps(&candidate.area) || other.meets(label.point, end))
+                && !leaders.iter().any(|[a, b]| candidate.area.meets(*a, *b))
+                && (candidate.leader.is_none()
+                    || !obstacles.iter().any(|o| !o.overlaps(&own) && o.meets(label.point, end)))
+        };
+        let crosses = |candidate: &Placed| line.is_some_and(|[a, b]| candidate.area.meets(a, b));
+        let candidates: Vec<Placed> = candidates(label).filter(free).collect();
+        let chosen = candidates.iter().find(|candidate| !crosses(candidate)).or(candidates.first()).copied();
+        if let Some(placed) = chosen {
+            taken.push(placed.area);
+            leaders.extend(placed.leader.map(|end| [label.point, end]));
+        }
+        places.push(chosen);
+    }
+    places
+}
+
+fn candidates(label: &Wanted) -> impl Iterator<Item = Placed> {
+    let Wanted { point: [x, y], width, height } = *label;
+    DISTANCES_PX.into_iter().enumerate().flat_map(move |(ring, distance)| {
+        DIRECTIONS.into_iter().map(move |[dx, dy]| {
+            // The side of the label that faces the point stands at the distance.
+            let (near_x, near_y) = (x + dx * distance, y + dy * distance);
+            let left = if dx == 1.0 { near_x } else if dx == -1.0 { near_x - width } else { near_x - width / 2.0 };
+            let top = if dy == -1.0 { near_y - height } else if dy == 1.0 { near_y } else { near_y - height / 2.0 };
+            let area = Area { left, top, right: left + width, bottom: top + height };
+            Placed { area, leader: (ring > 0).then_some([near_x, near_y]) }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOUNDS: Area = Area { left: 0.0, top: 0.0, right: 400.0, bottom: 300.0 };
+
+    #[test]
+    fn a_lone_label_stands_to_the_right() {
+        let wanted = [Wanted { point: [100.0, 100.0], width: 40.0, height: 14.0 }];
+        let placed = place(&wanted, &[Area::around([100.0, 100.0], 4.0)], BOUNDS, None)[0].unwrap();
+        assert_eq!((placed.area.left, placed.area.top), (107.0, 93.0));
+        assert!(placed.leader.is_none());
+    }
+
+    #[test]
+    fn a_full_corner_leaves_labels_out() {
+        let wanted = [Wanted { point: [0.0, 300.0], width: 399.0, height: 80.0 }; 9];
+        let placed = place(&wanted, &[], BOUNDS, None);
+        assert!(placed[0].is_some());
+        assert!(placed[8].is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_label_lies_on_another_or_on_a_point(
+            points in prop::collection::vec((0.0..400.0, 0.0..300.0, 10.0..120.0), 1..60),
+        ) {
+            let wanted: Vec<Wanted> = points
+                .iter()
+                .map(|&(x, y, width)| Wanted { point: [x, y], width, height: 14.0 })
+                .collect();
+            let obstacles: Vec<Area> = wanted.iter().map(|label| Area::around(label.point, 4.0)).collect();
+            let placed = place(&wanted, &obstacles, BOUNDS, Some([[0.0, 300.0], [400.0, 0.0]]));
+            let areas: Vec<Area> = placed.iter().flatten().map(|placed| placed.area).collect();
+            for (index, area) in areas.iter().enumerate() {
+                prop_assert!(BOUNDS.holds(area));
+                prop_assert!(!obstacles.iter().any(|obstacle| obstacle.overlaps(area)));
+                prop_assert!(!areas[..index].iter().any(|other| other.overlaps(area)));
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Drawings: scales, axes and a few shapes. Looks are the style sheet's; places are here.
+
+use crate::report::html::Html;
+use crate::report::number::{Rounding, exponent};
+
+/// A linear scale from values to pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    step: f64,
+    from_px: f64,
+    to_px: f64,
+}
+
+impl Scale {
+    /// Covers `low` to `high`, widened to whole ticks, of which there are about `ticks`.
+    pub(super) fn new(low: f64, high: f64, [from_px, to_px]: [f64; 2], ticks: usize) -> Self {
+        // Differences of larger numbers exceed an f64.
+        const LIMIT: f64 = f64::MAX / 1e3;
+        let clean = |value: f64| if value.is_finite() { value.clamp(-LIMIT, LIMIT) } else { 0.0 };
+        let (mut low, mut high) = (clean(low), clean(high));
+        if high - low <= low.abs().max(high.abs()) * 1e-9 {
+            // One value only: room to show it in.
+            let room = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
+            (low, high) = if low == 0.0 { (0.0, room) } else { (low - room, high + room) };
+        }
+        let step = nice_step((high - low) / ticks.max(1) as f64);
+        let low = (low / step + 1e-9).floor() * step;
+        let high = (high / step - 1e-9).ceil() * step;
+        Self { low, high, step, from_px, to_px }
+    }
+
+    /// Where `value` is; beyond the ends, the ends.
+    pub(super) fn px(&self, value: f64) -> f64 {
+        let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
+        self.from_px + share * (self.to_px - self.from_px)
+    }
+
+    pub(super) fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// Values of ticks and their labels.
+    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+        let rounding = Rounding::of_step(self.step, self.low.abs().max(self.high.abs()));
+        let count = ((self.high - self.low) / self.step).round() as u32;
+        let first = (self.low / self.step).round();
+        let tick = |n: u32| (first + f64::from(n)) * self.step;
+        (0..=count).map(tick).map(|value| (value, rounding.show(value))).collect()
+    }
+}
+
+/// The nearest step of 1, 2 or 5 times a power of ten that is at least `rough`.
+fn nice_step(rough: f64) -> f64 {
+    let power = 10_f64.powi(exponent(rough));
+    // Of a subnormal range, the power is 0.
+    let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= rough * (1.0 - 1e-9));
+    digit.unwrap_or(10.0) * power
+}
+
+/// Width in pixels of `text` at the figures' type size, rather too large than too small: fonts differ.
+pub(super) fn text_width(text: &str) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' => 0.38,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,
+        c if c.is_ascii_uppercase() => 0.73,
+        c if c.is_ascii() => 0.6,
+        // Letters of other scripts are up to a square.
+        _ => 1.0,
+    };
+    text.chars().map(em).sum::<f64>() * TYPE_PX
+}
+
+/// Type size in figures; the style sheet's `svg text`.
+pub(super) const TYPE_PX: f64 = 12.0;
+
+/// `text`, cut to fit `width`.
+pub(super) fn shortened(text: &str, width: f64) -> String {
+    if text_width(text) <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for character in text.chars() {
+        kept.push(character);
+        if text_width(&kept) + TYPE_PX > width {
+            kept.pop();
+            break;
+        }
+    }
+    kept.push('…');
+    kept
+}
+
+/// Where text stands relative to its point.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A picture under construction. Coordinates are pixels at its natural size, y downwards.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    width: f64,
+    height: f64,
+    body: Html,
+}
+
+impl Drawing {
+    /// An empty picture. `title` is what a screen reader says.
+    pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
+        Self { width, height, body: Html::element("title", &[], title) }
+    }
+
+    pub(super) fn line(&mut self, class: &str, [x1, y1, x2, y2]: [f64; 4]) {
+        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(px);
+        let ends = [("x1", x1.as_str()), ("y1", &y1), ("x2", &x2), ("y2", &y2)];
+        self.shape("line", class, &ends);
+    }
+
+    pub(super) fn rect(&mut self, class: &str, [x, y, width, height]: [f64; 4]) {
+        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(px);
+        let sides = [("x", x.as_str()), ("y", &y), ("width", &width), ("height", &height)];
+        self.shape("rect", class, &sides);
+    }
+
+    /// Small discs, as one path.
+    pub(super) fn dots(&mut self, class: &str, places: impl IntoIterator<Item = [f64; 2]>) {
+        let moves = places.into_iter().map(|[x, y]| format!("M{} {}h0", px(x), px(y)));
+        let path: String = moves.collect();
+        self.shape("path", class, &[("d", &path)]);
+    }
+
+    pub(super) fn polygon(&mut self, class: &str, corners: &[[f64; 2]]) {
+        let corners: Vec<String> = corners.iter().map(|[x, y]| format!("{},{}", px(*x), px(*y))).collect();
+        self.shape("polygon", class, &[("points", &corners.join(" "))]);
+    }
+
+    pub(super) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
+        let (x, y) = (px(x), px(y));
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let place = [("class", class), ("text-anchor", anchor), ("x", &x), ("y", &y)];
+        self.body.push(Html::element("text", &place, text));
+    }
+
+    /// Text upwards along a vertical axis, centred on the point.
+    pub(super) fn upright(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
+        let turn = format!("translate({} {}) rotate(-90)", px(x), px(y));
+        let place = [("class", class), ("text-anchor", "middle"), ("transform", &turn)];
+        self.body.push(Html::element("text", &place, text));
+    }
+
+    /// What `draw` adds, with a note that a browser shows under the pointer.
+    pub(super) fn noted(&mut self, note: &str, draw: impl FnOnce(&mut Self)) {
+        let mut part = Self { width: self.width, height: self.height, body: Html::element("title", &[], note) };
+        draw(&mut part);
+        self.body.push(Html::element("g", &[], part.body));
+    }
+
+    /// Grid lines and labels of a horizontal axis that spans `top` to `bottom`.
+    pub(super) fn axis_below(&mut self, scale: &Scale, [top, bottom]: [f64; 2]) {
+        for (value, label) in scale.ticks() {
+            let x = scale.px(value);
+            self.line("grid", [x, top, x, bottom]);
+            self.text("tick", Anchor::Middle, [x, bottom + 16.0], &label);
+        }
+    }
+
+    /// The same of a vertical axis.
+    pub(super) fn axis_left(&mut self, scale: &Scale, [left, right]: [f64; 2]) {
+        for (value, label) in scale.ticks() {
+            let y = scale.px(value);
+            self.line("grid", [left, y, right, y]);
+            self.text("tick", Anchor::End, [left - 7.0, y + 4.0], &label);
+        }
+    }
+
+    fn shape(&mut self, name: &'static str, class: &str, attributes: &[(&'static str, &str)]) {
+        let all: Vec<_> = std::iter::once(("class", class)).chain(attributes.iter().copied()).collect();
+        self.body.push(Html::shape(name, &all));
+    }
+
+    pub(super) fn finish(self) -> Html {
+        let (width, height) = (px(self.width), px(self.height));
+        let view = format!("0 0 {width} {height}");
+        let size = [("role", "img"), ("viewBox", view.as_str()), ("width", &width), ("height", &height)];
+        Html::element("svg", &size, self.body)
+    }
+}
+
+/// A coordinate, to a tenth of a pixel.
+fn px(value: f64) -> String {
+    debug_assert!(value.is_finite(), "a coordinate is {value}");
+    let tenths = (value * 10.0).round() / 10.0;
+    // No "-0".
+    (tenths + 0.0).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn labels(low: f64, high: f64) -> Vec<String> {
+        Scale::new(low, high, [0.0, 100.0], 5).ticks().into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn ticks_are_the_ones_a_person_would_draw() {
+        assert_eq!(labels(0.0, 0.31), ["0", "0.1", "0.2", "0.3", "0.4"]);
+        assert_eq!(labels(0.0, 0.3), ["0", "0.1", "0.2", "0.3"]);
+        assert_eq!(labels(-3.0, 7.0), ["−4", "−2", "0", "2", "4", "6", "8"]);
+        assert_eq!(labels(0.0, 0.0), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(0.912, 0.988), ["0.90", "0.92", "0.94", "0.96", "0.98", "1.00"]);
+        assert_eq!(labels(0.0, 2e6)[1], "500\u{202f}000");
+        assert_eq!(labels(0.0, 2e-9)[1], "5.00e−10");
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(shortened("G2", 100.0), "G2");
+        let cut = shortened(&"a".repeat(80), 100.0);
+        assert!(cut.ends_with('…') && text_width(&cut) <= 100.0 + TYPE_PX, "{cut}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_scale_covers_its_values(low in proptest::num::f64::ANY, high in proptest::num::f64::ANY) {
+            let scale = Scale::new(low, high, [10.0, 210.0], 5);
+            for value in [low, high, 0.0] {
+                let x = scale.px(if value.is_nan() { 0.0 } else { value });
+                prop_assert!((10.0..=210.0).contains(&x), "{x}");
+            }
+            let ticks = scale.ticks();
+            prop_assert!((2..=13).contains(&ticks.len()), "{ticks:?}");
+            prop_assert!(ticks.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            for (value, label) in ticks {
+                prop_assert!(scale.px(value).is_finite());
+                prop_assert!(!label.contains("NaN") && !label.contains("inf"));
+            }
+        }
+    }
+}
