@@ -14,7 +14,8 @@ pub(crate) fn observer(quiet: bool) -> Observer {
     Box::new(move |progress: Progress| {
         bar.set_length(progress.all_instances as u64);
         bar.set_position(progress.instances as u64);
-        let failed = if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
+        let failed =
+            if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
         bar.set_message(format!("{} tasks{failed}", progress.tasks));
         if progress.instances == progress.all_instances {
             bar.finish_and_clear();

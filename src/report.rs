@@ -1,8 +1,30 @@
 //! `report.html`: one page that explains a study's results, self-contained.
+//!
+//! It needs no script, no network and no clock: the same results give the same page. What it says is decided in
+//! one file a section; what can be wrong with markup is kept out by [`html`](self::html), and with numbers by
+//! [`number`](self::number).
+
+mod answer;
+mod boxes;
+#[cfg(test)]
+mod fixture;
+mod heading;
+mod html;
+mod indices;
+mod label;
+mod metric;
+mod number;
+mod plane;
+mod ranking;
+mod responses;
+mod reuse;
+mod svg;
+mod time;
 
 use crate::command::Analysis;
 use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
+use html::{Html, html};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
 
@@ -24,6 +46,155 @@ pub(crate) fn ranked(indices: &MoatIndices) -> Vec<&MoatParameter> {
 }
 
 /// The page.
-pub(crate) fn html(_report: &Report<'_>) -> String {
-    String::new()
+pub(crate) fn html(report: &Report<'_>) -> String {
+    let style = Html::element("style", &[], Html::raw(include_str!("report/page.css")));
+    let title = Html::element("title", &[], format!("{} – pleach", report.study.name));
+    let head = Html::element("head", &[], html![Html::raw(META), title, style]);
+
+    let mut body = html![heading::section(report), indices::answer(report)];
+    let sections = [
+        ("Which parameters matter", indices::section(report)),
+        ("The response", Some(responses::section(report))),
+        ("What reuse saved", Some(reuse::section(report))),
+        ("Where the time went", Some(time::section(report))),
+    ];
+    for (title, section) in sections {
+        if let Some(section) = section {
+            body.push(Html::element("section", &[], html![Html::element("h2", &[], title), section]));
+        }
+    }
+    body.push(footer(report));
+    let page = Html::element("html", &[("lang", "en")], html![head, Html::element("body", &[], body)]);
+    html![Html::raw("<!doctype html>\n"), page, Html::raw("\n")].into_string()
+}
+
+/// No request leaves the page, whatever a name in it may hold.
+const META: &str = "<meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">";
+
+/// Where the numbers are, where they come from, and whose method it is.
+fn footer(report: &Report<'_>) -> Html {
+    let run = report.run;
+    let files = [
+        "samples.csv",
+        "responses.csv",
+        "failed.csv",
+        "indices.csv",
+        "indices.json",
+        "plan.json",
+        "run.json",
+    ];
+    let mut listed = Html::default();
+    for (place, file) in files.into_iter().enumerate() {
+        listed.push(if place == 0 { "" } else { ", " });
+        listed.push(Html::element("code", &[], file));
+    }
+    let provenance = format!(
+        "Made by pleach {} with strategy {}{} and seed {}; the same study file, tiles, version and seed give the \
+         same responses and indices.",
+        run.version,
+        run.strategy,
+        run.reuse.map_or_else(String::new, |reuse| format!(", {reuse} reuse")),
+        run.seed,
+    );
+    let mut text =
+        html![html::p(provenance), html::p(html!["The numbers are beside this page: ", listed, "."])];
+    if matches!(report.analysis, Analysis::Indices(_)) {
+        text.push(html::p(
+            "Method: M. D. Morris, Factorial sampling plans for preliminary computational experiments, \
+             Technometrics 33 (1991) 161–174; μ*: F. Campolongo, J. Cariboni, A. Saltelli, An effective screening \
+             design for sensitivity analysis of large models, Environmental Modelling & Software 22 (2007) \
+             1509–1518.",
+        ));
+    }
+    Html::element("footer", &[], text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::{self, Fixture};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The page, after checks that hold for every page.
+    fn page(fixture: &Fixture) -> String {
+        let page = html(&fixture.report());
+        assert_eq!(page, html(&fixture.report()), "the same results give the same page");
+        let (_, body) = page.split_once("</head>").unwrap();
+        for forbidden in ["NaN", "inf\"", "inf ", "<script", "http:", "https:", "url("] {
+            assert!(!body.contains(forbidden), "{forbidden}");
+        }
+        assert_balanced(body);
+        page
+    }
+
+    /// Every element that is opened is closed, in order.
+    fn assert_balanced(markup: &str) {
+        let mut open = vec!["html"];
+        for tag in markup.split('<').skip(1) {
+            let (tag, _) = tag.split_once('>').unwrap();
+            let name = tag.trim_end_matches('/').split_whitespace().next().unwrap();
+            if let Some(name) = name.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name));
+            } else if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn a_usual_study_has_every_section() {
+        let page = page(&fixture::moat(&[("G2", 0.41, 0.08), ("G1", 0.2, 0.05), ("B", 0.0, 0.0)]));
+        for section in
+            ["In short", "Which parameters matter", "The response", "What reuse saved", "Where the time went"]
+        {
+            assert!(page.contains(&format!(">{section}</h2>")), "{section}");
+        }
+        assert!(page.contains("gbm &lt;moat&gt;") && !page.contains("<moat>"));
+    }
+
+    #[test]
+    fn studies_at_the_edge_have_a_page() {
+        page(&fixture::moat(&[]));
+        page(&fixture::moat(&[("only", 0.2, 0.3)]));
+        page(&fixture::moat(&[("a", 0.0, 0.0), ("b", 0.0, 0.0)]));
+        page(&fixture::moat(&[("large", 1e300, 1e299), ("small", 1e-300, 0.0)]));
+        let mut one = fixture::moat(&[("a", 0.3, 0.0), ("b", 0.1, 0.0)]);
+        one.without_spread();
+        assert!(page(&one).contains("no intervals and no σ"));
+        let names: Vec<String> = (0..60).map(|n| format!("{}<{n}>", "long-name-".repeat(n))).collect();
+        let parameters: Vec<_> = names.iter().map(|name| (name.as_str(), 0.01, 0.02)).collect();
+        page(&fixture::moat(&parameters));
+    }
+
+    #[test]
+    fn without_indices_the_page_says_why_and_keeps_the_rest() {
+        let mut fixture = fixture::moat(&[]);
+        let note = "parameter sets from a <table>".to_owned();
+        fixture.analysis = Analysis::None { method: "table", response: "dice".to_owned(), note };
+        for run in &mut fixture.runs {
+            run.result = Ok(vec![f64::NAN, f64::INFINITY, 0.0]);
+        }
+        fixture.run.operations.clear();
+        let page = page(&fixture);
+        assert!(page.contains("Parameter sets from a &lt;table&gt;."));
+        assert!(!page.contains("Which parameters matter") && page.contains("What reuse saved"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn any_numbers_and_names_make_a_page(
+            parameters in prop::collection::vec((".{0,40}", 0.0..1e6_f64, 0.0..1e6_f64, -9i32..9), 0..24),
+        ) {
+            let scaled = |size: f64, power: i32| size * 10_f64.powi(power);
+            let parameters: Vec<_> = parameters
+                .iter()
+                .map(|(name, size, spread, power)| (name.as_str(), scaled(*size, *power), scaled(*spread, *power)))
+                .collect();
+            let _ = page(&fixture::moat(&parameters));
+        }
+    }
 }

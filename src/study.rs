@@ -37,7 +37,7 @@ impl Prepared {
         let study = Study::load(file, &registry, builtin, &application::BUILT_IN).map_err(Stop::input)?;
         let design = design(file, &study, table)?;
         let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
-        let defaults = || study.workflow.parameters.iter().map(reference_value).collect();
+        let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
         let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
         evaluations.extend(design.evaluations.iter().cloned());
         let tiles = tiles(&study)?;
@@ -85,14 +85,6 @@ impl Prepared {
             }
         }
         Ok(())
-    }
-}
-
-/// The value of a parameter in the reference evaluation: a fixed parameter is fixed there too.
-fn reference_value(parameter: &pleach_workflow::Parameter) -> Value {
-    match &parameter.domain {
-        pleach_workflow::Domain::Fixed { value } => *value,
-        _ => parameter.default,
     }
 }
 

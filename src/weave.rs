@@ -12,8 +12,8 @@ pub(crate) use figures::PlanFigures;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::RegionKey;
 use pleach_reuse::{
-    Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree, Runs,
-    Source, StageIndex, Strategy, WorkflowShape,
+    Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
+    Runs, Source, StageIndex, Strategy, WorkflowShape,
 };
 use pleach_workflow::{Operation, Origin, Registry, Stage, Value, Workflow};
 use std::collections::HashSet;
@@ -112,7 +112,12 @@ pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Resul
 
 impl Woven {
     /// The instance that computes a stage of an evaluation (numbered from 1; 0 is the reference) on a tile.
-    pub(crate) fn instance(&self, evaluation: usize, tile: usize, stage: usize) -> pleach_dispatch::InstanceId {
+    pub(crate) fn instance(
+        &self,
+        evaluation: usize,
+        tile: usize,
+        stage: usize,
+    ) -> pleach_dispatch::InstanceId {
         let run = self.runs.run(evaluation - self.first_evaluation, tile);
         pleach_dispatch::InstanceId(self.graph.instance_of(run, StageIndex(stage as u32)).0)
     }

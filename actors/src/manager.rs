@@ -3,8 +3,8 @@
 use crate::transport::{Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::{Effect, Manager};
-use pleach_dispatch::message::{TaskFailure, TaskReport, ToManager, ToWorker};
-use pleach_dispatch::{InstanceId, WorkerId};
+use pleach_dispatch::message::{BucketWork, TaskFailure, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -171,12 +171,7 @@ impl ManagerActor {
     fn perform(&mut self, ctx: &mut Context<Self>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Assign { worker, lease, work } => {
-                    let connection = self.connections.iter().find(|(_, c)| c.worker == Some(worker));
-                    if let Some(id) = connection.map(|(id, _)| *id) {
-                        self.send(id, &ToWorker::Assign { lease, work });
-                    }
-                }
+                Effect::Assign { worker, lease, work } => self.assign(worker, lease, work),
                 Effect::Release(keys) => self.broadcast(&ToWorker::Release { keys }),
                 Effect::Finished(_) => {}
                 Effect::Failed { instance, origin, cause } => {
@@ -196,6 +191,23 @@ impl ManagerActor {
         let instances = self.all_instances - self.core.unfinished();
         let (all_instances, tasks) = (self.all_instances, self.tasks);
         (self.observer)(Progress { instances, all_instances, tasks, failed });
+    }
+
+    /// A bucket that no frame can hold fails: it would be waited for for ever.
+    fn assign(&mut self, worker: WorkerId, lease: LeaseId, work: BucketWork) {
+        let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+        let link = self.connections.values().find(|connection| connection.worker == Some(worker));
+        match (codec::encode(&ToWorker::Assign { lease, work }), link) {
+            // A link that is closed will say so.
+            (Ok(frame), Some(connection)) => drop(connection.link.send(frame)),
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                let cause = TaskFailure { at: "dispatch".to_owned(), cause: error.to_string() };
+                for instance in ids {
+                    self.core.handle_failed(worker, lease, instance, &cause);
+                }
+            }
+        }
     }
 
     fn broadcast(&mut self, message: &ToWorker) {

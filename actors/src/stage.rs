@@ -54,7 +54,10 @@ pub struct StageActor {
 
 impl fmt::Debug for StageActor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StageActor").field("lease", &self.lease).field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("StageActor")
+            .field("lease", &self.lease)
+            .field("run", &self.run)
+            .finish_non_exhaustive()
     }
 }
 
@@ -120,13 +123,12 @@ impl StageActor {
             let answer = task.send(RunTask { name, operation, inputs: regions, arguments }).await;
             answer.unwrap_or(TaskResult { outputs: Err(gone), seconds: 0.0 })
         };
-        let finished = run.into_actor(self).map(move |result, actor, ctx| {
+        // An actor that is over is not stopped: slots may have been granted to it that it has not heard of, and
+        // each must go back. It ends when the worker lets go of its address and its mailbox is empty.
+        let finished = run.into_actor(self).map(move |result, actor, _| {
             actor.finish(call.node, call.task, &call.wanted, result);
             let (lease, ready) = (actor.lease, actor.run.ready() as u32);
             actor.around.worker.do_send(SlotFree { slot, lease, ready });
-            if actor.run.is_over() {
-                ctx.stop();
-            }
         });
         ctx.spawn(finished);
     }
@@ -135,7 +137,8 @@ impl StageActor {
         self.ran.push(TaskReport { task: task as u32, stage: self.number, seconds: result.seconds });
         match result.outputs {
             Ok(outputs) => {
-                for (output, region) in outputs.into_iter().enumerate().filter(|(output, _)| wanted[*output]) {
+                for (output, region) in outputs.into_iter().enumerate().filter(|(output, _)| wanted[*output])
+                {
                     self.around.ledger.add(region.bytes());
                     self.held.insert(OutputId { node, output }, Arc::new(region));
                 }
@@ -158,7 +161,9 @@ impl StageActor {
                     if plan.stored {
                         self.around.storage.do_send(Put { key: plan.key, region: Arc::clone(region) });
                     }
-                    if plan.reported && let Ok(table) = region.table() {
+                    if plan.reported
+                        && let Ok(table) = region.table()
+                    {
                         results.push(table.clone());
                     }
                 }

@@ -121,7 +121,8 @@ impl Handler<Get> for StorageActor {
             self.load(key, ctx);
         }
         Box::pin(async move {
-            let gone = || TaskFailure { at: "storage".to_owned(), cause: "the storage actor is gone".to_owned() };
+            let gone =
+                || TaskFailure { at: "storage".to_owned(), cause: "the storage actor is gone".to_owned() };
             answered.await.unwrap_or_else(|_| Err(gone()))
         })
     }

@@ -95,10 +95,7 @@ fn run(task: RunTask) -> TaskResult {
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.
-pub(crate) fn guarded<T>(
-    at: &str,
-    work: impl FnOnce() -> Result<T, TaskFailure>,
-) -> Result<T, TaskFailure> {
+pub(crate) fn guarded<T>(at: &str, work: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
     // What the closure holds is dropped with it: nothing half-changed is seen again.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);

@@ -71,6 +71,13 @@ impl fmt::Debug for WorkerSetup {
     }
 }
 
+/// A stage of the study, and those of its tasks' operations that are linked in.
+#[derive(Clone)]
+struct Runnable {
+    stage: Arc<Stage>,
+    operations: Vec<Arc<dyn Operation>>,
+}
+
 /// See the module.
 pub struct WorkerActor {
     core: Worker,
@@ -78,7 +85,7 @@ pub struct WorkerActor {
     slots: Vec<Addr<TaskActor>>,
     link: Box<dyn Link>,
     incoming: Option<UnboundedReceiver<Vec<u8>>>,
-    stages: Vec<(Arc<Stage>, Vec<Arc<dyn Operation>>)>,
+    stages: Vec<Runnable>,
     running: HashMap<LeaseId, Addr<StageActor>>,
 }
 
@@ -119,7 +126,7 @@ impl WorkerActor {
             ledger: Arc::clone(&self.setup.ledger),
         };
         let stage = self.stages.get(work.stage as usize).cloned();
-        let actor = stage.and_then(|(stage, operations)| {
+        let actor = stage.and_then(|Runnable { stage, operations }| {
             (operations.len() == stage.tasks.len())
                 .then(|| StageActor::new(lease, stage, operations, work, around).ok())?
         });
@@ -177,7 +184,7 @@ impl StreamHandler<Frame> for WorkerActor {
                     .map(|stage| {
                         let find = |t: &pleach_workflow::Task| registry.get(&t.operation, t.version).cloned();
                         let operations = stage.tasks.iter().filter_map(find).collect();
-                        (Arc::new(stage), operations)
+                        Runnable { stage: Arc::new(stage), operations }
                     })
                     .collect();
             }

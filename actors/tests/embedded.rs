@@ -37,11 +37,11 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
         plan: plan(sets, bucket),
         registry,
         sources,
-        slots: NonZeroU32::new(slots).unwrap(),
-        observer: Box::new(move |now| seen.lock().unwrap().push(now)),
+        slots: NonZeroU32::new(slots).expect("at least one slot"),
+        observer: Box::new(move |now| seen.lock().expect("not poisoned").push(now)),
     });
-    let progress = progress.lock().unwrap().clone();
-    Ran { finished: finished.unwrap(), watch, loads, progress }
+    let progress = progress.lock().expect("not poisoned").clone();
+    Ran { finished: finished.expect("the plan runs"), watch, loads, progress }
 }
 
 /// Distinct prefixes of the first three values in each bucket, plus both steps of every second stage: the tasks
@@ -50,7 +50,8 @@ fn tasks(sets: &[(usize, [i64; 5])], bucket: usize) -> usize {
     let first: usize = sets
         .chunks(bucket)
         .map(|sets| {
-            let prefixes = sets.iter().flat_map(|(tile, set)| (1..=3).map(move |n| (*tile, set[..n].to_vec())));
+            let prefixes =
+                sets.iter().flat_map(|(tile, set)| (1..=3).map(move |n| (*tile, set[..n].to_vec())));
             prefixes.collect::<BTreeSet<_>>().len()
         })
         .sum();
@@ -106,7 +107,8 @@ fn a_plan_that_breaks_its_rules_is_refused() {
     let (registry, _) = registry();
     let slots = NonZeroU32::MIN;
     let observer = Box::new(|_| {});
-    let error = run(Embedded { plan: broken, registry, sources: HashMap::new(), slots, observer }).unwrap_err();
+    let error =
+        run(Embedded { plan: broken, registry, sources: HashMap::new(), slots, observer }).unwrap_err();
     assert_eq!(error.to_string(), "the plan cannot be executed: instance 1 is not in exactly one bucket");
 }
 

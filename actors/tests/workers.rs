@@ -51,10 +51,10 @@ fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
 
 /// Executes `sets` on workers whose links break after so many frames (`None`: never).
 fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>]) -> Outcome {
-    let core = Manager::new(plan(sets, bucket)).unwrap();
+    let core = Manager::new(plan(sets, bucket)).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
-        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
         let ledger = Arc::new(Ledger::default());
         let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
         let sources: HashMap<RegionKey, Arc<dyn Source>> =

@@ -16,7 +16,8 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     let mut plans = Vec::new();
     for strategy in args.strategy.names() {
         let start = Instant::now();
-        let woven = weave::weave(prepared.material(), strategy.level(args.reuse), workers).map_err(Stop::input)?;
+        let woven =
+            weave::weave(prepared.material(), strategy.level(args.reuse), workers).map_err(Stop::input)?;
         let reuse = strategy.reuse_name();
         plans.push(Plan {
             strategy: strategy.name(),
@@ -65,7 +66,10 @@ fn show(plan: &Plan) {
         ));
     }
     if figures.reference_tasks > 0 {
-        print_line(&format!("  and {} tasks for the reference at default parameters", figures.reference_tasks));
+        print_line(&format!(
+            "  and {} tasks for the reference at default parameters",
+            figures.reference_tasks
+        ));
     }
 }
 

@@ -100,7 +100,8 @@ fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
     }
     impl Source for File {
         fn load(&self) -> Result<DataRegion, TaskFailure> {
-            let fail = |error: tile::TileError| TaskFailure { at: "input".to_owned(), cause: error.to_string() };
+            let fail =
+                |error: tile::TileError| TaskFailure { at: "input".to_owned(), cause: error.to_string() };
             (self.read)(&self.path).map_err(fail)
         }
     }
@@ -174,7 +175,10 @@ fn run_record(
 /// What a user wants to know first: which parameters matter, what it took, where the rest is.
 fn summary(run: &Run, analysis: &Analysis, folder: &Folder) {
     if let Some(indices) = analysis.moat() {
-        print_line(&format!("{:<14} {:>10} {:>10} {:>10}  (response: {})", "parameter", "mu*", "+-", "effect", indices.response));
+        print_line(&format!(
+            "{:<14} {:>10} {:>10} {:>10}  (response: {})",
+            "parameter", "mu*", "+-", "effect", indices.response
+        ));
         for p in report::ranked(indices) {
             let spread = p.mu_star_conf.map_or_else(|| "-".to_owned(), |conf| format!("{conf:.4}"));
             print_line(&format!("{:<14} {:>10.4} {:>10} {:>10.4}", p.name, p.mu_star, spread, p.effect));
@@ -190,5 +194,9 @@ fn summary(run: &Run, analysis: &Analysis, folder: &Folder) {
         reused,
         run.peak_bytes_admitted as f64 / 1e6,
     ));
-    print_line(&format!("results in {}; open {}", folder.path().display(), folder.path().join("report.html").display()));
+    print_line(&format!(
+        "results in {}; open {}",
+        folder.path().display(),
+        folder.path().join("report.html").display()
+    ));
 }

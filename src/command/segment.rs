@@ -49,7 +49,9 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
 
     let name = args.out.display().to_string();
     if args.json {
-        return print_json(&json!({ "mask": name, "nonzero": nonzero, "objects": objects, "timings": timings }));
+        return print_json(
+            &json!({ "mask": name, "nonzero": nonzero, "objects": objects, "timings": timings }),
+        );
     }
     print_line(&format!("{name}: {objects} objects, {nonzero} of {} pixels", mask.pixels()));
     if args.timings {

@@ -24,6 +24,9 @@ pub(super) fn execute(args: &TissueArgs) -> Outcome {
         nuclei += usize::from(labels.count());
     }
     let (count, size) = (args.count, args.size);
-    print_line(&format!("{count} tiles of {size} x {size} px with {nuclei} nuclei in {}", args.out.display()));
+    print_line(&format!(
+        "{count} tiles of {size} x {size} px with {nuclei} nuclei in {}",
+        args.out.display()
+    ));
     Ok(())
 }

@@ -13,7 +13,12 @@ pub(super) fn execute(command: &WorkflowCommand) -> Outcome {
     match command {
         WorkflowCommand::Check { file } if is_stage(file) => {
             let stage = stage_file(file, &registry).map_err(Stop::input)?;
-            print_line(&format!("{}: stage {}: {} tasks, well formed", file.display(), stage.name, stage.tasks.len()));
+            print_line(&format!(
+                "{}: stage {}: {} tasks, well formed",
+                file.display(),
+                stage.name,
+                stage.tasks.len()
+            ));
             Ok(())
         }
         WorkflowCommand::Check { file } => {

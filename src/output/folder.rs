@@ -46,7 +46,9 @@ impl Folder {
         }
         let folder = Self(path.to_owned());
         let probe = path.join(".pleach-write-test");
-        let writable = fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe));
+        let writable = fs::create_dir_all(path)
+            .and_then(|()| File::create(&probe))
+            .and_then(|_| fs::remove_file(&probe));
         match writable {
             Ok(()) => Ok(folder),
             Err(error) => fail(format!("cannot be written to: {error}")),
@@ -57,7 +59,9 @@ impl Folder {
     pub(crate) fn clear(&self) -> Outcome {
         for name in RESULTS {
             match fs::remove_file(self.0.join(name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(self.failed(name, &error)),
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(self.failed(name, &error));
+                }
                 _ => {}
             }
         }

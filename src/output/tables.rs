@@ -89,11 +89,11 @@ pub(crate) fn failed(
 
 /// `indices.csv` of a MOAT study: one parameter a row; empty where one trajectory shows no spread.
 pub(crate) fn moat(indices: &MoatIndices) -> Outcome<Vec<u8>> {
-    let header =
-        ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
+    let header = ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let rows = indices.parameters.iter().map(|p| {
-        let numbers = [Some(p.mu), p.mu_conf, Some(p.mu_star), p.mu_star_conf, p.sigma, p.sigma_conf, Some(p.effect)];
+        let numbers =
+            [Some(p.mu), p.mu_conf, Some(p.mu_star), p.mu_star_conf, p.sigma, p.sigma_conf, Some(p.effect)];
         std::iter::once(p.name.clone()).chain(numbers.map(shown)).collect::<Vec<_>>()
     });
     write(&header, rows)

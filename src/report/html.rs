@@ -26,7 +26,11 @@ impl Html {
     }
 
     /// An element around `content`.
-    pub(super) fn element(name: &'static str, attributes: &[Attribute<'_>], content: impl Into<Self>) -> Self {
+    pub(super) fn element(
+        name: &'static str,
+        attributes: &[Attribute<'_>],
+        content: impl Into<Self>,
+    ) -> Self {
         let mut markup = open(name, attributes);
         markup.push('>');
         markup.push_str(&content.into().0);

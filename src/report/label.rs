@@ -18,7 +18,10 @@ impl Area {
     }
 
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
     }
 
     fn holds(&self, other: &Self) -> bool {
@@ -128,8 +131,20 @@ fn candidates(label: &Wanted) -> impl Iterator<Item = Placed> {
         DIRECTIONS.into_iter().map(move |[dx, dy]| {
             // The side of the label that faces the point stands at the distance.
             let (near_x, near_y) = (x + dx * distance, y + dy * distance);
-            let left = if dx == 1.0 { near_x } else if dx == -1.0 { near_x - width } else { near_x - width / 2.0 };
-            let top = if dy == -1.0 { near_y - height } else if dy == 1.0 { near_y } else { near_y - height / 2.0 };
+            let left = if dx == 1.0 {
+                near_x
+            } else if dx == -1.0 {
+                near_x - width
+            } else {
+                near_x - width / 2.0
+            };
+            let top = if dy == -1.0 {
+                near_y - height
+            } else if dy == 1.0 {
+                near_y
+            } else {
+                near_y - height / 2.0
+            };
             let area = Area { left, top, right: left + width, bottom: top + height };
             Placed { area, leader: (ring > 0).then_some([near_x, near_y]) }
         })

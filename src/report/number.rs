@@ -27,6 +27,11 @@ impl Rounding {
         }
     }
 
+    /// The same number of decimals for every number.
+    pub(super) fn fixed(decimals: usize) -> Self {
+        Self { decimals, scientific: false }
+    }
+
     /// Multiples of `step`.
     pub(super) fn of_step(step: f64, largest: f64) -> Self {
         let scientific = !PLAIN.contains(&exponent(step)) || !PLAIN.contains(&exponent(largest));
@@ -133,7 +138,13 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -
     let mut joined = Html::default();
     for (place, name) in names[..shown].iter().enumerate() {
         let last = place + 1 == names.len();
-        let before = if place == 0 { "" } else if last { " and " } else { ", " };
+        let before = if place == 0 {
+            ""
+        } else if last {
+            " and "
+        } else {
+            ", "
+        };
         joined.push(html![before, strong(*name)]);
     }
     if shown < names.len() {
@@ -198,13 +209,19 @@ mod tests {
         assert_eq!(with_spread(1234.0, Some(200.0)), "1234 ± 200");
         assert_eq!(with_spread(0.2707, None), "0.271");
         assert_eq!(with_spread(0.0, Some(0.0)), "0");
-        assert_eq!([0.0123, 5.1, 192.4, 7262.0].map(duration), ["12 ms", "5.1 s", "3 min 12 s", "2 h 01 min"]);
+        assert_eq!(
+            [0.0123, 5.1, 192.4, 7262.0].map(duration),
+            ["12 ms", "5.1 s", "3 min 12 s", "2 h 01 min"]
+        );
     }
 
     #[test]
     fn lists_end_in_and() {
         let shown = |list: &[&str], most| names(list.iter().copied(), most).into_string();
-        assert_eq!(shown(&["a", "b", "c"], 8), "<strong>a</strong>, <strong>b</strong> and <strong>c</strong>");
+        assert_eq!(
+            shown(&["a", "b", "c"], 8),
+            "<strong>a</strong>, <strong>b</strong> and <strong>c</strong>"
+        );
         assert_eq!(shown(&["a", "b", "c", "d"], 2), "<strong>a</strong>, <strong>b</strong> and 2 more");
         assert_eq!(shown(&["<"], 2), "<strong>&lt;</strong>");
     }
@@ -212,7 +229,10 @@ mod tests {
     #[test]
     fn quantiles_as_numpy() {
         let numbers = [1.0, 2.0, 4.0, 8.0];
-        assert_eq!([0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&numbers, share)), [1.0, 1.75, 3.0, 5.0, 8.0]);
+        assert_eq!(
+            [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&numbers, share)),
+            [1.0, 1.75, 3.0, 5.0, 8.0]
+        );
         assert_eq!(quantile(&[-1.7e308, 1.7e308], 0.5), 0.0);
     }
 }

@@ -63,7 +63,9 @@ fn nice_step(rough: f64) -> f64 {
 /// Width in pixels of `text` at the figures' type size, rather too large than too small: fonts differ.
 pub(super) fn text_width(text: &str) -> f64 {
     let em = |c: char| match c {
-        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' => 0.38,
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' => {
+            0.38
+        }
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,
         c if c.is_ascii_uppercase() => 0.73,
         c if c.is_ascii() => 0.6,
@@ -159,7 +161,8 @@ impl Drawing {
 
     /// What `draw` adds, with a note that a browser shows under the pointer.
     pub(super) fn noted(&mut self, note: &str, draw: impl FnOnce(&mut Self)) {
-        let mut part = Self { width: self.width, height: self.height, body: Html::element("title", &[], note) };
+        let mut part =
+            Self { width: self.width, height: self.height, body: Html::element("title", &[], note) };
         draw(&mut part);
         self.body.push(Html::element("g", &[], part.body));
     }

@@ -64,7 +64,8 @@ pub(super) fn of(
         for id in counted {
             let pixels = material.tiles[runs.tile(merged.instance(id).first_run)].pixels;
             tasks += stage.tasks.len();
-            cost += operations(stage, material.registry).iter().map(|op| op.cost_seconds(pixels)).sum::<f64>();
+            cost +=
+                operations(stage, material.registry).iter().map(|op| op.cost_seconds(pixels)).sum::<f64>();
         }
         per_stage.push(StageFigures {
             stage: stage.name.clone(),
@@ -74,7 +75,11 @@ pub(super) fn of(
             tasks: figures.tasks,
             reuse_fraction: reuse_fraction(figures.tasks as f64, tasks as f64),
             // Sums of the same numbers in another order differ in the last bits: no reuse is 0, not 1e-16.
-            cost_reuse_fraction: if figures.tasks == tasks { 0.0 } else { reuse_fraction(figures.cost, cost) },
+            cost_reuse_fraction: if figures.tasks == tasks {
+                0.0
+            } else {
+                reuse_fraction(figures.cost, cost)
+            },
             buckets: figures.buckets,
             max_bucket_cost: figures.max_bucket_cost,
             min_bucket_cost: figures.min_bucket_cost,
@@ -113,12 +118,7 @@ struct Seconds {
 }
 
 impl Seconds {
-    fn of(
-        material: Material<'_>,
-        runs: &Runs,
-        graph: &CompactGraph,
-        solutions: &[StageSolution],
-    ) -> Self {
+    fn of(material: Material<'_>, runs: &Runs, graph: &CompactGraph, solutions: &[StageSolution]) -> Self {
         let count = graph.instances().len();
         let (mut buckets, mut unique) = (Vec::new(), 0.0);
         let mut bucket_of = vec![0; count];

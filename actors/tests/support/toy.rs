@@ -6,8 +6,8 @@ use pleach_dispatch::message::TaskFailure;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::{DataRegion, ElementType, RegionKey, Table};
 use pleach_workflow::{
-    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage, StageInput,
-    StageOutput, Task, Value,
+    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage,
+    StageInput, StageOutput, Task, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +88,7 @@ pub(crate) fn number(x: f64) -> DataRegion {
 }
 
 pub(crate) fn read(region: &DataRegion) -> f64 {
-    region.table().unwrap().get("x").unwrap()
+    region.table().ok().and_then(|table| table.get("x")).expect("one number")
 }
 
 pub(crate) fn registry() -> (Registry, Arc<Watch>) {
@@ -156,10 +156,7 @@ pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
     let values = |numbers: &[i64]| numbers.iter().map(|n| Value::Integer(*n)).collect();
     let count = sets.len() as u32;
     let mut plan = ExecutionPlan {
-        stages: vec![
-            stage("a", 3, Origin::Input(0)),
-            stage("b", 2, Origin::Stage { stage: 0, output: 0 }),
-        ],
+        stages: vec![stage("a", 3, Origin::Input(0)), stage("b", 2, Origin::Stage { stage: 0, output: 0 })],
         ..ExecutionPlan::default()
     };
     for (id, (tile, set)) in (0u32..).zip(sets) {

@@ -62,6 +62,23 @@ fn every_kind_of_pixel() {
 }
 
 #[test]
+fn a_jpeg_that_is_cut_short_is_refused_wherever_it_is_cut() {
+    let folder = folder();
+    let noise = |x: u32, y: u32| Rgb([(x * 37 + y * 11) as u8, (x * y) as u8, (x ^ y) as u8]);
+    let path = save(&folder, ImageBuffer::from_fn(64, 64, noise), ImageFormat::Jpeg);
+    let whole = fs::read(&path).unwrap();
+    assert!(tile::read_bgr(&path).is_ok());
+    for part in 1..20 {
+        fs::write(&path, &whole[..whole.len() * part / 20]).unwrap();
+        let error = tile::read_bgr(&path).unwrap_err().to_string();
+        assert!(error.contains("damaged or cut short"), "{error}");
+    }
+    // What follows a whole image is not part of it.
+    fs::write(&path, [&whole[..], &[0; 9]].concat()).unwrap();
+    assert!(tile::read_bgr(&path).is_ok());
+}
+
+#[test]
 fn what_is_written_reads_back() {
     let folder = folder();
     let path = folder.path().join("out.png");

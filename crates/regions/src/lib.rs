@@ -6,8 +6,8 @@
 mod element;
 mod key;
 mod ledger;
-mod raster;
 mod ram;
+mod raster;
 mod region;
 
 pub use element::ElementType;

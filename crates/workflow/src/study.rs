@@ -152,6 +152,14 @@ pub enum FieldProblem {
         /// The tile's file name without extension.
         stem: String,
     },
+    /// Two tiles of one name would be compared with one mask.
+    #[error("{} would be the reference of two tiles named {stem}; names of tiles must differ here", mask.display())]
+    SharedMask {
+        /// The mask.
+        mask: PathBuf,
+        /// The tiles' file name without extension.
+        stem: String,
+    },
 }
 
 impl Study {
@@ -316,6 +324,18 @@ fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Resu
                 Ok(value) => parameter.default = value,
                 Err(error) => return section.fail("default", error.into()),
             }
+        }
+        // What is fixed is fixed in the reference, and in tables that do not name it.
+        if let Domain::Fixed { value } = parameter.domain {
+            if section.number("default")?.is_some() && parameter.default != value {
+                let given = parameter.default.to_string();
+                return section.not_allowed(
+                    "default",
+                    &given,
+                    &format!("{value}, the fixed value, or no default"),
+                );
+            }
+            parameter.default = value;
         }
     }
     Ok(())

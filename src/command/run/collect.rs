@@ -59,7 +59,8 @@ impl Collected {
     /// Tiles on which no run has a response. They say nothing about parameters, so they are left out instead of
     /// taking every evaluation with them.
     fn dead_tiles(&self) -> Vec<usize> {
-        let dead = |tile: &usize| self.runs.iter().filter(|run| run.tile == *tile).all(|run| run.result.is_err());
+        let dead =
+            |tile: &usize| self.runs.iter().filter(|run| run.tile == *tile).all(|run| run.result.is_err());
         (0..self.tiles).filter(dead).collect()
     }
 
@@ -90,7 +91,10 @@ impl Collected {
         let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
         let Some(trajectories) = prepared.design.trajectories() else {
-            return Ok(none("table", "parameter sets from a table that holds no Morris trajectories".to_owned()));
+            return Ok(none(
+                "table",
+                "parameter sets from a table that holds no Morris trajectories".to_owned(),
+            ));
         };
         let responses = self.responses(study.metric, *over_tiles);
         match moat::indices(trajectories, name, &responses, study.seed) {

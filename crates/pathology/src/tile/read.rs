@@ -5,7 +5,7 @@ use image::error::{ImageError, UnsupportedErrorKind};
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use pleach_regions::{DataRegion, Raster};
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 /// What the header of an image says.
@@ -110,6 +110,30 @@ fn refused(path: &Path, cause: ImageError) -> TileError {
     }
 }
 
+/// The JPEG decoder fills what is missing of a file that was cut short with grey, and says nothing. Compressed data
+/// holds no marker but restarts, so behind the last start of a scan the first other one of a whole file ends the
+/// scan: without an end marker there, the file is not whole.
+fn check_jpeg_end(path: &Path) -> Result<(), TileError> {
+    let mut file =
+        File::open(path).map_err(|cause| TileError::Unreadable { path: path.to_owned(), cause })?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|cause| TileError::Unreadable { path: path.to_owned(), cause })?;
+    if !bytes.starts_with(&JPEG_START) {
+        return Ok(());
+    }
+    let last_scan = bytes.windows(2).rposition(|pair| pair == SCAN_START).unwrap_or(0);
+    if bytes[last_scan..].windows(2).any(|pair| pair == IMAGE_END) {
+        return Ok(());
+    }
+    let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG has no end marker");
+    Err(TileError::Damaged { path: path.to_owned(), cause: ImageError::IoError(cause) })
+}
+
+/// Markers of the JPEG format (ITU-T T.81, table B.1).
+const JPEG_START: [u8; 3] = [0xff, 0xd8, 0xff];
+const SCAN_START: [u8; 2] = [0xff, 0xda];
+const IMAGE_END: [u8; 2] = [0xff, 0xd9];
+
 /// A decoded image: `channels` values a pixel, alpha last where there is one.
 struct Samples {
     info: TileInfo,
@@ -125,6 +149,7 @@ enum Values {
 impl Samples {
     fn read(path: &Path) -> Result<Self, TileError> {
         let image = DynamicImage::from_decoder(decoder(path)?).map_err(|cause| refused(path, cause))?;
+        check_jpeg_end(path)?;
         let info = TileInfo { width_px: image.width(), height_px: image.height() };
         let channels = usize::from(image.color().channel_count());
         let values = match image {

@@ -336,8 +336,8 @@ fn default_value(
     written: &ParameterDescriptor,
     value_type: ValueType,
 ) -> Result<Value, DescriptorError> {
-    // A fixed parameter needs no default besides; every other one does.
-    let Some(number) = written.default.or(written.fixed) else {
+    // A fixed parameter is fixed in the reference too; every other one needs a default.
+    let Some(number) = written.fixed.or(written.default) else {
         let parameter = written.name.clone();
         return at.fail(pointer, Problem::IncompleteParameter { parameter, missing: "default" });
     };

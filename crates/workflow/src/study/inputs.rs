@@ -104,6 +104,10 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference
         // A folder that holds tiles and label maps: the tile itself is not its own reference.
         let mask = candidates.into_iter().find(|mask| mask.is_file() && !same_file(mask, &tile.path));
         match mask {
+            // Tiles of one name in several folders: a mask can belong to one of them only.
+            Some(mask) if masks.contains(&mask) => {
+                return input.fail("reference", FieldProblem::SharedMask { mask, stem });
+            }
             Some(mask) => masks.push(mask),
             None => {
                 let tile = tile.path.clone();

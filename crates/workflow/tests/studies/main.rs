@@ -65,7 +65,7 @@ fn parameters_take_the_domain_the_study_gives_them() {
     // The workflow's step belongs to the workflow's range.
     assert_eq!(domain("range = [5, 9]"), (integers(5..=9), Value::Integer(80)));
     assert_eq!(domain("values = [20, 10]"), (integers([20, 10]), Value::Integer(80)));
-    assert_eq!(domain("fixed = 60.0"), (Domain::Fixed { value: Value::Integer(60) }, Value::Integer(80)));
+    assert_eq!(domain("fixed = 60.0"), (Domain::Fixed { value: Value::Integer(60) }, Value::Integer(60)));
     assert_eq!(domain("default = 70"), (integers((5..=80).step_by(5)), Value::Integer(70)));
     assert_eq!(domain("fixed = 60\ndefault = 60").1, Value::Integer(60));
     assert_eq!(domain("").1, Value::Integer(80));

@@ -116,6 +116,16 @@ fn references() {
         &[(defaults, "reference = \"truth\"")],
         ": input.reference: DIR/truth has neither b_labels.png nor b.png for tile DIR/tiles/b.png",
     );
+    // A mask belongs to one tile.
+    let files = ["tiles/a.png", "more/a.png", "truth/a.png"];
+    refused_beside(
+        &files,
+        &[
+            ("tiles = [\"tiles/*.png\"]", "tiles = [\"tiles/*.png\", \"more/*.png\"]"),
+            (defaults, "reference = \"truth\""),
+        ],
+        ": input.reference: DIR/truth/a.png would be the reference of two tiles named a; names of tiles must differ here",
+    );
     // A tile is not its own reference.
     refused(
         &[(defaults, "reference = \"tiles\"")],
@@ -233,6 +243,10 @@ fn parameters() {
     refused(
         &[(G1, "values = [5, 80]\nfixed = 5")],
         ": parameters.G1: give exactly one of range, values and fixed",
+    );
+    refused(
+        &[(G1, "fixed = 60\ndefault = 80")],
+        ": parameters.G1.default: 80 is not allowed; allowed: 60, the fixed value, or no default",
     );
     refused(&[(G1, "fixed = nan")], ": parameters.G1.fixed: NaN is not a finite number");
     refused(

@@ -1,0 +1,102 @@
+//! Figure: distributions as box plots, each over the numbers themselves.
+
+use crate::report::html::Html;
+use crate::report::number::{brief, quantile};
+use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
+
+/// One distribution.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// Finite, ascending; none where nothing succeeded.
+    pub(super) values: Vec<f64>,
+}
+
+impl Row {
+    pub(super) fn new(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        Self { name: name.into(), values }
+    }
+
+    /// Smallest, quartiles and median, largest; `None` where there is no value.
+    pub(super) fn five_numbers(&self) -> Option<[f64; 5]> {
+        (!self.values.is_empty())
+            .then(|| [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&self.values, share)))
+    }
+}
+
+/// More dots than this hide each other, and make the page heavy; then the box stands alone.
+const MOST_DOTS: usize = 1000;
+
+const WIDTH_PX: f64 = 780.0;
+const ROW_PX: f64 = 36.0;
+const TOP_PX: f64 = 8.0;
+
+/// The figure; `axis` names the numbers.
+pub(super) fn draw(rows: &[Row], axis: &str) -> Html {
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(200.0);
+    let (left, right) = (longest + 14.0, WIDTH_PX - 16.0);
+    let bottom = TOP_PX + ROW_PX * rows.len() as f64;
+    let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &format!("Box plots of {axis}"));
+    let low = rows.iter().filter_map(|row| row.values.first().copied()).reduce(f64::min).unwrap_or(0.0);
+    let high = rows.iter().filter_map(|row| row.values.last().copied()).reduce(f64::max).unwrap_or(0.0);
+    let scale = Scale::new(low, high, [left, right], 7);
+    drawing.axis_below(&scale, [TOP_PX, bottom]);
+    drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], axis);
+    for (place, row) in rows.iter().enumerate() {
+        let middle = TOP_PX + ROW_PX * (place as f64 + 0.5);
+        drawing.text("label", Anchor::End, [left - 8.0, middle + 4.0], &shortened(&row.name, longest));
+        let Some(numbers) = row.five_numbers() else {
+            drawing.text("note", Anchor::Start, [left + 6.0, middle + 4.0], "no response");
+            continue;
+        };
+        let [smallest, lower, median, upper, largest] = numbers.map(brief);
+        let note =
+            format!("{}: {smallest} to {largest}, middle half {lower} to {upper}, median {median}", row.name);
+        drawing.noted(&note, |drawing| one(drawing, &scale, row, numbers, middle));
+    }
+    drawing.line("base", [left, TOP_PX, left, bottom]);
+    drawing.finish()
+}
+
+fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middle: f64) {
+    let [smallest, lower, median, upper, largest] = numbers.map(|number| scale.px(number));
+    drawing.line("stem", [smallest, middle, lower, middle]);
+    drawing.line("stem", [upper, middle, largest, middle]);
+    for end in [smallest, largest] {
+        drawing.line("stem", [end, middle - 5.0, end, middle + 5.0]);
+    }
+    drawing.rect("box", [lower, middle - 8.0, (upper - lower).max(1.0), 16.0]);
+    if row.values.len() <= MOST_DOTS {
+        drawing.dots(
+            "dots",
+            row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]),
+        );
+    }
+    drawing.line("median", [median, middle - 10.0, median, middle + 10.0]);
+}
+
+/// Heights that keep neighbouring dots apart, the same in every run: multiples of the golden ratio.
+fn scatter(number: usize) -> f64 {
+    ((number as f64 * 0.618_033_988_749_894_9).fract() - 0.5) * 18.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_drops_what_is_no_number() {
+        let row = Row::new("tile", [3.0, f64::NAN, 1.0, f64::INFINITY, 2.0]);
+        assert_eq!(row.five_numbers(), Some([1.0, 1.5, 2.0, 2.5, 3.0]));
+        assert_eq!(Row::new("tile", []).five_numbers(), None);
+    }
+
+    #[test]
+    fn constant_and_missing_responses_are_drawn() {
+        let drawn = draw(&[Row::new("same", [1.0; 5]), Row::new("none", [])], "Dice").into_string();
+        assert!(drawn.contains("no response"));
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"));
+    }
+}

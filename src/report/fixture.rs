@@ -1,0 +1,156 @@
+//! Reports to test with: the built-in workflow, and numbers as a study of 160 evaluations on two tiles has them.
+
+use crate::application;
+use crate::command::Analysis;
+use crate::output::record::{Host, Operation, Plan, Run};
+use crate::output::tables::RunResponse;
+use crate::report::Report;
+use crate::weave::{self, Level, Material, TileFacts, identity};
+use pleach_reuse::{Ending, Strategy};
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
+use pleach_sensitivity::sampling::morris;
+use pleach_workflow::{Method, Reference, Study, Tile};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+/// What a report borrows.
+pub(super) struct Fixture {
+    pub(super) study: Study,
+    pub(super) plan: Plan,
+    pub(super) run: Run,
+    pub(super) analysis: Analysis,
+    pub(super) runs: Vec<RunResponse>,
+}
+
+/// A MOAT study with these parameters: name, μ* and the half-width of its interval.
+pub(super) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
+    let parameters = parameters.iter().map(|&(name, mu_star, conf)| MoatParameter {
+        name: name.to_owned(),
+        mu: mu_star,
+        mu_star,
+        sigma: Some(conf),
+        mu_conf: Some(conf),
+        mu_star_conf: Some(conf),
+        sigma_conf: Some(conf),
+        effect: mu_star,
+    });
+    let indices = MoatIndices {
+        response: "dice".to_owned(),
+        trajectories_used: 10,
+        trajectories_dropped: 0,
+        parameters: parameters.collect(),
+    };
+    let study = study();
+    Fixture {
+        plan: plan(&study, true),
+        study,
+        run: run(),
+        analysis: Analysis::Indices(Indices::Moat(indices)),
+        runs: (0..320)
+            .map(|run| RunResponse {
+                evaluation: run / 2 + 1,
+                tile: run % 2,
+                result: Ok(vec![f64::from((run % 97) as u32) / 97.0, 0.5, 100.0]),
+            })
+            .collect(),
+    }
+}
+
+impl Fixture {
+    pub(super) fn report(&self) -> Report<'_> {
+        Report {
+            study: &self.study,
+            plan: &self.plan,
+            run: &self.run,
+            analysis: &self.analysis,
+            runs: &self.runs,
+        }
+    }
+
+    /// As after one trajectory.
+    pub(super) fn without_spread(&mut self) {
+        let Analysis::Indices(Indices::Moat(indices)) = &mut self.analysis else { return };
+        indices.trajectories_used = 1;
+        for parameter in &mut indices.parameters {
+            (parameter.sigma, parameter.mu_conf) = (None, None);
+            (parameter.mu_star_conf, parameter.sigma_conf) = (None, None);
+        }
+    }
+
+    /// As with `--strategy none`.
+    pub(super) fn without_reuse(&mut self) {
+        self.plan = plan(&self.study, false);
+        (self.run.strategy, self.run.reuse, self.run.tasks_executed) = ("none", None, 2898);
+        self.run.tasks_reused.values_mut().for_each(|tasks| *tasks = 0);
+    }
+}
+
+fn study() -> Study {
+    let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+    let tile = |name: &str| Tile { name: name.to_owned(), path: name.into() };
+    Study {
+        name: "gbm <moat>".to_owned(),
+        seed: 500,
+        workflow,
+        switched_off: Vec::new(),
+        tiles: vec![tile("tile & one"), tile("tile-two")],
+        reference: Reference::Defaults,
+        method: Method::Moat { trajectories: 10, levels: 20 },
+        metric: 0,
+    }
+}
+
+/// The plan of the study; nothing of it depends on what the tiles show.
+fn plan(study: &Study, merged: bool) -> Plan {
+    let registry = application::registry();
+    let sampling = morris::Morris { trajectories: 10, levels: 20, seed: study.seed };
+    let parameters = &study.workflow.parameters;
+    let mut evaluations = vec![parameters.iter().map(|parameter| parameter.default).collect()];
+    evaluations.extend(morris::sample(parameters, &sampling).unwrap().evaluations);
+    let tile =
+        |tile: &Tile| TileFacts { pixels: 262_144, inputs: vec![identity::of_file("tile", &tile.path)] };
+    let tiles: Vec<TileFacts> = study.tiles.iter().map(tile).collect();
+    let material = Material {
+        workflow: &study.workflow,
+        registry: &registry,
+        evaluations: &evaluations,
+        reference_run: true,
+        tiles: &tiles,
+    };
+    let max_bucket_size = NonZeroUsize::new(16).unwrap();
+    let rtma = Strategy::Rtma { max_bucket_size, ending: Ending::default() };
+    let level = if merged { Level::Merged(rtma) } else { Level::None };
+    Plan {
+        strategy: if merged { "rtma" } else { "none" },
+        reuse: merged.then_some("tree"),
+        figures: weave::weave(material, level, 2).unwrap().figures,
+        planning_seconds: 0.002,
+        workers: 2,
+        max_bucket_size: merged.then_some(16),
+    }
+}
+
+fn run() -> Run {
+    let operation = |name: &str, runs, seconds| Operation { name: name.to_owned(), runs, seconds };
+    Run {
+        study: "gbm <moat>".to_owned(),
+        version: "0.1.0",
+        strategy: "rtma",
+        reuse: Some("tree"),
+        seed: 500,
+        host: Host { name: "host".to_owned(), processors: 2, system: "linux", architecture: "x86_64" },
+        wall_seconds: 5.1,
+        evaluations: 160,
+        runs: 320,
+        failed: 0,
+        tasks_executed: 1838,
+        tasks_reused: BTreeMap::from([("stage", 318), ("tree", 740), ("cache", 0)]),
+        operations: vec![operation("nuclei.normalize", 2, 0.3), operation("nuclei.separate", 282, 4.9)],
+        peak_bytes_admitted: 5_767_210,
+        peak_rss_bytes: 52_277_248,
+        workers: 2,
+        tiles: vec!["tile & one".to_owned(), "tile-two".to_owned()],
+        tiles_left_out: Vec::new(),
+    }
+}

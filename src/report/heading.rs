@@ -1,0 +1,220 @@
+//! The head of the page: what was asked, on what, and what failed.
+
+use crate::command::Analysis;
+use crate::report::Report;
+use crate::report::html::{Html, html, li, p, strong, ul};
+use crate::report::metric::Metric;
+use crate::report::number::{bytes, count, counted, duration, names};
+use pleach_workflow::{Domain, Method, Reference};
+use std::collections::{BTreeSet, HashMap};
+
+/// Names listed before "and N more".
+const MOST_NAMES: usize = 12;
+/// Causes of failure listed.
+const MOST_CAUSES: usize = 5;
+
+/// Title, facts, and the box of failures.
+pub(super) fn section(report: &Report<'_>) -> Html {
+    let (study, run) = (report.study, report.run);
+    let workflow = &study.workflow;
+    let mut facts = Facts::default();
+    facts.add("Workflow", html![strong(&workflow.name), format!(": {}", workflow.description)]);
+    if !study.switched_off.is_empty() {
+        facts.add("Switched off", names(study.switched_off.iter().map(String::as_str), MOST_NAMES));
+    }
+    facts.add("Method", method(report));
+    facts.add("Response", response(report));
+    let tiles = names(study.tiles.iter().map(|tile| tile.name.as_str()), MOST_NAMES);
+    facts.add("Tiles", html![format!("{}: ", count(study.tiles.len())), tiles]);
+    let fixed = workflow.parameters.iter().filter(|parameter| !parameter.domain.varies());
+    let fixed: Vec<String> = fixed
+        .map(|parameter| match &parameter.domain {
+            Domain::Fixed { value } => format!("{} = {value}", parameter.name),
+            _ => parameter.name.clone(),
+        })
+        .collect();
+    if !fixed.is_empty() {
+        facts.add("Held fixed", names(fixed.iter().map(String::as_str), MOST_NAMES));
+    }
+    facts.add("Seed", run.seed.to_string());
+    facts.add("Computed by", computed(report));
+    html![
+        Html::of_class("p", "kind", "pleach: sensitivity of a result to the parameters of its workflow"),
+        Html::element("h1", &[], &study.name),
+        facts.0.wrapped(),
+        failures(report),
+    ]
+}
+
+/// Names and values, one below the other.
+#[derive(Debug, Default)]
+struct Facts(Html);
+
+impl Facts {
+    fn add(&mut self, name: &str, value: impl Into<Html>) {
+        self.0.push(html![Html::element("dt", &[], name), Html::element("dd", &[], value)]);
+    }
+}
+
+impl Html {
+    fn wrapped(self) -> Self {
+        Self::of_class("dl", "facts", self)
+    }
+}
+
+fn method(report: &Report<'_>) -> Html {
+    let (study, run) = (report.study, report.run);
+    let evaluations = counted(run.evaluations, "evaluation", "evaluations");
+    let total = format!(
+        "{evaluations} (parameter sets) on {} = {}.",
+        counted(study.tiles.len(), "tile", "tiles"),
+        counted(run.runs, "run", "runs"),
+    );
+    let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
+    let sampled = match study.method {
+        Method::Moat { trajectories, .. } => trajectories * (varied + 1) == run.evaluations,
+        Method::Table { .. } => false,
+    };
+    match (&study.method, report.analysis) {
+        (Method::Moat { trajectories, .. }, _) if sampled => html![
+            strong("Morris one-at-a-time"),
+            format!(
+                ": {} of {} = {total} Each trajectory changes one parameter after the other, so that every \
+                 parameter’s effect is measured once in it, each time with the others elsewhere.",
+                counted(*trajectories, "trajectory", "trajectories"),
+                counted(varied, "parameter", "parameters"),
+            ),
+        ],
+        (_, Analysis::Indices(_)) => html![
+            strong("Morris one-at-a-time"),
+            format!(", on parameter sets from a table that holds trajectories: {total}"),
+        ],
+        (_, Analysis::None { .. }) => html![strong("Parameter sets from a table"), format!(": {total}")],
+    }
+}
+
+fn response(report: &Report<'_>) -> Html {
+    let metric = Metric::of(report.study);
+    let meaning = if metric.meaning.is_empty() { String::new() } else { format!(": {}", metric.meaning) };
+    let mut text = html![strong(&metric.name), format!("{meaning}; {}.", metric.over_tiles())];
+    if report.study.workflow.reference.is_some() {
+        text.push(match &report.study.reference {
+            Reference::Defaults => {
+                " The reference of each tile is the result at the workflow’s default parameters."
+            }
+            Reference::Masks(_) => " The reference of each tile is a mask given with it.",
+        });
+    }
+    text
+}
+
+fn computed(report: &Report<'_>) -> String {
+    let run = report.run;
+    format!(
+        "pleach {} on {} ({}, {} {}), {}, in {}; at most {} of image regions and {} of memory in all.",
+        run.version,
+        run.host.name,
+        counted(run.host.processors, "processor", "processors"),
+        run.host.system,
+        run.host.architecture,
+        counted(run.workers as usize, "worker", "workers"),
+        duration(run.wall_seconds),
+        bytes(run.peak_bytes_admitted),
+        bytes(run.peak_rss_bytes),
+    )
+}
+
+/// A box that says what failed; nothing when nothing did.
+fn failures(report: &Report<'_>) -> Html {
+    let run = report.run;
+    if run.failed == 0 && run.tiles_left_out.is_empty() {
+        return Html::default();
+    }
+    let title = format!("{} of {} failed.", count(run.failed), counted(run.runs, "run", "runs"));
+    let mut text =
+        html![p(html![strong(title), " They have no response; failed.csv lists each with its parameters."])];
+    let (causes, kinds) = causes(report);
+    text.push(ul(causes));
+    if kinds > MOST_CAUSES {
+        text.push(p(format!("{} further causes are in failed.csv.", kinds - MOST_CAUSES)));
+    }
+    if !run.tiles_left_out.is_empty() {
+        let one = run.tiles_left_out.len() == 1;
+        text.push(p(html![
+            if one { "Left out of the indices: tile " } else { "Left out of the indices: tiles " },
+            names(run.tiles_left_out.iter().map(String::as_str), MOST_NAMES),
+            ", where no run has a response. What follows speaks of the other tiles only.",
+        ]));
+    }
+    if let Some(indices) = report.analysis.moat().filter(|indices| indices.trajectories_dropped > 0) {
+        let all = indices.trajectories_used + indices.trajectories_dropped;
+        text.push(p(format!(
+            "{} of {} were left out of the indices, because an evaluation in them has no response.",
+            count(indices.trajectories_dropped),
+            counted(all, "trajectory", "trajectories"),
+        )));
+    }
+    Html::element("aside", &[("class", "failed")], text)
+}
+
+/// The commonest causes as list items, and how many causes there are.
+fn causes(report: &Report<'_>) -> (Html, usize) {
+    struct Cause<'a> {
+        what: [&'a str; 3],
+        runs: usize,
+        tiles: BTreeSet<usize>,
+    }
+    let mut places: HashMap<[&str; 3], usize> = HashMap::new();
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    for run in report.runs {
+        let Err(failure) = &run.result else { continue };
+        let what = [failure.stage.as_str(), &failure.at, &failure.cause];
+        let place = *places.entry(what).or_insert_with(|| {
+            causes.push(Cause { what, runs: 0, tiles: BTreeSet::new() });
+            causes.len() - 1
+        });
+        causes[place].runs += 1;
+        causes[place].tiles.insert(run.tile);
+    }
+    // Stable: equal counts stay in the order of their first run.
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
+    let items = causes.iter().take(MOST_CAUSES).map(|Cause { what: [stage, at, cause], runs, tiles }| {
+        let tiles =
+            tiles.iter().filter_map(|&tile| report.study.tiles.get(tile)).map(|tile| tile.name.as_str());
+        li(html![
+            format!("{}, stage {stage}, {at}: {cause} (on ", counted(*runs, "run", "runs")),
+            names(tiles, 4),
+            ")",
+        ])
+    });
+    (items.collect(), causes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::tables::RunFailure;
+    use crate::report::fixture;
+
+    #[test]
+    fn failures_are_grouped_by_cause() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        for run in fixture.runs.iter_mut().take(3) {
+            let cause = "truncated <file>".to_owned();
+            run.result = Err(RunFailure { stage: "segmentation".to_owned(), at: "t1".to_owned(), cause });
+        }
+        fixture.run.failed = 3;
+        fixture.run.tiles_left_out = vec!["tile & one".to_owned()];
+        let text = failures(&fixture.report()).into_string();
+        assert_eq!(text.matches("<li>").count(), 1);
+        assert!(text.contains("3 runs, stage segmentation, t1: truncated &lt;file&gt;"), "{text}");
+        assert!(text.contains("tile <strong>tile &amp; one</strong>, where"), "{text}");
+    }
+
+    #[test]
+    fn the_method_is_told_in_words() {
+        let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        let text = method(&fixture.report()).into_string();
+        assert!(text.contains("10 trajectories of 15 parameters = 160 evaluations"), "{text}");
+    }
+}

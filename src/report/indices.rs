@@ -1,0 +1,163 @@
+//! Section: the sensitivity indices, as figures and as numbers; or why there are none.
+
+use crate::command::Analysis;
+use crate::report::Report;
+use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
+use crate::report::html::{Html, Table, em, figure, html, p, strong};
+use crate::report::metric::Metric;
+use crate::report::number::{Rounding, counted, names};
+use crate::report::{plane, ranked, ranking};
+use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
+use pleach_workflow::{Domain, Parameter};
+
+/// The answer in plain words: the box at the top.
+pub(super) fn answer(report: &Report<'_>) -> Html {
+    let text = match report.analysis {
+        Analysis::None { note, .. } => p(html![
+            strong("No sensitivity indices."),
+            format!(" {}. The responses are written and described below.", sentence(note)),
+        ]),
+        Analysis::Indices(_) => match report.analysis.moat() {
+            Some(indices) => answer::paragraph(report, indices),
+            None => Html::default(),
+        },
+    };
+    Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], "In short"), text])
+}
+
+/// The section; `None` without indices.
+pub(super) fn section(report: &Report<'_>) -> Option<Html> {
+    let indices = report.analysis.moat()?;
+    if indices.parameters.is_empty() {
+        return None;
+    }
+    let metric = Metric::of(report.study);
+    let mut text = figure(ranking::draw(indices, &metric), ranking_caption(indices, &metric));
+    match plane::draw(indices, &metric) {
+        Some(plane) => {
+            let caption = plane_caption(&plane);
+            text.push(figure(plane.drawing, caption));
+        }
+        None => text.push(p(
+            "One trajectory measures each effect once and shows no spread: there are no intervals and no σ.",
+        )),
+    }
+    text.push(table(report, indices));
+    Some(text)
+}
+
+fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
+    let key = |direction: Direction, words: &str| {
+        let class = format!("key {}", direction.class());
+        html![Html::of_class("span", &class, direction.glyph()), words]
+    };
+    let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
+    html![
+        strong("How much each parameter matters."),
+        format!(
+            " Bar: μ*, the mean size of the parameter’s effects in {}, each scaled from the step made to the whole \
+             range. Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it \
+             tells how well these trajectories fix μ*, not how other tiles would differ. Effect: the signed mean as \
+             a share of the spread of {}. ",
+            counted(indices.trajectories_used, "trajectory", "trajectories"),
+            metric.name,
+        ),
+        key(Direction::Up, " rises with the parameter, "),
+        key(Direction::Down, " falls (nine tenths of all change or more), "),
+        key(Direction::Mixed, " goes both ways."),
+        if left_over > 0 {
+            format!(" The {left_over} parameters with the smallest effects are in the table only.")
+        } else {
+            String::new()
+        },
+    ]
+}
+
+fn plane_caption(plane: &plane::Plane) -> Html {
+    let mut text = html![
+        strong("Whether the effect is the same everywhere."),
+        " σ is the standard deviation of a parameter’s effects. Far below the line, a parameter changes the \
+         response by much the same amount wherever the others stand. Near or above the line σ = μ*, its effect \
+         depends on the other parameters (interaction) or on where in its range the step is made (non-linear); \
+         this method cannot tell these two apart.",
+    ];
+    if plane.magnified {
+        text.push(" The shaded corner is magnified at the right.");
+    }
+    if !plane.unlabelled.is_empty() {
+        text.push(" Without a label, for want of room: ");
+        text.push(names(plane.unlabelled.iter().map(String::as_str), 40));
+        text.push(".");
+    }
+    text
+}
+
+fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
+    let largest = answer::largest(indices);
+    let rounding = |of: fn(&pleach_sensitivity::moat::MoatParameter) -> f64| {
+        Rounding::of(indices.parameters.iter().map(|p| of(p).abs()).fold(0.0, f64::max))
+    };
+    let (size, spread) = (rounding(|p| p.mu_star), rounding(|p| p.sigma.unwrap_or(0.0)));
+    let header = [
+        html!["parameter"],
+        html!["values"],
+        html!["default"],
+        html!["μ*"],
+        html!["±"],
+        html!["μ"],
+        html!["±"],
+        html!["σ"],
+        html!["±"],
+        html!["effect"],
+        html!["verdict"],
+    ];
+    let caption = html![
+        format!("The indices of {}, with half-widths of 95 % intervals (±). ", indices.response),
+        em("matters"),
+        format!(": the interval of μ* lies above {:.0} % of the largest μ*; ", NEGLIGIBLE * 100.0),
+        em("negligible"),
+        ": below; ",
+        em("undecided"),
+        ": across.",
+    ];
+    let mut table = Table::new("numbers indices", caption, header);
+    for row in ranked(indices) {
+        let parameter = report.study.workflow.parameters.iter().find(|parameter| parameter.name == row.name);
+        let verdict = Verdict::of(row, largest);
+        table.row([
+            Html::from(&row.name),
+            parameter.map(values).unwrap_or_default().into(),
+            parameter.map(|parameter| parameter.default.to_string()).unwrap_or_default().into(),
+            size.show(row.mu_star).into(),
+            size.option(row.mu_star_conf).into(),
+            size.show(row.mu).into(),
+            size.option(row.mu_conf).into(),
+            spread.option(row.sigma).into(),
+            spread.option(row.sigma_conf).into(),
+            Rounding::fixed(3).signed(row.effect).into(),
+            Html::of_class("span", verdict.words(), verdict.words()),
+        ]);
+    }
+    table.finish()
+}
+
+/// The values that a parameter took, briefly.
+fn values(parameter: &Parameter) -> String {
+    match &parameter.domain {
+        Domain::Continuous { low, high } => format!("{low} – {high}"),
+        Domain::Fixed { value } => value.to_string(),
+        Domain::Levels { values } if values.len() <= 4 => {
+            values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }
+        Domain::Levels { values } => {
+            let (low, high) = parameter.domain.bounds();
+            format!("{low} – {high} ({})", values.len())
+        }
+    }
+}
+
+/// With a capital at the start, and no full stop at the end.
+fn sentence(note: &str) -> String {
+    let mut letters = note.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

@@ -1,0 +1,222 @@
+//! Figure: the plane of μ* and σ. Points near the diagonal or above bend or interact.
+//!
+//! Where a few parameters dominate, the others crowd in the corner; they get a second, magnified panel, and
+//! are labelled there only.
+
+use crate::report::html::Html;
+use crate::report::label::{Area, Wanted, place};
+use crate::report::metric::Metric;
+use crate::report::number::brief;
+use crate::report::svg::{Anchor, Drawing, Scale, TYPE_PX, shortened, text_width};
+use pleach_sensitivity::moat::MoatIndices;
+
+/// A panel's size and margins.
+const PANEL_PX: [f64; 2] = [388.0, 330.0];
+const LEFT_PX: f64 = 58.0;
+const RIGHT_PX: f64 = 12.0;
+const TOP_PX: f64 = 28.0;
+const BOTTOM_PX: f64 = 48.0;
+const POINT_PX: f64 = 3.8;
+
+/// Parameters below this share of the largest μ* (and of the largest σ) form the crowd in the corner, if they
+/// are at least [`CROWD`].
+const CORNER: f64 = 0.3;
+const CROWD: usize = 3;
+
+/// The figure and the names that found no place in it.
+#[derive(Debug)]
+pub(super) struct Plane {
+    pub(super) drawing: Html,
+    pub(super) magnified: bool,
+    pub(super) unlabelled: Vec<String>,
+}
+
+/// Parameters that lie on one spot.
+struct Point {
+    names: Vec<String>,
+    mu_star: f64,
+    sigma: f64,
+}
+
+/// The plane; `None` without spreads (one trajectory).
+pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Option<Plane> {
+    let points = points(indices)?;
+    let largest = |of: fn(&Point) -> f64| points.iter().map(of).fold(0.0, f64::max);
+    let (most_mu_star, most_sigma) = (largest(|p| p.mu_star), largest(|p| p.sigma));
+    let (crowd, rest): (Vec<&Point>, Vec<&Point>) =
+        points.iter().partition(|p| p.mu_star <= CORNER * most_mu_star);
+    let all: Vec<&Point> = points.iter().collect();
+    let magnified = crowd.len() >= CROWD && !rest.is_empty() && crowd.iter().any(|p| p.mu_star > 0.0);
+
+    let corner = |of: fn(&Point) -> f64| crowd.iter().map(|p| of(p)).fold(0.0, f64::max);
+    let corner = [corner(|p| p.mu_star) * 1.05, corner(|p| p.sigma) * 1.05];
+    let main = Panel::new([most_mu_star, most_sigma], "all parameters");
+    let mut unlabelled = Vec::new();
+    let mut drawing = if magnified {
+        main.draw(&all, &rest, Some(corner), metric, &mut unlabelled)
+    } else {
+        main.draw(&all, &all, None, metric, &mut unlabelled)
+    };
+    if magnified {
+        let magnifier = Panel::new(corner, "the corner, magnified");
+        drawing.push(magnifier.draw(&crowd, &crowd, None, metric, &mut unlabelled));
+    }
+    Some(Plane { drawing: Html::of_class("div", "panels", drawing), magnified, unlabelled })
+}
+
+/// The most influential first.
+fn points(indices: &MoatIndices) -> Option<Vec<Point>> {
+    let mut points: Vec<Point> = Vec::new();
+    for parameter in crate::report::ranked(indices) {
+        let (mu_star, sigma) = (parameter.mu_star, parameter.sigma?);
+        match points.iter_mut().find(|point| point.mu_star == mu_star && point.sigma == sigma) {
+            Some(point) => point.names.push(parameter.name.clone()),
+            None => points.push(Point { names: vec![parameter.name.clone()], mu_star, sigma }),
+        }
+    }
+    (!points.is_empty()).then_some(points)
+}
+
+impl Point {
+    /// Its names, and how many more there are.
+    fn label(&self) -> String {
+        let shown: Vec<String> = self.names.iter().take(3).map(|name| shortened(name, 130.0)).collect();
+        match self.names.len() {
+            0..=3 => shown.join(", "),
+            more => format!("{} +{}", shown.join(", "), more - 3),
+        }
+    }
+}
+
+struct Panel {
+    x: Scale,
+    y: Scale,
+    title: &'static str,
+}
+
+impl Panel {
+    fn new([mu_star, sigma]: [f64; 2], title: &'static str) -> Self {
+        let x = Scale::new(0.0, mu_star, [LEFT_PX, PANEL_PX[0] - RIGHT_PX], 5);
+        let y = Scale::new(0.0, sigma, [PANEL_PX[1] - BOTTOM_PX, TOP_PX], 5);
+        Self { x, y, title }
+    }
+
+    fn at(&self, point: &Point) -> [f64; 2] {
+        [self.x.px(point.mu_star), self.y.px(point.sigma)]
+    }
+
+    /// σ = μ*, as far as the panel goes.
+    fn diagonal(&self) -> [[f64; 2]; 2] {
+        let end = self.x.high().min(self.y.high());
+        [[self.x.px(0.0), self.y.px(0.0)], [self.x.px(end), self.y.px(end)]]
+    }
+
+    fn draw(
+        &self,
+        points: &[&Point],
+        labelled: &[&Point],
+        corner: Option<[f64; 2]>,
+        metric: &Metric,
+        unlabelled: &mut Vec<String>,
+    ) -> Html {
+        let [width, height] = PANEL_PX;
+        let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
+        let title = format!("Plane of mu* and sigma of the effects on {}: {}", metric.name, self.title);
+        let mut drawing = Drawing::new(width, height, &title);
+        drawing.axis_below(&self.x, [TOP_PX, bottom]);
+        drawing.axis_left(&self.y, [LEFT_PX, right]);
+        drawing.text("head", Anchor::Start, [LEFT_PX, TOP_PX - 12.0], self.title);
+        drawing.text(
+            "axis",
+            Anchor::Middle,
+            [(LEFT_PX + right) / 2.0, bottom + 37.0],
+            "μ* (size of the effect)",
+        );
+        drawing.upright("axis", [12.0, (TOP_PX + bottom) / 2.0], "σ (how much it varies)");
+        if let Some([mu_star, sigma]) = corner {
+            let (x, y) = (self.x.px(mu_star), self.y.px(sigma));
+            drawing.rect("corner", [LEFT_PX, y, x - LEFT_PX, bottom - y]);
+        }
+        let [start, end] = self.diagonal();
+        drawing.line("diagonal", [start[0], start[1], end[0], end[1]]);
+        drawing.line("base", [LEFT_PX, bottom, right, bottom]);
+        drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);
+
+        for point in points {
+            let note =
+                format!("{}: μ* {}, σ {}", point.names.join(", "), brief(point.mu_star), brief(point.sigma));
+            drawing.noted(&note, |drawing| drawing.dots("point", [self.at(point)]));
+        }
+        let mut obstacles: Vec<Area> =
+            points.iter().map(|p| Area::around(self.at(p), POINT_PX + 1.5)).collect();
+        // The name of the line stands at its upper end, left of it.
+        let name = "σ = μ*";
+        let name_width = text_width(name);
+        let name_at = [end[0] - 8.0 - name_width, end[1] + TYPE_PX + 2.0];
+        obstacles.push(Area {
+            left: name_at[0],
+            top: name_at[1] - TYPE_PX,
+            right: name_at[0] + name_width,
+            bottom: name_at[1] + 3.0,
+        });
+        drawing.text("note", Anchor::Start, name_at, name);
+        let labels: Vec<String> = labelled.iter().map(|point| point.label()).collect();
+        let wanted: Vec<Wanted> = labelled
+            .iter()
+            .zip(&labels)
+            .map(|(point, label)| Wanted {
+                point: self.at(point),
+                width: text_width(label),
+                height: TYPE_PX + 2.0,
+            })
+            .collect();
+        let bounds =
+            Area { left: LEFT_PX + 3.0, top: TOP_PX - 4.0, right: right + 8.0, bottom: bottom - 2.0 };
+        for ((placed, label), point) in
+            place(&wanted, &obstacles, bounds, Some([start, end])).iter().zip(&labels).zip(labelled)
+        {
+            let Some(placed) = placed else {
+                unlabelled.extend(point.names.iter().cloned());
+                continue;
+            };
+            if let Some([x, y]) = placed.leader {
+                let [from_x, from_y] = self.at(point);
+                drawing.line("leader", [from_x, from_y, x, y]);
+            }
+            drawing.text("label", Anchor::Start, [placed.area.left, placed.area.bottom - 3.5], label);
+        }
+        drawing.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    fn plane(parameters: &[(&str, f64, f64)]) -> Option<Plane> {
+        let fixture = fixture::moat(parameters);
+        draw(fixture.analysis.moat().unwrap(), &Metric::of(&fixture.study))
+    }
+
+    #[test]
+    fn a_crowd_in_the_corner_is_magnified() {
+        let crowd = [("a", 1.0, 0.1), ("b", 0.02, 0.01), ("c", 0.01, 0.02), ("d", 0.001, 0.01)];
+        assert!(plane(&crowd).unwrap().magnified);
+        assert!(!plane(&crowd[..2]).unwrap().magnified);
+    }
+
+    #[test]
+    fn parameters_on_one_spot_share_a_label() {
+        let drawn = plane(&[("a", 1.0, 0.1), ("b", 0.0, 0.0), ("c", 0.0, 0.0)]).unwrap();
+        assert!(drawn.unlabelled.is_empty());
+        assert!(drawn.drawing.into_string().contains(">b, c</text>"));
+    }
+
+    #[test]
+    fn without_spread_there_is_no_plane() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        fixture.without_spread();
+        assert!(draw(fixture.analysis.moat().unwrap(), &Metric::of(&fixture.study)).is_none());
+    }
+}

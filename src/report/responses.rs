@@ -1,0 +1,140 @@
+//! Section: how the response is distributed, over evaluations and per tile.
+
+use crate::report::Report;
+use crate::report::boxes::{Row, draw};
+use crate::report::html::{Html, Table, figure, html, p};
+use crate::report::metric::Metric;
+use crate::report::number::{Rounding, count, counted};
+use pleach_workflow::Aggregate;
+
+/// More tiles than this are summarised: the ends and what lies between.
+const MOST_TILES: usize = 20;
+/// Tiles shown at each end then.
+const END_TILES: usize = 6;
+
+/// The section.
+pub(super) fn section(report: &Report<'_>) -> Html {
+    let metric = Metric::of(report.study);
+    let tiles = tiles(report);
+    let over = over_tiles(report, metric.over_tiles);
+    let spread = over.five_numbers().map(|[smallest, .., largest]| {
+        let rounding = Rounding::of(largest.abs().max(smallest.abs()));
+        format!(
+            "Over the evaluations, {} ({}) ranged from {} to {}. ",
+            metric.name,
+            metric.over_tiles(),
+            rounding.show(smallest),
+            rounding.show(largest)
+        )
+    });
+    let (shown, note) = selected(tiles);
+    let axis = format!("{}, one dot an evaluation", metric.name);
+    let mut drawings = Html::default();
+    let numbers = numbers(&shown, report.run.evaluations);
+    // A sum over tiles has another scale than one tile.
+    let apart = metric.over_tiles == Aggregate::Sum && report.study.tiles.len() > 1;
+    let mut rows = Vec::new();
+    if report.study.tiles.len() > 1 {
+        if apart {
+            drawings.push(draw(&[over], &format!("{axis}, {}", metric.over_tiles())));
+        } else {
+            rows.push(over);
+        }
+    }
+    rows.extend(shown);
+    drawings.push(draw(&rows, &axis));
+    let caption = html![
+        "Distribution of the response. Box: the middle half of the evaluations; heavy line: median; thin line: \
+         smallest to largest. A tile whose box lies elsewhere reacts differently, or its reference does. ",
+        note,
+    ];
+    html![p(spread.unwrap_or_default()), figure(drawings, caption), numbers]
+}
+
+/// One row a tile, in the tiles' order.
+fn tiles(report: &Report<'_>) -> Vec<Row> {
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); report.study.tiles.len()];
+    for run in report.runs {
+        if let (Ok(metrics), Some(tile)) = (&run.result, values.get_mut(run.tile)) {
+            tile.extend(metrics.get(report.study.metric));
+        }
+    }
+    report.study.tiles.iter().zip(values).map(|(tile, values)| Row::new(&tile.name, values)).collect()
+}
+
+/// One value an evaluation that has a response on every tile, those left out aside.
+fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
+    let left_out = |tile: usize| {
+        report.study.tiles.get(tile).is_some_and(|tile| report.run.tiles_left_out.contains(&tile.name))
+    };
+    let evaluations = report.runs.chunk_by(|a, b| a.evaluation == b.evaluation);
+    let values = evaluations.filter_map(|runs| {
+        let live = runs.iter().filter(|run| !left_out(run.tile));
+        let values: Option<Vec<f64>> =
+            live.map(|run| run.result.as_ref().ok()?.get(report.study.metric).copied()).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        let sum: f64 = values.iter().sum();
+        Some(match aggregate {
+            Aggregate::Mean => sum / values.len() as f64,
+            Aggregate::Sum => sum,
+        })
+    });
+    Row::new(
+        match aggregate {
+            Aggregate::Mean => "all tiles, mean",
+            Aggregate::Sum => "all tiles, sum",
+        },
+        values,
+    )
+}
+
+/// All tiles if they are few; else those with the lowest and the highest medians, and a row of all medians.
+fn selected(mut tiles: Vec<Row>) -> (Vec<Row>, String) {
+    if tiles.len() <= MOST_TILES {
+        return (tiles, String::new());
+    }
+    let median = |row: &Row| row.five_numbers().map_or(f64::NEG_INFINITY, |[_, _, median, ..]| median);
+    tiles.sort_by(|a, b| median(a).total_cmp(&median(b)));
+    let medians = Row::new("medians of all tiles", tiles.iter().map(median));
+    let all = tiles.len();
+    let highest = tiles.split_off(all - END_TILES);
+    tiles.truncate(END_TILES);
+    tiles.push(medians);
+    tiles.extend(highest);
+    let note = format!(
+        "Of {}, the {END_TILES} with the lowest and the {END_TILES} with the highest medians are shown; \
+         responses.csv has all.",
+        counted(all, "tile", "tiles"),
+    );
+    (tiles, note)
+}
+
+fn numbers(rows: &[Row], evaluations: usize) -> Html {
+    let largest =
+        rows.iter().filter_map(Row::five_numbers).flatten().fold(0.0, |most: f64, n| most.max(n.abs()));
+    let rounding = Rounding::of(largest);
+    let header = ["tile", "responses", "smallest", "quartile", "median", "quartile", "largest"];
+    let caption = format!("The response per tile, of {}", counted(evaluations, "evaluation", "evaluations"));
+    let mut table = Table::new("numbers", caption, header);
+    for row in rows {
+        let numbers = row.five_numbers().map_or([None; 5], |numbers| numbers.map(Some));
+        let numbers = numbers.map(|number| Html::from(rounding.option(number)));
+        table.row([Html::from(&row.name), count(row.values.len()).into()].into_iter().chain(numbers));
+    }
+    table.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_tiles_are_summarised() {
+        let rows = |count: usize| (0..count).map(|n| Row::new(format!("tile {n}"), [n as f64])).collect();
+        assert_eq!(selected(rows(20)).0.len(), 20);
+        let (shown, note) = selected(rows(600));
+        assert_eq!(shown.len(), 2 * END_TILES + 1);
+        assert_eq!((shown[0].name.as_str(), shown[12].name.as_str()), ("tile 0", "tile 599"));
+        assert!(note.starts_with("Of 600 tiles"), "{note}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Section: how many tasks reuse saved, at each stage and level.
+
+use crate::output::record::{Plan, Run};
+use crate::report::Report;
+use crate::report::html::{Html, Table, html, p, strong};
+use crate::report::number::{count, counted, percent};
+use crate::report::svg::Drawing;
+use pleach_workflow::Stage;
+
+/// Tasks of one stage: what was asked for, and what became of it.
+struct Tasks {
+    asked: usize,
+    stage: usize,
+    tree: usize,
+    left: usize,
+}
+
+/// By stage. Where nothing is merged, all are left.
+fn tasks(plan: &Plan, stages: &[Stage]) -> Vec<Tasks> {
+    let stages = plan.figures.per_stage.iter().zip(stages);
+    let tasks = stages.map(|(figures, stage)| {
+        let asked = figures.instances_without_reuse * stage.tasks.len();
+        let merged = if is_merged(plan) { figures.tasks_after_stage_merging } else { asked };
+        Tasks {
+            asked,
+            stage: asked.saturating_sub(merged),
+            tree: merged.saturating_sub(figures.tasks),
+            left: figures.tasks,
+        }
+    });
+    tasks.collect()
+}
+
+fn is_merged(plan: &Plan) -> bool {
+    plan.strategy != "none"
+}
+
+/// The section.
+pub(super) fn section(report: &Report<'_>) -> Html {
+    let plan = report.plan;
+    let tasks = tasks(plan, &report.study.workflow.stages);
+    let most = tasks.iter().map(|tasks| tasks.asked).max().unwrap_or(0).max(1) as f64;
+    let header = [
+        "stage",
+        "runs",
+        "distinct",
+        "tasks without reuse",
+        "after stage merging",
+        "left to execute",
+        "reuse, by count",
+        "reuse, by cost",
+        "buckets",
+        "",
+    ];
+    let caption = html![
+        "What was planned. Distinct: stage instances that differ in a parameter or an input. Reuse: share of the \
+         tasks left after stage merging that sharing first tasks within buckets saves (by cost: estimated time). \
+         Bars: ",
+        Html::of_class("span", "key left", "■"),
+        " executed, ",
+        Html::of_class("span", "key tree", "■"),
+        " saved by shared first tasks, ",
+        Html::of_class("span", "key stage", "■"),
+        " saved by stage merging.",
+    ];
+    let mut table = Table::new("numbers", caption, header);
+    for (figures, tasks) in plan.figures.per_stage.iter().zip(&tasks) {
+        let fraction = |fraction: f64| if is_merged(plan) { percent(fraction) } else { "–".to_owned() };
+        table.row([
+            Html::from(&figures.stage),
+            count(figures.instances_without_reuse).into(),
+            count(figures.instances).into(),
+            count(tasks.asked).into(),
+            count(tasks.asked - tasks.stage).into(),
+            count(tasks.left).into(),
+            fraction(figures.reuse_fraction).into(),
+            fraction(figures.cost_reuse_fraction).into(),
+            count(figures.buckets).into(),
+            bar(tasks, most),
+        ]);
+    }
+    html![p(sentence(report, &tasks)), table.finish()]
+}
+
+fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
+    let (plan, run) = (report.plan, report.run);
+    let sum = |of: fn(&Tasks) -> usize| tasks.iter().map(of).sum::<usize>();
+    let (asked, left) = (sum(|tasks| tasks.asked), sum(|tasks| tasks.left));
+    let mut text = html![
+        strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))),
+        format!(
+            " for what would be {} without reuse (strategy {}{}). ",
+            counted(asked, "task", "tasks"),
+            plan.strategy,
+            tree(report)
+        ),
+    ];
+    let saved = levels(run);
+    if !saved.is_empty() && asked > 0 {
+        text.push(format!(
+            "{} {} saved ({} of all): {}. ",
+            count(asked - left),
+            if asked - left == 1 { "was" } else { "were" },
+            percent((asked - left) as f64 / asked as f64),
+            saved.join(", "),
+        ));
+    }
+    if plan.figures.reference_tasks > 0 {
+        text.push(format!(
+            "Among the executed, {} served only the references at default parameters. ",
+            count(plan.figures.reference_tasks)
+        ));
+    }
+    if run.failed > 0 {
+        text.push("Tasks of failed runs, and tasks that waited for them, are not among the executed. ");
+    }
+    text.push("Reuse never changes a result: a task is shared only where operation, parameters and inputs are equal.");
+    text
+}
+
+/// How the tree was cut into buckets.
+fn tree(report: &Report<'_>) -> String {
+    let size = report.plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
+    size.unwrap_or_default()
+}
+
+/// What each level saved, in words.
+fn levels(run: &Run) -> Vec<String> {
+    let words = |level: &str| match level {
+        "stage" => "because equal stage instances ran once".to_owned(),
+        "tree" => "because stage instances in a bucket share their first tasks".to_owned(),
+        other => format!("by {other} reuse"),
+    };
+    run.tasks_reused
+        .iter()
+        .filter(|(_, tasks)| **tasks > 0)
+        .map(|(level, tasks)| format!("{} {}", count(*tasks), words(level)))
+        .collect()
+}
+
+/// Executed, saved by the tree and saved by stage merging, in one bar.
+fn bar(tasks: &Tasks, most: f64) -> Html {
+    const WIDTH_PX: f64 = 120.0;
+    let title = format!("{} executed, {} and {} saved", tasks.left, tasks.tree, tasks.stage);
+    let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
+    let mut from = 0.0;
+    for (class, part) in [("left", tasks.left), ("tree", tasks.tree), ("stage", tasks.stage)] {
+        let length = part as f64 / most * WIDTH_PX;
+        if part > 0 {
+            drawing.rect(class, [from, 0.5, length, 11.0]);
+        }
+        from += length;
+    }
+    drawing.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn tasks_add_up() {
+        let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        for tasks in tasks(&fixture.plan, &fixture.study.workflow.stages) {
+            assert_eq!(tasks.left + tasks.tree + tasks.stage, tasks.asked);
+        }
+        let text = section(&fixture.report()).into_string();
+        assert!(
+            text.contains("<strong>1838 tasks were executed</strong> for what would be 2880 tasks"),
+            "{text}"
+        );
+        assert!(text.contains("1058 were saved (36.7 % of all)"), "{text}");
+    }
+
+    #[test]
+    fn without_reuse_nothing_is_claimed_to_be_saved() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        fixture.without_reuse();
+        let text = section(&fixture.report()).into_string();
+        assert!(!text.contains("saved ("), "{text}");
+        assert!(text.contains("<td>–</td>"), "{text}");
+    }
+}
