@@ -35,9 +35,10 @@ pub(crate) struct RunArgs {
     /// Folder for the results [default: the study's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Tasks that run at once [default: the number of processors]
-    #[arg(long, value_name = "N")]
-    pub(crate) workers: Option<NonZeroU32>,
+    /// Tasks that run at once, 1 to 1024 [default: the number of processors]
+    // Each is a thread here; beyond the processors of the largest machines there is nothing to gain.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) workers: Option<u32>,
     #[command(flatten)]
     pub(crate) reuse: ReuseArgs,
     /// How stage instances are merged into buckets
@@ -59,8 +60,8 @@ pub(crate) struct PlanArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
     /// Tasks that would run at once [default: the number of processors]
-    #[arg(long, value_name = "N")]
-    pub(crate) workers: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) workers: Option<u32>,
     #[command(flatten)]
     pub(crate) reuse: ReuseArgs,
     /// How stage instances are merged into buckets; all compares every way

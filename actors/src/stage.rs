@@ -2,7 +2,6 @@
 
 use crate::storage::{Get, Put, StorageActor};
 use crate::task::{RunTask, TaskActor, TaskResult};
-use crate::worker::{Report, SlotFree, TasksReady, WorkerActor};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InstanceWork, TaskFailure, TaskReport, ToManager};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
@@ -18,11 +17,37 @@ use std::sync::Arc;
 #[rtype(result = "()")]
 pub struct Granted(pub SlotId);
 
+/// What a stage actor tells its worker.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub enum FromStage {
+    /// The stage has just started, and has `ready` tasks.
+    Ready {
+        /// The stage.
+        lease: LeaseId,
+        /// Tasks that it could run now.
+        ready: u32,
+    },
+    /// A slot is free again; its stage has `ready` tasks without one.
+    SlotFree {
+        /// The slot.
+        slot: SlotId,
+        /// The stage it was granted to.
+        lease: LeaseId,
+        /// Tasks that the stage could run now.
+        ready: u32,
+    },
+    /// For the manager.
+    Report(ToManager),
+    /// Every instance of the bucket has been reported.
+    Over(LeaseId),
+}
+
 /// What every stage actor of a worker works with.
 #[derive(Clone)]
 pub struct Surroundings {
     /// The worker it belongs to.
-    pub worker: Addr<WorkerActor>,
+    pub worker: Recipient<FromStage>,
     /// Where stage inputs come from and stage outputs go.
     pub storage: Addr<StorageActor>,
     /// The worker's slots.
@@ -128,7 +153,7 @@ impl StageActor {
         let finished = run.into_actor(self).map(move |result, actor, _| {
             actor.finish(call.node, call.task, &call.wanted, result);
             let (lease, ready) = (actor.lease, actor.run.ready() as u32);
-            actor.around.worker.do_send(SlotFree { slot, lease, ready });
+            actor.around.worker.do_send(FromStage::SlotFree { slot, lease, ready });
         });
         ctx.spawn(finished);
     }
@@ -168,18 +193,18 @@ impl StageActor {
                     }
                 }
                 let tasks = std::mem::take(&mut self.ran);
-                worker.do_send(Report(ToManager::Done { lease, instance, results, tasks }));
+                worker.do_send(FromStage::Report(ToManager::Done { lease, instance, results, tasks }));
             }
             Effect::Failed { instance, cause } => {
                 let tasks = std::mem::take(&mut self.ran);
-                worker.do_send(Report(ToManager::Failed { lease, instance, cause, tasks }));
+                worker.do_send(FromStage::Report(ToManager::Failed { lease, instance, cause, tasks }));
             }
             Effect::Drop(output) => {
                 if let Some(region) = self.held.remove(&output) {
                     self.around.ledger.subtract(region.bytes());
                 }
             }
-            Effect::Over => worker.do_send(crate::worker::StageOver(lease)),
+            Effect::Over => worker.do_send(FromStage::Over(lease)),
         }
     }
 }
@@ -189,7 +214,7 @@ impl Actor for StageActor {
 
     fn started(&mut self, _: &mut Self::Context) {
         let (lease, ready) = (self.lease, self.run.ready() as u32);
-        self.around.worker.do_send(TasksReady { lease, ready });
+        self.around.worker.do_send(FromStage::Ready { lease, ready });
     }
 }
 
@@ -200,7 +225,7 @@ impl Handler<Granted> for StageActor {
         match self.run.start_task(&self.stage) {
             Some(call) => self.start(slot, call, ctx),
             // Granted for a task that is no longer there: the slot goes back.
-            None => self.around.worker.do_send(SlotFree { slot, lease: self.lease, ready: 0 }),
+            None => self.around.worker.do_send(FromStage::SlotFree { slot, lease: self.lease, ready: 0 }),
         }
     }
 }

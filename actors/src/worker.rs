@@ -1,13 +1,13 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
 
-use crate::stage::{Granted, StageActor, Surroundings};
+use crate::stage::{FromStage, Granted, StageActor, Surroundings};
 use crate::storage::{Release, StorageActor};
 use crate::task::TaskActor;
 use crate::transport::{Link, codec};
 use actix::prelude::*;
+use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::{BucketWork, TaskFailure, ToManager, ToWorker};
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{LeaseId, SlotId};
 use pleach_regions::Ledger;
 use pleach_workflow::{Operation, Registry, Stage};
 use std::collections::HashMap;
@@ -16,38 +16,6 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-
-/// A slot is free again; its stage has `ready` tasks without one.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct SlotFree {
-    /// The slot.
-    pub slot: SlotId,
-    /// The stage it was granted to.
-    pub lease: LeaseId,
-    /// Tasks that the stage could run now.
-    pub ready: u32,
-}
-
-/// A stage that has just started has `ready` tasks.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct TasksReady {
-    /// The stage.
-    pub lease: LeaseId,
-    /// Tasks that it could run now.
-    pub ready: u32,
-}
-
-/// Passes a report on to the manager.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct Report(pub ToManager);
-
-/// A bucket is over.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct StageOver(pub LeaseId);
 
 struct Frame(Vec<u8>);
 
@@ -120,7 +88,7 @@ impl WorkerActor {
         self.core.handle_assigned(lease, work.stage);
         let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
         let around = Surroundings {
-            worker: ctx.address(),
+            worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
             slots: self.slots.clone(),
             ledger: Arc::clone(&self.setup.ledger),
@@ -196,38 +164,19 @@ impl StreamHandler<Frame> for WorkerActor {
     }
 }
 
-impl Handler<SlotFree> for WorkerActor {
+impl Handler<FromStage> for WorkerActor {
     type Result = ();
 
-    fn handle(&mut self, SlotFree { slot, lease, ready }: SlotFree, ctx: &mut Self::Context) {
-        self.core.handle_slot_free(slot, lease, ready);
-        self.perform(ctx);
-    }
-}
-
-impl Handler<TasksReady> for WorkerActor {
-    type Result = ();
-
-    fn handle(&mut self, TasksReady { lease, ready }: TasksReady, ctx: &mut Self::Context) {
-        self.core.handle_ready(lease, ready);
-        self.perform(ctx);
-    }
-}
-
-impl Handler<Report> for WorkerActor {
-    type Result = ();
-
-    fn handle(&mut self, Report(message): Report, ctx: &mut Self::Context) {
-        self.send(&message, ctx);
-    }
-}
-
-impl Handler<StageOver> for WorkerActor {
-    type Result = ();
-
-    fn handle(&mut self, StageOver(lease): StageOver, ctx: &mut Self::Context) {
-        self.running.remove(&lease);
-        self.core.handle_stage_over(lease);
+    fn handle(&mut self, message: FromStage, ctx: &mut Self::Context) {
+        match message {
+            FromStage::Ready { lease, ready } => self.core.handle_ready(lease, ready),
+            FromStage::SlotFree { slot, lease, ready } => self.core.handle_slot_free(slot, lease, ready),
+            FromStage::Report(message) => self.send(&message, ctx),
+            FromStage::Over(lease) => {
+                self.running.remove(&lease);
+                self.core.handle_stage_over(lease);
+            }
+        }
         self.perform(ctx);
     }
 }

@@ -29,7 +29,7 @@ impl Row {
 /// More dots than this hide each other, and make the page heavy; then the box stands alone.
 const MOST_DOTS: usize = 1000;
 
-const WIDTH_PX: f64 = 780.0;
+const WIDTH_PX: f64 = 880.0;
 const ROW_PX: f64 = 36.0;
 const TOP_PX: f64 = 8.0;
 

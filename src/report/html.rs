@@ -71,7 +71,7 @@ macro_rules! elements {
         })*
     };
 }
-elements! { p strong em li ul td th tr thead tbody figcaption }
+elements! { p strong em li ul td tr thead tbody figcaption }
 
 impl From<&str> for Html {
     fn from(text: &str) -> Self {

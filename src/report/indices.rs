@@ -118,7 +118,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
         em("negligible"),
         ": below; ",
         em("undecided"),
-        ": across.",
+        ": across. Values: the range sampled (in brackets, how many values a parameter could take).",
     ];
     let mut table = Table::new("numbers indices", caption, header);
     for row in ranked(indices) {

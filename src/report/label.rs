@@ -75,20 +75,20 @@ pub(super) struct Placed {
 /// Distances of labels from their points; from the second on, a line joins them.
 const DISTANCES_PX: [f64; 7] = [7.0, 15.0, 25.0, 38.0, 54.0, 72.0, 92.0];
 
-/// Directions tried, the most readable first: right, left, above, below, then between.
+/// Directions tried, the most readable first: to the right, to the left, then above and below.
 const DIRECTIONS: [[f64; 2]; 12] = [
     [1.0, 0.0],
-    [1.0, -0.7],
-    [1.0, 0.7],
+    [0.71, -0.71],
+    [0.71, 0.71],
     [-1.0, 0.0],
-    [-1.0, -0.7],
-    [-1.0, 0.7],
+    [-0.71, -0.71],
+    [-0.71, 0.71],
+    [0.92, -0.38],
+    [0.92, 0.38],
+    [-0.92, -0.38],
+    [-0.92, 0.38],
     [0.0, -1.0],
     [0.0, 1.0],
-    [0.45, -1.0],
-    [0.45, 1.0],
-    [-0.45, -1.0],
-    [-0.45, 1.0],
 ];
 
 /// Places for labels, each inside `bounds`, off all `obstacles` and off each other; in the order given, so the
@@ -129,24 +129,12 @@ fn candidates(label: &Wanted) -> impl Iterator<Item = Placed> {
     let Wanted { point: [x, y], width, height } = *label;
     DISTANCES_PX.into_iter().enumerate().flat_map(move |(ring, distance)| {
         DIRECTIONS.into_iter().map(move |[dx, dy]| {
-            // The side of the label that faces the point stands at the distance.
-            let (near_x, near_y) = (x + dx * distance, y + dy * distance);
-            let left = if dx == 1.0 {
-                near_x
-            } else if dx == -1.0 {
-                near_x - width
-            } else {
-                near_x - width / 2.0
-            };
-            let top = if dy == -1.0 {
-                near_y - height
-            } else if dy == 1.0 {
-                near_y
-            } else {
-                near_y - height / 2.0
-            };
+            // The edge or corner of the label that faces the point stands at the distance.
+            let near = [x + dx * distance, y + dy * distance];
+            let facing = |direction: f64| if direction > 0.3 { 0.0 } else if direction < -0.3 { 1.0 } else { 0.5 };
+            let (left, top) = (near[0] - facing(dx) * width, near[1] - facing(dy) * height);
             let area = Area { left, top, right: left + width, bottom: top + height };
-            Placed { area, leader: (ring > 0).then_some([near_x, near_y]) }
+            Placed { area, leader: (ring > 0).then_some(near) }
         })
     })
 }
@@ -168,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_full_corner_leaves_labels_out() {
-        let wanted = [Wanted { point: [0.0, 300.0], width: 399.0, height: 80.0 }; 9];
+        let wanted = [Wanted { point: [0.0, 300.0], width: 390.0, height: 80.0 }; 9];
         let placed = place(&wanted, &[], BOUNDS, None);
         assert!(placed[0].is_some());
         assert!(placed[8].is_none());

@@ -51,8 +51,7 @@ impl Rounding {
         }
         let smallest = 10_f64.powi(-(self.decimals as i32));
         if number.abs() < smallest / 2.0 {
-            let bound = format!("{smallest:.*}", self.decimals);
-            return if number > 0.0 { format!("<{bound}") } else { format!(">−{bound}") };
+            return "≈0".to_owned();
         }
         grouped(&format!("{number:.*}", self.decimals))
     }
@@ -60,7 +59,7 @@ impl Rounding {
     /// With its sign.
     pub(super) fn signed(self, number: f64) -> String {
         let shown = self.show(number);
-        if number > 0.0 && !shown.starts_with('<') { format!("+{shown}") } else { shown }
+        if number > 0.0 && !shown.starts_with('≈') { format!("+{shown}") } else { shown }
     }
 
     /// A number that may be missing.
@@ -194,7 +193,7 @@ mod tests {
     fn columns_are_rounded_alike() {
         let column = Rounding::of(0.2707);
         let shown = [0.27069, 0.0017, 0.0, -0.00161, 0.00001, -0.00001].map(|number| column.show(number));
-        assert_eq!(shown, ["0.2707", "0.0017", "0", "−0.0016", "<0.0001", ">−0.0001"]);
+        assert_eq!(shown, ["0.2707", "0.0017", "0", "−0.0016", "≈0", "≈0"]);
         assert_eq!(column.signed(0.5), "+0.5000");
         assert_eq!(column.signed(0.0), "0");
         assert_eq!(Rounding::of(123_456.0).show(1_234_567.4), "1\u{202f}234\u{202f}567");

@@ -7,13 +7,14 @@ use crate::report::html::Html;
 use crate::report::label::{Area, Wanted, place};
 use crate::report::metric::Metric;
 use crate::report::number::brief;
+use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, TYPE_PX, shortened, text_width};
-use pleach_sensitivity::moat::MoatIndices;
+use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
 /// A panel's size and margins.
-const PANEL_PX: [f64; 2] = [388.0, 330.0];
-const LEFT_PX: f64 = 58.0;
-const RIGHT_PX: f64 = 12.0;
+const PANEL_PX: [f64; 2] = [436.0, 350.0];
+const LEFT_PX: f64 = 62.0;
+const RIGHT_PX: f64 = 22.0;
 const TOP_PX: f64 = 28.0;
 const BOTTOM_PX: f64 = 48.0;
 const POINT_PX: f64 = 3.8;
@@ -31,9 +32,9 @@ pub(super) struct Plane {
     pub(super) unlabelled: Vec<String>,
 }
 
-/// Parameters that lie on one spot.
-struct Point {
-    names: Vec<String>,
+/// A parameter in the plane.
+struct Point<'a> {
+    name: &'a str,
     mu_star: f64,
     sigma: f64,
 }
@@ -41,14 +42,14 @@ struct Point {
 /// The plane; `None` without spreads (one trajectory).
 pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Option<Plane> {
     let points = points(indices)?;
-    let largest = |of: fn(&Point) -> f64| points.iter().map(of).fold(0.0, f64::max);
+    let largest = |of: fn(&Point<'_>) -> f64| points.iter().map(of).fold(0.0, f64::max);
     let (most_mu_star, most_sigma) = (largest(|p| p.mu_star), largest(|p| p.sigma));
-    let (crowd, rest): (Vec<&Point>, Vec<&Point>) =
+    let (crowd, rest): (Vec<&Point<'_>>, Vec<&Point<'_>>) =
         points.iter().partition(|p| p.mu_star <= CORNER * most_mu_star);
-    let all: Vec<&Point> = points.iter().collect();
+    let all: Vec<&Point<'_>> = points.iter().collect();
     let magnified = crowd.len() >= CROWD && !rest.is_empty() && crowd.iter().any(|p| p.mu_star > 0.0);
 
-    let corner = |of: fn(&Point) -> f64| crowd.iter().map(|p| of(p)).fold(0.0, f64::max);
+    let corner = |of: fn(&Point<'_>) -> f64| crowd.iter().map(|p| of(p)).fold(0.0, f64::max);
     let corner = [corner(|p| p.mu_star) * 1.05, corner(|p| p.sigma) * 1.05];
     let main = Panel::new([most_mu_star, most_sigma], "all parameters");
     let mut unlabelled = Vec::new();
@@ -65,25 +66,27 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Option<Plane> {
 }
 
 /// The most influential first.
-fn points(indices: &MoatIndices) -> Option<Vec<Point>> {
-    let mut points: Vec<Point> = Vec::new();
-    for parameter in crate::report::ranked(indices) {
-        let (mu_star, sigma) = (parameter.mu_star, parameter.sigma?);
-        match points.iter_mut().find(|point| point.mu_star == mu_star && point.sigma == sigma) {
-            Some(point) => point.names.push(parameter.name.clone()),
-            None => points.push(Point { names: vec![parameter.name.clone()], mu_star, sigma }),
-        }
-    }
+fn points(indices: &MoatIndices) -> Option<Vec<Point<'_>>> {
+    let points = ranked(indices).into_iter().map(|MoatParameter { name, mu_star, sigma, .. }| {
+        Some(Point { name, mu_star: *mu_star, sigma: (*sigma)? })
+    });
+    let points: Vec<_> = points.collect::<Option<_>>()?;
     (!points.is_empty()).then_some(points)
 }
 
-impl Point {
-    /// Its names, and how many more there are.
+/// Points so near each other that they have one label: where the first is, and their names.
+struct Spot<'a> {
+    at: [f64; 2],
+    names: Vec<&'a str>,
+}
+
+impl Spot<'_> {
+    /// Its names, or the first of them and how many more there are.
     fn label(&self) -> String {
-        let shown: Vec<String> = self.names.iter().take(3).map(|name| shortened(name, 130.0)).collect();
+        let shown: Vec<String> = self.names.iter().take(4).map(|name| shortened(name, 130.0)).collect();
         match self.names.len() {
-            0..=3 => shown.join(", "),
-            more => format!("{} +{}", shown.join(", "), more - 3),
+            0..=4 => shown.join(", "),
+            more => format!("{} and {} more", shown[..3].join(", "), more - 3),
         }
     }
 }
@@ -101,8 +104,23 @@ impl Panel {
         Self { x, y, title }
     }
 
-    fn at(&self, point: &Point) -> [f64; 2] {
+    fn at(&self, point: &Point<'_>) -> [f64; 2] {
         [self.x.px(point.mu_star), self.y.px(point.sigma)]
+    }
+
+    fn spots<'a>(&self, points: &[&Point<'a>]) -> Vec<Spot<'a>> {
+        let mut spots: Vec<Spot<'a>> = Vec::new();
+        for point in points {
+            let at = self.at(point);
+            let near = |spot: &&mut Spot<'a>| {
+                (spot.at[0] - at[0]).abs() < POINT_PX && (spot.at[1] - at[1]).abs() < POINT_PX
+            };
+            match spots.iter_mut().find(near) {
+                Some(spot) => spot.names.push(point.name),
+                None => spots.push(Spot { at, names: vec![point.name] }),
+            }
+        }
+        spots
     }
 
     /// σ = μ*, as far as the panel goes.
@@ -113,8 +131,8 @@ impl Panel {
 
     fn draw(
         &self,
-        points: &[&Point],
-        labelled: &[&Point],
+        points: &[&Point<'_>],
+        labelled: &[&Point<'_>],
         corner: Option<[f64; 2]>,
         metric: &Metric,
         unlabelled: &mut Vec<String>,
@@ -144,7 +162,7 @@ impl Panel {
 
         for point in points {
             let note =
-                format!("{}: μ* {}, σ {}", point.names.join(", "), brief(point.mu_star), brief(point.sigma));
+                format!("{}: μ* {}, σ {}", point.name, brief(point.mu_star), brief(point.sigma));
             drawing.noted(&note, |drawing| drawing.dots("point", [self.at(point)]));
         }
         let mut obstacles: Vec<Area> =
@@ -160,28 +178,22 @@ impl Panel {
             bottom: name_at[1] + 3.0,
         });
         drawing.text("note", Anchor::Start, name_at, name);
-        let labels: Vec<String> = labelled.iter().map(|point| point.label()).collect();
-        let wanted: Vec<Wanted> = labelled
-            .iter()
-            .zip(&labels)
-            .map(|(point, label)| Wanted {
-                point: self.at(point),
-                width: text_width(label),
-                height: TYPE_PX + 2.0,
-            })
+        let spots = self.spots(labelled);
+        let labels: Vec<String> = spots.iter().map(Spot::label).collect();
+        let height = TYPE_PX + 2.0;
+        let wanted = spots.iter().zip(&labels);
+        let wanted: Vec<Wanted> = wanted
+            .map(|(spot, label)| Wanted { point: spot.at, width: text_width(label), height })
             .collect();
-        let bounds =
-            Area { left: LEFT_PX + 3.0, top: TOP_PX - 4.0, right: right + 8.0, bottom: bottom - 2.0 };
-        for ((placed, label), point) in
-            place(&wanted, &obstacles, bounds, Some([start, end])).iter().zip(&labels).zip(labelled)
-        {
+        let bounds = Area { left: LEFT_PX + 3.0, top: TOP_PX - 4.0, right: width, bottom: bottom - 1.0 };
+        let places = place(&wanted, &obstacles, bounds, Some([start, end]));
+        for ((placed, label), spot) in places.iter().zip(&labels).zip(&spots) {
             let Some(placed) = placed else {
-                unlabelled.extend(point.names.iter().cloned());
+                unlabelled.extend(spot.names.iter().map(ToString::to_string));
                 continue;
             };
             if let Some([x, y]) = placed.leader {
-                let [from_x, from_y] = self.at(point);
-                drawing.line("leader", [from_x, from_y, x, y]);
+                drawing.line("leader", [spot.at[0], spot.at[1], x, y]);
             }
             drawing.text("label", Anchor::Start, [placed.area.left, placed.area.bottom - 3.5], label);
         }

@@ -13,11 +13,11 @@ pub(super) const MOST_BARS: usize = 40;
 
 const ROW_PX: f64 = 22.0;
 const BAR_PX: f64 = 12.0;
-const WIDTH_PX: f64 = 780.0;
+const WIDTH_PX: f64 = 880.0;
 const TOP_PX: f64 = 38.0;
 /// Between the bars and the columns right of them.
 const GAP_PX: f64 = 24.0;
-const EFFECT_PX: f64 = 66.0;
+const EFFECT_PX: f64 = 76.0;
 
 /// The figure.
 pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
@@ -36,7 +36,7 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     let title = format!("Bars of mu*, the mean size of each parameter's effect on {}, ranked", metric.name);
     let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &title);
 
-    let scale = Scale::new(0.0, most, [left, right], 6);
+    let scale = Scale::new(0.0, most, [left, right], 7);
     drawing.axis_below(&scale, [TOP_PX, bottom]);
     let axis = format!("μ*: mean change of {} over the whole range", metric.name);
     drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], &axis);
@@ -47,7 +47,7 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
         let middle = TOP_PX + ROW_PX * (place as f64 + 0.5) + 2.0;
         let direction = Direction::of(row);
         let number = number(row);
-        let effect = format!("{} {}", direction.glyph(), Rounding::fixed(2).signed(row.effect));
+        let effect = format!("{} {}", direction.glyph(), Rounding::fixed(3).signed(row.effect));
         drawing.noted(&format!("{}: μ* {number}, effect {effect}", row.name), |drawing| {
             drawing.text("label", Anchor::End, [left - 8.0, middle + 4.0], &shortened(&row.name, longest));
             let length = scale.px(row.mu_star) - left;

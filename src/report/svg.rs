@@ -19,7 +19,7 @@ impl Scale {
         // Differences of larger numbers exceed an f64.
         const LIMIT: f64 = f64::MAX / 1e3;
         let clean = |value: f64| if value.is_finite() { value.clamp(-LIMIT, LIMIT) } else { 0.0 };
-        let (mut low, mut high) = (clean(low), clean(high));
+        let (mut low, mut high) = (clean(low).min(clean(high)), clean(low).max(clean(high)));
         if high - low <= low.abs().max(high.abs()) * 1e-9 {
             // One value only: room to show it in.
             let room = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
@@ -51,13 +51,15 @@ impl Scale {
     }
 }
 
-/// The nearest step of 1, 2 or 5 times a power of ten that is at least `rough`.
+/// The step of 1, 2 or 5 times a power of ten that is nearest to `rough`, as ratios go.
 fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powi(exponent(rough));
     // Of a subnormal range, the power is 0.
     let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
-    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= rough * (1.0 - 1e-9));
-    digit.unwrap_or(10.0) * power
+    // Up to the geometric means of neighbours.
+    let limits = [(1.0, 2.0), (2.0, 10.0), (5.0, 50.0)];
+    let nearest = limits.into_iter().find(|(_, square)| (rough / power).powi(2) <= *square);
+    nearest.map_or(10.0, |(digit, _)| digit) * power
 }
 
 /// Width in pixels of `text` at the figures' type size, rather too large than too small: fonts differ.
@@ -134,11 +136,6 @@ impl Drawing {
         let moves = places.into_iter().map(|[x, y]| format!("M{} {}h0", px(x), px(y)));
         let path: String = moves.collect();
         self.shape("path", class, &[("d", &path)]);
-    }
-
-    pub(super) fn polygon(&mut self, class: &str, corners: &[[f64; 2]]) {
-        let corners: Vec<String> = corners.iter().map(|[x, y]| format!("{},{}", px(*x), px(*y))).collect();
-        self.shape("polygon", class, &[("points", &corners.join(" "))]);
     }
 
     pub(super) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
@@ -242,7 +239,7 @@ mod tests {
                 prop_assert!((10.0..=210.0).contains(&x), "{x}");
             }
             let ticks = scale.ticks();
-            prop_assert!((2..=13).contains(&ticks.len()), "{ticks:?}");
+            prop_assert!((2..=14).contains(&ticks.len()), "{ticks:?}");
             prop_assert!(ticks.windows(2).all(|pair| pair[0].0 < pair[1].0));
             for (value, label) in ticks {
                 prop_assert!(scale.px(value).is_finite());

@@ -29,7 +29,26 @@ struct Entry {
     descriptor: StageDescriptor,
 }
 
-pub(crate) fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, DescriptorError> {
+impl Workflow {
+    /// Reads a workflow file and the stage descriptors it names (relative to it), and checks all of it.
+    ///
+    /// # Errors
+    /// The first [`DescriptorError`] found.
+    pub fn load(file: &Path, registry: &Registry) -> Result<Self, DescriptorError> {
+        workflow(file, Files::Disk, registry)
+    }
+
+    /// The same for files that the program carries; the first one is the workflow file.
+    ///
+    /// # Errors
+    /// The first [`DescriptorError`] found.
+    pub fn embedded(files: &[(&str, &str)], registry: &Registry) -> Result<Self, DescriptorError> {
+        let first = files.first().map_or("workflow.json", |(name, _)| *name);
+        workflow(Path::new(first), Files::Embedded(files), registry)
+    }
+}
+
+fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, DescriptorError> {
     let at = At { file: file.to_owned() };
     let workflow: WorkflowDescriptor = files.parse(file)?;
     if workflow.stages.is_empty() {

@@ -2,16 +2,11 @@
 //!
 //! Made only by [`Workflow::load`] and [`Workflow::embedded`]; whoever holds one need not check it again.
 
-use crate::check;
 pub use crate::descriptor::Aggregate;
-use crate::descriptor::Files;
-use crate::error::DescriptorError;
-use crate::operation::Registry;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// A DAG of stages over the regions of one tile.
 #[derive(Clone, Debug, Serialize)]
@@ -163,23 +158,6 @@ pub enum Read {
 }
 
 impl Workflow {
-    /// Reads a workflow file and the stage descriptors it names (relative to it), and checks all of it.
-    ///
-    /// # Errors
-    /// The first [`DescriptorError`] found.
-    pub fn load(file: &Path, registry: &Registry) -> Result<Self, DescriptorError> {
-        check::workflow(file, Files::Disk, registry)
-    }
-
-    /// The same for files that the program carries; the first one is the workflow file.
-    ///
-    /// # Errors
-    /// The first [`DescriptorError`] found.
-    pub fn embedded(files: &[(&str, &str)], registry: &Registry) -> Result<Self, DescriptorError> {
-        let first = files.first().map_or("workflow.json", |(name, _)| *name);
-        check::workflow(Path::new(first), Files::Embedded(files), registry)
-    }
-
     /// The switches that a study may turn off, by name.
     #[must_use]
     pub fn switches(&self) -> Vec<&str> {
