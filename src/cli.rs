@@ -1,9 +1,10 @@
 //! The command line's grammar.
 
+use crate::exit::Stop;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Parameter sensitivity studies of image-analysis workflows on tissue images.
 #[derive(Debug, Parser)]
@@ -168,12 +169,36 @@ pub(crate) struct TissueArgs {
     pub(crate) seed: u64,
 }
 
-/// Reads the arguments; help and mistakes are printed here (exit codes 0 and 2).
-pub(crate) fn parse() -> Result<Command, ExitCode> {
+/// Reads the arguments; help is printed here.
+///
+/// # Errors
+/// [`Stop::Input`] with what clap has to say of a mistake, in one line.
+pub(crate) fn parse() -> Result<Command, Parsed> {
     Cli::try_parse().map(|cli| cli.command).map_err(|error| {
-        let code = if error.use_stderr() { 2 } else { 0 };
-        // Nothing can be done about a stdout or stderr that is gone.
-        let _ = error.print();
-        ExitCode::from(code)
+        let asked_for_nothing = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if !error.use_stderr() || asked_for_nothing {
+            // Nothing can be done about a stdout or stderr that is gone.
+            let _ = error.print();
+            return Parsed::Help { asked_for_nothing };
+        }
+        let text = error.render().to_string();
+        let told =
+            |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
+        let told: Vec<&str> = text.lines().map(str::trim).filter(told).collect();
+        Parsed::Mistake(Stop::Input(
+            told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned(),
+        ))
     })
+}
+
+/// Why there is no command.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// Help or the version was asked for and printed, or help because there were no arguments at all.
+    Help {
+        /// The second of the two.
+        asked_for_nothing: bool,
+    },
+    /// The arguments are wrong.
+    Mistake(Stop),
 }

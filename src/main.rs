@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     exit::install_panic_hook();
-    let status = match cli::parse() {
-        Ok(command) => command::execute(command),
-        Err(status) => return status,
-    };
-    exit::report(status)
+    match cli::parse() {
+        Ok(command) => exit::report(command::execute(command)),
+        Err(cli::Parsed::Help { asked_for_nothing }) => ExitCode::from(if asked_for_nothing { 2 } else { 0 }),
+        Err(cli::Parsed::Mistake(stop)) => exit::report(Err(stop)),
+    }
 }

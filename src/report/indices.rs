@@ -49,7 +49,7 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
 fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
     let key = |direction: Direction, words: &str| {
         let class = format!("key {}", direction.class());
-        html![Html::of_class("span", &class, direction.glyph()), words]
+        html![Html::of_class("span", &class, "■"), format!(" {} {words}", direction.glyph())]
     };
     let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
     html![
@@ -62,9 +62,9 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
             counted(indices.trajectories_used, "trajectory", "trajectories"),
             metric.name,
         ),
-        key(Direction::Up, " rises with the parameter, "),
-        key(Direction::Down, " falls (nine tenths of all change or more), "),
-        key(Direction::Mixed, " goes both ways."),
+        key(Direction::Up, "rises with the parameter, "),
+        key(Direction::Down, "falls as it rises (nine tenths of all change or more), "),
+        key(Direction::Mixed, "goes both ways."),
         if left_over > 0 {
             format!(" The {left_over} parameters with the smallest effects are in the table only.")
         } else {
@@ -118,7 +118,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
         em("negligible"),
         ": below; ",
         em("undecided"),
-        ": across. Values: the range sampled (in brackets, how many values a parameter could take).",
+        ": across. Values: the range sampled (in brackets, how many values a parameter could take); a default with a star lies outside it.",
     ];
     let mut table = Table::new("numbers indices", caption, header);
     for row in ranked(indices) {
@@ -127,7 +127,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
         table.row([
             Html::from(&row.name),
             parameter.map(values).unwrap_or_default().into(),
-            parameter.map(|parameter| parameter.default.to_string()).unwrap_or_default().into(),
+            parameter.map(default).unwrap_or_default().into(),
             size.show(row.mu_star).into(),
             size.option(row.mu_star_conf).into(),
             size.show(row.mu).into(),
@@ -154,6 +154,13 @@ fn values(parameter: &Parameter) -> String {
             format!("{low} – {high} ({})", values.len())
         }
     }
+}
+
+/// The default, with a star where the study never came near it.
+fn default(parameter: &Parameter) -> String {
+    let (low, high) = parameter.domain.bounds();
+    let inside = (low..=high).contains(&parameter.default.as_f64());
+    format!("{}{}", parameter.default, if inside { "" } else { " *" })
 }
 
 /// With a capital at the start, and no full stop at the end.

@@ -24,6 +24,13 @@ impl Area {
             && other.top < self.bottom
     }
 
+    /// Shifted as little as possible to lie within `bounds`, where it fits at all.
+    fn moved_into(self, bounds: &Self) -> Self {
+        let x = (bounds.left - self.left).max(0.0) + (bounds.right - self.right).min(0.0);
+        let y = (bounds.top - self.top).max(0.0) + (bounds.bottom - self.bottom).min(0.0);
+        Self { left: self.left + x, top: self.top + y, right: self.right + x, bottom: self.bottom + y }
+    }
+
     fn holds(&self, other: &Self) -> bool {
         self.left <= other.left
             && other.right <= self.right
@@ -73,7 +80,7 @@ pub(super) struct Placed {
 }
 
 /// Distances of labels from their points; from the second on, a line joins them.
-const DISTANCES_PX: [f64; 7] = [7.0, 15.0, 25.0, 38.0, 54.0, 72.0, 92.0];
+const DISTANCES_PX: [f64; 7] = [8.0, 15.0, 25.0, 38.0, 54.0, 72.0, 92.0];
 
 /// Directions tried, the most readable first: to the right, to the left, then above and below.
 const DIRECTIONS: [[f64; 2]; 12] = [
@@ -114,7 +121,7 @@ pub(super) fn place(
                     || !obstacles.iter().any(|o| !o.overlaps(&own) && o.meets(label.point, end)))
         };
         let crosses = |candidate: &Placed| line.is_some_and(|[a, b]| candidate.area.meets(a, b));
-        let candidates: Vec<Placed> = candidates(label).filter(free).collect();
+        let candidates: Vec<Placed> = candidates(label, bounds).filter(free).collect();
         let chosen = candidates.iter().find(|candidate| !crosses(candidate)).or(candidates.first()).copied();
         if let Some(placed) = chosen {
             taken.push(placed.area);
@@ -125,15 +132,23 @@ pub(super) fn place(
     places
 }
 
-fn candidates(label: &Wanted) -> impl Iterator<Item = Placed> {
+fn candidates(label: &Wanted, bounds: Area) -> impl Iterator<Item = Placed> + use<> {
     let Wanted { point: [x, y], width, height } = *label;
     DISTANCES_PX.into_iter().enumerate().flat_map(move |(ring, distance)| {
         DIRECTIONS.into_iter().map(move |[dx, dy]| {
             // The edge or corner of the label that faces the point stands at the distance.
             let near = [x + dx * distance, y + dy * distance];
-            let facing = |direction: f64| if direction > 0.3 { 0.0 } else if direction < -0.3 { 1.0 } else { 0.5 };
+            let facing = |direction: f64| {
+                if direction > 0.3 {
+                    0.0
+                } else if direction < -0.3 {
+                    1.0
+                } else {
+                    0.5
+                }
+            };
             let (left, top) = (near[0] - facing(dx) * width, near[1] - facing(dy) * height);
-            let area = Area { left, top, right: left + width, bottom: top + height };
+            let area = Area { left, top, right: left + width, bottom: top + height }.moved_into(&bounds);
             Placed { area, leader: (ring > 0).then_some(near) }
         })
     })
@@ -150,7 +165,7 @@ mod tests {
     fn a_lone_label_stands_to_the_right() {
         let wanted = [Wanted { point: [100.0, 100.0], width: 40.0, height: 14.0 }];
         let placed = place(&wanted, &[Area::around([100.0, 100.0], 4.0)], BOUNDS, None)[0].unwrap();
-        assert_eq!((placed.area.left, placed.area.top), (107.0, 93.0));
+        assert_eq!((placed.area.left, placed.area.top), (108.0, 93.0));
         assert!(placed.leader.is_none());
     }
 

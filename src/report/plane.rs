@@ -129,6 +129,14 @@ impl Panel {
         [[self.x.px(0.0), self.y.px(0.0)], [self.x.px(end), self.y.px(end)]]
     }
 
+    /// Writes the line's name at its upper end: left of a steep line, above a flat one. Returns where.
+    fn name_diagonal(&self, drawing: &mut Drawing, [x, y]: [f64; 2]) -> Area {
+        let name = "σ = μ*";
+        let at = if y < TOP_PX + TYPE_PX { [x - 10.0, y + TYPE_PX + 2.0] } else { [x, y - 7.0] };
+        drawing.text("note", Anchor::End, at, name);
+        Area { left: at[0] - text_width(name), top: at[1] - TYPE_PX, right: at[0], bottom: at[1] + 3.0 }
+    }
+
     fn draw(
         &self,
         points: &[&Point<'_>],
@@ -161,30 +169,19 @@ impl Panel {
         drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);
 
         for point in points {
-            let note =
-                format!("{}: μ* {}, σ {}", point.name, brief(point.mu_star), brief(point.sigma));
+            let note = format!("{}: μ* {}, σ {}", point.name, brief(point.mu_star), brief(point.sigma));
             drawing.noted(&note, |drawing| drawing.dots("point", [self.at(point)]));
         }
         let mut obstacles: Vec<Area> =
             points.iter().map(|p| Area::around(self.at(p), POINT_PX + 1.5)).collect();
-        // The name of the line stands at its upper end, left of it.
-        let name = "σ = μ*";
-        let name_width = text_width(name);
-        let name_at = [end[0] - 8.0 - name_width, end[1] + TYPE_PX + 2.0];
-        obstacles.push(Area {
-            left: name_at[0],
-            top: name_at[1] - TYPE_PX,
-            right: name_at[0] + name_width,
-            bottom: name_at[1] + 3.0,
-        });
-        drawing.text("note", Anchor::Start, name_at, name);
+        let named = self.name_diagonal(&mut drawing, end);
+        obstacles.push(named);
         let spots = self.spots(labelled);
         let labels: Vec<String> = spots.iter().map(Spot::label).collect();
         let height = TYPE_PX + 2.0;
         let wanted = spots.iter().zip(&labels);
-        let wanted: Vec<Wanted> = wanted
-            .map(|(spot, label)| Wanted { point: spot.at, width: text_width(label), height })
-            .collect();
+        let wanted: Vec<Wanted> =
+            wanted.map(|(spot, label)| Wanted { point: spot.at, width: text_width(label), height }).collect();
         let bounds = Area { left: LEFT_PX + 3.0, top: TOP_PX - 4.0, right: width, bottom: bottom - 1.0 };
         let places = place(&wanted, &obstacles, bounds, Some([start, end]));
         for ((placed, label), spot) in places.iter().zip(&labels).zip(&spots) {

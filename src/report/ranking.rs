@@ -12,7 +12,7 @@ use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 pub(super) const MOST_BARS: usize = 40;
 
 const ROW_PX: f64 = 22.0;
-const BAR_PX: f64 = 12.0;
+const BAR_PX: f64 = 14.0;
 const WIDTH_PX: f64 = 880.0;
 const TOP_PX: f64 = 38.0;
 /// Between the bars and the columns right of them.
@@ -70,13 +70,10 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     drawing.finish()
 }
 
-/// An interval, dark with a light rim, so that it is seen on a bar and off it.
 fn whisker(drawing: &mut Drawing, [from, to]: [f64; 2], middle: f64) {
-    for class in ["rim", "whisker"] {
-        drawing.line(class, [from, middle, to, middle]);
-        for end in [from, to] {
-            drawing.line(class, [end, middle - 4.0, end, middle + 4.0]);
-        }
+    drawing.line("whisker", [from, middle, to, middle]);
+    for end in [from, to] {
+        drawing.line("whisker", [end, middle - 4.0, end, middle + 4.0]);
     }
 }
 
