@@ -5,6 +5,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Parameter sensitivity studies of image-analysis workflows on tissue images.
 #[derive(Debug, Parser)]
@@ -84,7 +85,7 @@ pub(crate) struct ReuseArgs {
     /// Most stage instances in a bucket (naive and rtma)
     // Beyond 16, RTMA on MOAT studies of the reference application gains nothing (benches/RESULTS.md), while
     // larger buckets leave less to balance.
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: NonZeroUsize,
 }
 
@@ -159,14 +160,19 @@ pub(crate) struct TissueArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Side of a tile in pixels
-    #[arg(long, value_name = "PX", default_value_t = 512)]
+    #[arg(long, value_name = "PX", default_value = "512", value_parser = at_least_one::<u32>)]
     pub(crate) size: u32,
     /// Number of tiles
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) count: NonZeroU32,
     /// Seed; the same seed gives the same tiles
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// Rust's own words for a 0 ("zero for non-zero type") do not say what is allowed.
+fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "a whole number of at least 1 is allowed")
 }
 
 /// Reads the arguments; help is printed here.

@@ -10,7 +10,7 @@ use pleach_sensitivity::sampling::{Design, Structure, morris};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Method, Reference, Registry, Study, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A study that can be planned.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Prepared {
     pub(crate) design: Design,
     /// All parameter sets to run: evaluation 0 (the defaults) first where that is the reference.
     pub(crate) evaluations: Vec<Vec<Value>>,
+    /// The file that says which: a table, or the study file.
+    parameter_sets: PathBuf,
     pub(crate) tiles: Vec<TileFacts>,
     /// A digest of what is asked: the same for every way of computing it.
     pub(crate) digest: String,
@@ -40,9 +42,15 @@ impl Prepared {
         let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
         let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
         evaluations.extend(design.evaluations.iter().cloned());
+        let parameter_sets = match (table, &study.method) {
+            (Some(table), _) => table,
+            (None, Method::Table { file }) => file,
+            (None, Method::Moat { .. }) => file,
+        };
+        let parameter_sets = parameter_sets.to_owned();
         let tiles = tiles(&study)?;
         let digest = digest(&study, &evaluations);
-        Ok(Self { study, registry, design, evaluations, tiles, digest })
+        Ok(Self { study, registry, design, evaluations, parameter_sets, tiles, digest })
     }
 
     /// Whether evaluation 0 is run and serves as reference.
@@ -63,7 +71,7 @@ impl Prepared {
     /// Whether every parameter set can be run: a plan may hold values that an operation refuses, a run may not.
     ///
     /// # Errors
-    /// [`Stop::Input`] that names the evaluation, the parameter, its value and what the operation accepts.
+    /// [`Stop::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
     pub(crate) fn check_runnable(&self) -> Outcome {
         let first = usize::from(!self.reference_run());
         for stage in &self.study.workflow.stages {
@@ -73,7 +81,8 @@ impl Prepared {
                     let bad = self.evaluations.iter().position(|e| !argument.accepts.contains(e[index]));
                     if let Some(evaluation) = bad {
                         return Err(Stop::Input(format!(
-                            "evaluation {}: parameter {} = {}: operation {} accepts {}",
+                            "{}: evaluation {}: parameter {} = {}: operation {} accepts {}",
+                            self.parameter_sets.display(),
                             evaluation + first,
                             self.study.workflow.parameters[index].name,
                             self.evaluations[evaluation][index],

@@ -22,6 +22,7 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
     let workflow = workflow.without(&off);
     let values = values(args, &workflow, &registry)?;
+    check_out(args)?;
     let image = tile::read_bgr(&args.tile).map_err(Stop::input)?;
 
     let mut timings = Map::new();
@@ -60,6 +61,21 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Whether the mask has a place to go: found out before the work is done.
+fn check_out(args: &SegmentArgs) -> Outcome {
+    let out = &args.out;
+    let fail = |text: String| Err(Stop::Input(format!("--out {}: {text}", out.display())));
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match (folder, out.canonicalize().ok(), args.tile.canonicalize().ok()) {
+        (Some(folder), ..) if !folder.is_dir() => fail(format!("there is no folder {}", folder.display())),
+        _ if out.is_dir() => fail("is a folder; the name of a PNG file is wanted".to_owned()),
+        (_, Some(out), Some(tile)) if out == tile => {
+            fail("is the tile itself; another file is wanted".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Parameter values: defaults, then what `--set` says.

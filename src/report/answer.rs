@@ -1,10 +1,10 @@
 //! The result in plain words: which parameters matter, which do not, and which are undecided.
 
 use crate::report::Report;
-use crate::report::html::{Html, html, p, strong};
+use crate::report::html::{Html, em, html, li, p, strong, ul};
 use crate::report::metric::Metric;
-use crate::report::number::{brief, counted, names, with_spread};
-use crate::report::ranked;
+use crate::report::number::{brief, capital, counted, names, with_spread};
+use crate::report::{ranked, responses};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
 /// An effect below this share of the largest is called negligible: small beside what the study is about, and
@@ -115,32 +115,51 @@ pub(super) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     let matters: Vec<_> = of(Verdict::Matters).collect();
     let (leading, others): (Vec<_>, Vec<_>) =
         matters.iter().copied().partition(|p| p.mu_star >= LEADING * largest);
-    let mut text = leaders(&leading, &metric.name, ranked[0]);
-    if !others.is_empty() {
-        text.push(" The effect of ");
-        text.push(list(&others));
-        text.push(if others.len() == 1 {
-            " is smaller, but clear."
-        } else {
-            " is smaller, but clear in each case."
-        });
+    let mut first = leaders(&leading, &metric.name, &ranked);
+    if let Some(range) = responses::range(report) {
+        first.push(html![" ", range]);
     }
-    text.push(undecided(&of(Verdict::Undecided).collect::<Vec<_>>(), largest));
-    text.push(negligible(&of(Verdict::Negligible).collect::<Vec<_>>(), &metric.name, largest));
-    html![p(text), p(reservations(&matters, indices, &metric))]
+    let undecided: Vec<_> = of(Verdict::Undecided).collect();
+    let (still, moved): (Vec<_>, Vec<_>) =
+        of(Verdict::Negligible).partition(|parameter| parameter.mu_star == 0.0);
+    let small = brief(NEGLIGIBLE * largest);
+    let items = [
+        item(
+            "Smaller, but clear",
+            &others,
+            format!("the whole interval lies above {} effect ({small}).", share()),
+        ),
+        item("Undecided", &undecided, undecided_words(undecided.len(), &small)),
+        item("Negligible", &moved, negligible_words(&moved, &small)),
+        item("No effect at all", &still, format!("{} was the same before and after each step.", metric.name)),
+    ];
+    html![p(first), ul(items.into_iter().collect::<Html>()), p(reservations(&matters, indices, &metric))]
 }
 
-fn leaders(leading: &[&MoatParameter], metric: &str, first: &MoatParameter) -> Html {
+/// A line of the list; nothing without parameters.
+fn item(title: &'static str, parameters: &[&MoatParameter], words: String) -> Html {
+    if parameters.is_empty() {
+        return Html::default();
+    }
+    li(html![em(title), ": ", list(parameters), format!(" – {words}")])
+}
+
+fn leaders(leading: &[&MoatParameter], metric: &str, ranked: &[&MoatParameter]) -> Html {
+    let (first, alone) = (ranked[0], ranked.len() == 1);
     if leading.is_empty() {
         return html![
             strong("No parameter stands out with certainty."),
-            format!(" The largest effect measured is that of "),
+            " The largest effect measured is that of ",
             strong(&first.name),
             format!(", {}, and its 95 % interval reaches down to the negligible.", measured(first)),
         ];
     }
-    let verb = if leading.len() == 1 { " changes the result most." } else { " change the result most." };
-    let mut text = Html::of_class("span", "lead", html![list(leading), verb]);
+    let lead = match leading.len() {
+        _ if alone => html!["Only ", list(leading), " was varied."],
+        1 => html![list(leading), " changes the result most."],
+        _ => html![list(leading), " change the result most."],
+    };
+    let mut text = Html::of_class("span", "lead", lead);
     for (place, parameter) in leading.iter().take(4).enumerate() {
         text.push(match place {
             0 => " Moving ",
@@ -174,44 +193,19 @@ fn share() -> String {
     format!("{:.0} % of the largest", NEGLIGIBLE * 100.0)
 }
 
-fn undecided(parameters: &[&MoatParameter], largest: f64) -> Html {
-    if parameters.is_empty() {
-        return Html::default();
-    }
-    let one = parameters.len() == 1;
-    let (verb, pronoun) = if one { ("is", "its interval reaches") } else { ("are", "their intervals reach") };
-    html![
-        format!(" Undecided {verb} "),
-        list(parameters),
-        format!(
-            ": {pronoun} across {} effect ({}), so this study cannot tell whether {}; more trajectories would.",
-            share(),
-            brief(NEGLIGIBLE * largest),
-            if one { "it matters" } else { "they matter" },
-        ),
-    ]
+fn undecided_words(count: usize, small: &str) -> String {
+    format!(
+        "the {} across {} effect ({small}): this study cannot tell whether {}; more trajectories would.",
+        if count == 1 { "interval reaches" } else { "intervals reach" },
+        share(),
+        if count == 1 { "it matters" } else { "they matter" },
+    )
 }
 
-fn negligible(parameters: &[&MoatParameter], metric: &str, largest: f64) -> Html {
-    if parameters.is_empty() {
-        return Html::default();
-    }
-    let still: Vec<_> = parameters.iter().copied().filter(|parameter| parameter.mu_star == 0.0).collect();
-    let moved: Vec<_> = parameters.iter().copied().filter(|parameter| parameter.mu_star > 0.0).collect();
-    let mut text = Html::default();
-    if !moved.is_empty() {
-        let intervals = moved.iter().all(|parameter| parameter.mu_star_conf.is_some());
-        let upper = if intervals { ", also at the upper end of the interval" } else { "" };
-        text.push(" Negligible, on these tiles and over these ranges: ");
-        text.push(list(&moved));
-        text.push(format!(" (below {} effect, {}{upper}).", share(), brief(NEGLIGIBLE * largest)));
-    }
-    if !still.is_empty() {
-        text.push(" ");
-        text.push(list(&still));
-        text.push(format!(" never changed {metric} at all."));
-    }
-    text
+fn negligible_words(parameters: &[&MoatParameter], small: &str) -> String {
+    let intervals = parameters.iter().all(|parameter| parameter.mu_star_conf.is_some());
+    let upper = if intervals { ", also at the upper end of the interval" } else { "" };
+    format!("below {} effect ({small}){upper}, on these tiles and over these ranges.", share())
 }
 
 /// What keeps the paragraph from being read as more than it says.
@@ -236,13 +230,11 @@ fn reservations(matters: &[&MoatParameter], indices: &MoatIndices, metric: &Metr
         )),
         _ => {}
     }
+    if matters.iter().any(|parameter| parameter.mu_star_conf.is_some()) {
+        text.push("± marks 95 % intervals. ");
+    }
     text.push(metric.caution);
     text
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -262,9 +254,9 @@ mod tests {
         for expected in [
             "<strong>G2</strong> changes the result most.",
             "by 0.40 ± 0.08 on average (up as it rises).",
-            "Undecided is <strong>open</strong>: its interval reaches across 5 % of the largest effect (0.0200)",
-            "over these ranges: <strong>tiny</strong> (below 5 %",
-            "<strong>still</strong> never changed Dice at all.",
+            "<em>Undecided</em>: <strong>open</strong> – the interval reaches across 5 % of the largest effect (0.0200)",
+            "<em>Negligible</em>: <strong>tiny</strong> – below 5 % of the largest effect (0.0200), also at the upper",
+            "<em>No effect at all</em>: <strong>still</strong> – Dice was the same",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

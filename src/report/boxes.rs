@@ -29,14 +29,17 @@ impl Row {
 /// More dots than this hide each other, and make the page heavy; then the box stands alone.
 const MOST_DOTS: usize = 1000;
 
-const WIDTH_PX: f64 = 880.0;
+/// Fewer numbers have no quartiles worth drawing; the dots stand alone.
+const FEWEST_IN_BOX: usize = 5;
+
+const WIDTH_PX: f64 = 780.0;
 const ROW_PX: f64 = 36.0;
 const TOP_PX: f64 = 8.0;
 
 /// The figure; `axis` names the numbers.
 pub(super) fn draw(rows: &[Row], axis: &str) -> Html {
-    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(200.0);
-    let (left, right) = (longest + 14.0, WIDTH_PX - 16.0);
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
+    let (left, right) = (longest + 14.0, WIDTH_PX - 30.0);
     let bottom = TOP_PX + ROW_PX * rows.len() as f64;
     let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &format!("Box plots of {axis}"));
     let low = rows.iter().filter_map(|row| row.values.first().copied()).reduce(f64::min).unwrap_or(0.0);
@@ -61,20 +64,23 @@ pub(super) fn draw(rows: &[Row], axis: &str) -> Html {
 }
 
 fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middle: f64) {
+    let count = row.values.len();
     let [smallest, lower, median, upper, largest] = numbers.map(|number| scale.px(number));
-    drawing.line("stem", [smallest, middle, lower, middle]);
-    drawing.line("stem", [upper, middle, largest, middle]);
-    for end in [smallest, largest] {
-        drawing.line("stem", [end, middle - 5.0, end, middle + 5.0]);
+    if count >= FEWEST_IN_BOX {
+        drawing.line("stem", [smallest, middle, lower, middle]);
+        drawing.line("stem", [upper, middle, largest, middle]);
+        for end in [smallest, largest] {
+            drawing.line("stem", [end, middle - 5.0, end, middle + 5.0]);
+        }
+        drawing.rect("box", [lower, middle - 8.0, (upper - lower).max(1.0), 16.0]);
     }
-    drawing.rect("box", [lower, middle - 8.0, (upper - lower).max(1.0), 16.0]);
-    if row.values.len() <= MOST_DOTS {
-        drawing.dots(
-            "dots",
-            row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]),
-        );
+    if count <= MOST_DOTS {
+        let dots = row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]);
+        drawing.dots("dots", dots);
     }
-    drawing.line("median", [median, middle - 10.0, median, middle + 10.0]);
+    if count >= FEWEST_IN_BOX {
+        drawing.line("median", [median, middle - 10.0, median, middle + 10.0]);
+    }
 }
 
 /// Heights that keep neighbouring dots apart, the same in every run: multiples of the golden ratio.

@@ -4,7 +4,7 @@ use crate::command::Analysis;
 use crate::report::Report;
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
-use crate::report::number::{bytes, count, counted, duration, names};
+use crate::report::number::{bytes, capital, count, counted, duration, names};
 use pleach_workflow::{Domain, Method, Reference};
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,12 +29,12 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     let fixed = workflow.parameters.iter().filter(|parameter| !parameter.domain.varies());
     let fixed: Vec<String> = fixed
         .map(|parameter| match &parameter.domain {
-            Domain::Fixed { value } => format!("{} = {value}", parameter.name),
+            Domain::Fixed { value } => format!("{}\u{a0}=\u{a0}{value}", parameter.name),
             _ => parameter.name.clone(),
         })
         .collect();
     if !fixed.is_empty() {
-        facts.add("Held fixed", names(fixed.iter().map(String::as_str), MOST_NAMES));
+        facts.add("Held fixed", names(fixed.iter().map(String::as_str), 2 * MOST_NAMES));
     }
     facts.add("Seed", run.seed.to_string());
     facts.add("Computed by", computed(report));
@@ -96,7 +96,7 @@ fn method(report: &Report<'_>) -> Html {
 fn response(report: &Report<'_>) -> Html {
     let metric = Metric::of(report.study);
     let meaning = if metric.meaning.is_empty() { String::new() } else { format!(": {}", metric.meaning) };
-    let mut text = html![strong(&metric.name), format!("{meaning}; {}.", metric.over_tiles())];
+    let mut text = html![strong(capital(&metric.name)), format!("{meaning}; {}.", metric.over_tiles())];
     if report.study.workflow.reference.is_some() {
         text.push(match &report.study.reference {
             Reference::Defaults => {

@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, counted, names};
+use crate::report::number::{Rounding, capital, counted, names};
 use crate::report::{plane, ranked, ranking};
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
@@ -51,14 +51,21 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
         let class = format!("key {}", direction.class());
         html![Html::of_class("span", &class, "■"), format!(" {} {words}", direction.glyph())]
     };
+    let intervals = if indices.trajectories_used > 1 {
+        format!(
+            "Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it tells how \
+             well these trajectories fix μ*, not how other tiles would differ. "
+        )
+    } else {
+        String::new()
+    };
     let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
     html![
         strong("How much each parameter matters."),
         format!(
             " Bar: μ*, the mean size of the parameter’s effects in {}, each scaled from the step made to the whole \
-             range. Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it \
-             tells how well these trajectories fix μ*, not how other tiles would differ. Effect: the signed mean as \
-             a share of the spread of {}. ",
+             range. {intervals}Effect: the signed mean as a share of the spread of {} (it can exceed 1, as steps are \
+             shorter than the range). ",
             counted(indices.trajectories_used, "trajectory", "trajectories"),
             metric.name,
         ),
@@ -165,6 +172,5 @@ fn default(parameter: &Parameter) -> String {
 
 /// With a capital at the start, and no full stop at the end.
 fn sentence(note: &str) -> String {
-    let mut letters = note.trim_end_matches('.').chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    capital(note.trim_end_matches('.'))
 }

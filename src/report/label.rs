@@ -77,6 +77,7 @@ pub(super) struct Placed {
     pub(super) area: Area,
     /// Where a thin line from the point ends, for a label that stands off it.
     pub(super) leader: Option<[f64; 2]>,
+    distance: f64,
 }
 
 /// Distances of labels from their points; from the second on, a line joins them.
@@ -98,9 +99,30 @@ const DIRECTIONS: [[f64; 2]; 12] = [
     [0.0, 1.0],
 ];
 
-/// Places for labels, each inside `bounds`, off all `obstacles` and off each other; in the order given, so the
-/// important ones come first. `line` is crossed only where nothing else is free.
+/// Places for labels, each inside `bounds`, off all `obstacles` and off each other. `line` is crossed only where
+/// nothing else is free.
+///
+/// Which labels find room depends on who comes first: the order given (the important ones first) and its reverse
+/// are tried, and the one kept that leaves out fewer labels, then the one whose labels stand nearer.
 pub(super) fn place(
+    wanted: &[Wanted],
+    obstacles: &[Area],
+    bounds: Area,
+    line: Option<[[f64; 2]; 2]>,
+) -> Vec<Option<Placed>> {
+    let forward = greedy(0..wanted.len(), wanted, obstacles, bounds, line);
+    let backward = greedy((0..wanted.len()).rev(), wanted, obstacles, bounds, line);
+    let left_out = |places: &[Option<Placed>]| places.iter().filter(|place| place.is_none()).count();
+    let length = |places: &[Option<Placed>]| places.iter().flatten().map(|place| place.distance).sum::<f64>();
+    let better = left_out(&backward)
+        .cmp(&left_out(&forward))
+        .then_with(|| length(&backward).total_cmp(&length(&forward)))
+        .is_lt();
+    if better { backward } else { forward }
+}
+
+fn greedy(
+    order: impl Iterator<Item = usize>,
     wanted: &[Wanted],
     obstacles: &[Area],
     bounds: Area,
@@ -108,8 +130,9 @@ pub(super) fn place(
 ) -> Vec<Option<Placed>> {
     let mut taken: Vec<Area> = Vec::new();
     let mut leaders: Vec<[[f64; 2]; 2]> = Vec::new();
-    let mut places = Vec::with_capacity(wanted.len());
-    for label in wanted {
+    let mut places = vec![None; wanted.len()];
+    for number in order {
+        let label = &wanted[number];
         let free = |candidate: &Placed| {
             let own = Area::around(label.point, 0.5);
             let end = candidate.leader.unwrap_or(label.point);
@@ -127,7 +150,7 @@ pub(super) fn place(
             taken.push(placed.area);
             leaders.extend(placed.leader.map(|end| [label.point, end]));
         }
-        places.push(chosen);
+        places[number] = chosen;
     }
     places
 }
@@ -149,7 +172,8 @@ fn candidates(label: &Wanted, bounds: Area) -> impl Iterator<Item = Placed> + us
             };
             let (left, top) = (near[0] - facing(dx) * width, near[1] - facing(dy) * height);
             let area = Area { left, top, right: left + width, bottom: top + height }.moved_into(&bounds);
-            Placed { area, leader: (ring > 0).then_some(near) }
+            let end = [x.clamp(area.left, area.right), y.clamp(area.top, area.bottom)];
+            Placed { area, leader: (ring > 0).then_some(end), distance }
         })
     })
 }

@@ -30,7 +30,7 @@ impl Metric {
                  1 where they are the same, 0 where they share nothing",
             ),
             "pixel-difference" => {
-                ("pixel difference", "the number of pixels in which mask and reference differ")
+                ("the pixel difference", "the number of pixels in which mask and reference differ")
             }
             other => (other, ""),
         };

@@ -10,6 +10,8 @@ const PLAIN: std::ops::Range<i32> = -7..15;
 pub(super) struct Rounding {
     decimals: usize,
     scientific: bool,
+    /// After the point, where scientific.
+    digits: usize,
 }
 
 impl Rounding {
@@ -19,24 +21,29 @@ impl Rounding {
         Self::digits(largest, 4)
     }
 
+    /// Three digits, for sentences.
+    pub(super) fn brief(largest: f64) -> Self {
+        Self::digits(largest, 3)
+    }
+
     fn digits(largest: f64, digits: i32) -> Self {
         let exponent = exponent(largest);
         Self {
             decimals: (digits - 1 - exponent).clamp(0, 12) as usize,
             scientific: !PLAIN.contains(&exponent),
+            digits: 2,
         }
     }
 
     /// The same number of decimals for every number.
     pub(super) fn fixed(decimals: usize) -> Self {
-        Self { decimals, scientific: false }
+        Self { decimals, scientific: false, digits: 2 }
     }
 
-    /// Multiples of `step`.
-    pub(super) fn of_step(step: f64, largest: f64) -> Self {
-        let scientific = !PLAIN.contains(&exponent(step)) || !PLAIN.contains(&exponent(largest));
-        // Scientific: two digits tell neighbouring ticks apart.
-        Self { decimals: (-exponent(step)).clamp(0, 12) as usize, scientific }
+    /// Multiples of `step`, short enough to stand beside each other at an axis.
+    pub(super) fn of_tick(step: f64, largest: f64) -> Self {
+        let plain = (-5..7).contains(&exponent(step)) && (-5..7).contains(&exponent(largest));
+        Self { decimals: (-exponent(step)).clamp(0, 12) as usize, scientific: !plain, digits: 1 }
     }
 
     pub(super) fn show(self, number: f64) -> String {
@@ -47,7 +54,7 @@ impl Rounding {
             return "0".to_owned();
         }
         if self.scientific {
-            return minus(&format!("{number:.2e}"));
+            return minus(&format!("{number:.*e}", self.digits));
         }
         let smallest = 10_f64.powi(-(self.decimals as i32));
         if number.abs() < smallest / 2.0 {
@@ -70,16 +77,19 @@ impl Rounding {
 
 /// A number in a sentence, with three significant digits.
 pub(super) fn brief(number: f64) -> String {
-    Rounding::digits(number, 3).show(number)
+    Rounding::brief(number).show(number)
 }
 
-/// A number and its half-width in a sentence: as many digits as the half-width bears, but at least one of it.
+/// A number and its half-width in a sentence, with no more digits than the half-width bears.
 pub(super) fn with_spread(number: f64, spread: Option<f64>) -> String {
     let Some(spread) = spread.filter(|spread| *spread > 0.0) else { return brief(number) };
     let scale = if number == 0.0 { spread } else { number };
     let mut rounding = Rounding::digits(scale, 2);
     rounding.decimals = rounding.decimals.max((-exponent(spread)).clamp(0, 12) as usize);
-    format!("{} ± {}", rounding.show(number), rounding.show(spread))
+    // From 100 on, digits before the point are rounded as well.
+    let unit = 10_f64.powi((exponent(spread) - 1).max(0));
+    let rounded = |number: f64| if unit > 1.0 { (number / unit).round() * unit } else { number };
+    format!("{} ± {}", rounding.show(rounded(number)), rounding.show(rounded(spread)))
 }
 
 /// Power of ten of the first digit; 0 of zero.
@@ -152,6 +162,12 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -
     joined
 }
 
+/// With a capital at the start.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Digits before the point in groups of three from 10,000 on, and a real minus.
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("−", digits));
@@ -205,7 +221,7 @@ mod tests {
     fn sentences_have_as_many_digits_as_the_spread_bears() {
         assert_eq!(with_spread(0.2707, Some(0.0389)), "0.27 ± 0.04");
         assert_eq!(with_spread(0.2707, Some(0.0014)), "0.271 ± 0.001");
-        assert_eq!(with_spread(1234.0, Some(200.0)), "1234 ± 200");
+        assert_eq!(with_spread(1234.0, Some(212.0)), "1230 ± 210");
         assert_eq!(with_spread(0.2707, None), "0.271");
         assert_eq!(with_spread(0.0, Some(0.0)), "0");
         assert_eq!(

@@ -13,11 +13,13 @@ use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
 /// A panel's size and margins.
 const PANEL_PX: [f64; 2] = [436.0, 350.0];
-const LEFT_PX: f64 = 62.0;
-const RIGHT_PX: f64 = 22.0;
+const LEFT_PX: f64 = 78.0;
+const RIGHT_PX: f64 = 30.0;
 const TOP_PX: f64 = 28.0;
 const BOTTOM_PX: f64 = 48.0;
 const POINT_PX: f64 = 3.8;
+/// Points nearer than this in both directions share a label.
+const SPOT_PX: f64 = 6.0;
 
 /// Parameters below this share of the largest μ* (and of the largest σ) form the crowd in the corner, if they
 /// are at least [`CROWD`].
@@ -113,7 +115,7 @@ impl Panel {
         for point in points {
             let at = self.at(point);
             let near = |spot: &&mut Spot<'a>| {
-                (spot.at[0] - at[0]).abs() < POINT_PX && (spot.at[1] - at[1]).abs() < POINT_PX
+                (spot.at[0] - at[0]).abs() < SPOT_PX && (spot.at[1] - at[1]).abs() < SPOT_PX
             };
             match spots.iter_mut().find(near) {
                 Some(spot) => spot.names.push(point.name),
@@ -129,10 +131,13 @@ impl Panel {
         [[self.x.px(0.0), self.y.px(0.0)], [self.x.px(end), self.y.px(end)]]
     }
 
-    /// Writes the line's name at its upper end: left of a steep line, above a flat one. Returns where.
-    fn name_diagonal(&self, drawing: &mut Drawing, [x, y]: [f64; 2]) -> Area {
+    /// Writes the line's name at its upper end: left of it where it leaves at the top, else above. Returns where.
+    fn name_diagonal(&self, drawing: &mut Drawing) -> Area {
         let name = "σ = μ*";
-        let at = if y < TOP_PX + TYPE_PX { [x - 10.0, y + TYPE_PX + 2.0] } else { [x, y - 7.0] };
+        let [start, [x, y]] = self.diagonal();
+        let lean = (x - start[0]) / (start[1] - y);
+        let height = TYPE_PX + 2.0;
+        let at = if y < TOP_PX + height { [x - 8.0 - lean * height, y + height] } else { [x, y - 7.0] };
         drawing.text("note", Anchor::End, at, name);
         Area { left: at[0] - text_width(name), top: at[1] - TYPE_PX, right: at[0], bottom: at[1] + 3.0 }
     }
@@ -174,7 +179,7 @@ impl Panel {
         }
         let mut obstacles: Vec<Area> =
             points.iter().map(|p| Area::around(self.at(p), POINT_PX + 1.5)).collect();
-        let named = self.name_diagonal(&mut drawing, end);
+        let named = self.name_diagonal(&mut drawing);
         obstacles.push(named);
         let spots = self.spots(labelled);
         let labels: Vec<String> = spots.iter().map(Spot::label).collect();

@@ -13,7 +13,7 @@ pub(super) const MOST_BARS: usize = 40;
 
 const ROW_PX: f64 = 22.0;
 const BAR_PX: f64 = 14.0;
-const WIDTH_PX: f64 = 880.0;
+const WIDTH_PX: f64 = 780.0;
 const TOP_PX: f64 = 38.0;
 /// Between the bars and the columns right of them.
 const GAP_PX: f64 = 24.0;
@@ -22,7 +22,7 @@ const EFFECT_PX: f64 = 76.0;
 /// The figure.
 pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     let rows = &ranked(indices)[..indices.parameters.len().min(MOST_BARS)];
-    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(190.0);
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
     let most = rows.iter().map(|row| row.mu_star + row.mu_star_conf.unwrap_or(0.0)).fold(0.0, f64::max);
     let rounding = Rounding::of(most);
     let number = |row: &MoatParameter| {
@@ -40,7 +40,8 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     drawing.axis_below(&scale, [TOP_PX, bottom]);
     let axis = format!("μ*: mean change of {} over the whole range", metric.name);
     drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], &axis);
-    drawing.text("head", Anchor::Start, [right + GAP_PX, TOP_PX - 12.0], "μ* ± 95 %");
+    let head = if rows.iter().any(|row| row.mu_star_conf.is_some()) { "μ* ± 95 %" } else { "μ*" };
+    drawing.text("head", Anchor::Start, [right + GAP_PX, TOP_PX - 12.0], head);
     drawing.text("head", Anchor::End, [WIDTH_PX - 2.0, TOP_PX - 12.0], "effect");
 
     for (place, row) in rows.iter().enumerate() {

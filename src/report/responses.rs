@@ -2,7 +2,7 @@
 
 use crate::report::Report;
 use crate::report::boxes::{Row, draw};
-use crate::report::html::{Html, Table, figure, html, p};
+use crate::report::html::{Html, Table, figure, html, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, count, counted};
 use pleach_workflow::Aggregate;
@@ -17,16 +17,6 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     let metric = Metric::of(report.study);
     let tiles = tiles(report);
     let over = over_tiles(report, metric.over_tiles);
-    let spread = over.five_numbers().map(|[smallest, .., largest]| {
-        let rounding = Rounding::of(largest.abs().max(smallest.abs()));
-        format!(
-            "Over the evaluations, {} ({}) ranged from {} to {}. ",
-            metric.name,
-            metric.over_tiles(),
-            rounding.show(smallest),
-            rounding.show(largest)
-        )
-    });
     let (shown, note) = selected(tiles);
     let axis = format!("{}, one dot an evaluation", metric.name);
     let mut drawings = Html::default();
@@ -44,11 +34,27 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     rows.extend(shown);
     drawings.push(draw(&rows, &axis));
     let caption = html![
-        "Distribution of the response. Box: the middle half of the evaluations; heavy line: median; thin line: \
-         smallest to largest. A tile whose box lies elsewhere reacts differently, or its reference does. ",
+        strong("What the response was."),
+        " Box: the middle half of the evaluations; heavy line: median; thin line: smallest to largest. ",
+        if report.study.tiles.len() > 1 { "Tiles whose boxes lie far apart react differently. " } else { "" },
         note,
     ];
-    html![p(spread.unwrap_or_default()), figure(drawings, caption), numbers]
+    html![figure(drawings, caption), numbers]
+}
+
+/// From which value to which the response ran over the evaluations, in words.
+pub(super) fn range(report: &Report<'_>) -> Option<String> {
+    let metric = Metric::of(report.study);
+    let over = over_tiles(report, metric.over_tiles);
+    let (smallest, largest) = (*over.values.first()?, *over.values.last()?);
+    let rounding = Rounding::brief(largest.abs().max(smallest.abs()));
+    Some(format!(
+        "Over the evaluations, {} ({}) ran from {} to {}.",
+        metric.name,
+        metric.over_tiles(),
+        rounding.show(smallest),
+        rounding.show(largest)
+    ))
 }
 
 /// One row a tile, in the tiles' order.

@@ -86,48 +86,50 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     let (plan, run) = (report.plan, report.run);
     let sum = |of: fn(&Tasks) -> usize| tasks.iter().map(of).sum::<usize>();
     let (asked, left) = (sum(|tasks| tasks.asked), sum(|tasks| tasks.left));
-    let mut text = html![
-        strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))),
+    let saved = asked.saturating_sub(left);
+    let mut text =
+        html![format!("{} make {}. ", counted(run.runs, "run", "runs"), counted(asked, "task", "tasks"))];
+    text.push(if saved == 0 {
+        format!("Nothing is reused (strategy {}). ", plan.strategy)
+    } else {
         format!(
-            " for what would be {} without reuse (strategy {}{}). ",
-            counted(asked, "task", "tasks"),
+            "Reuse (strategy {}{}) saves {} of them, {}: {}. ",
             plan.strategy,
-            tree(report)
-        ),
-    ];
-    let saved = levels(run);
-    if !saved.is_empty() && asked > 0 {
-        text.push(format!(
-            "{} {} saved ({} of all): {}. ",
-            count(asked - left),
-            if asked - left == 1 { "was" } else { "were" },
-            percent((asked - left) as f64 / asked as f64),
-            saved.join(", "),
-        ));
-    }
-    if plan.figures.reference_tasks > 0 {
-        text.push(format!(
-            "Among the executed, {} served only the references at default parameters. ",
-            count(plan.figures.reference_tasks)
-        ));
-    }
-    if run.failed > 0 {
-        text.push("Tasks of failed runs, and tasks that waited for them, are not among the executed. ");
-    }
+            bucket_size(plan),
+            count(saved),
+            percent(saved as f64 / asked as f64),
+            levels(run).join(", "),
+        )
+    });
+    text.push(match plan.figures.reference_tasks {
+        0 => format!("{} are left. ", count(left)),
+        reference => {
+            format!(
+                "{} are left, and {} for the references at default parameters. ",
+                count(left),
+                count(reference)
+            )
+        }
+    });
+    text.push(strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))));
+    text.push(if run.failed > 0 {
+        "; where a run failed, the tasks after the failure were not. "
+    } else {
+        ". "
+    });
     text.push("Reuse never changes a result: a task is shared only where operation, parameters and inputs are equal.");
     text
 }
 
-/// How the tree was cut into buckets.
-fn tree(report: &Report<'_>) -> String {
-    let size = report.plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
+fn bucket_size(plan: &Plan) -> String {
+    let size = plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
     size.unwrap_or_default()
 }
 
 /// What each level saved, in words.
 fn levels(run: &Run) -> Vec<String> {
     let words = |level: &str| match level {
-        "stage" => "because equal stage instances ran once".to_owned(),
+        "stage" => "because equal stage instances run once".to_owned(),
         "tree" => "because stage instances in a bucket share their first tasks".to_owned(),
         other => format!("by {other} reuse"),
     };
@@ -166,11 +168,14 @@ mod tests {
             assert_eq!(tasks.left + tasks.tree + tasks.stage, tasks.asked);
         }
         let text = section(&fixture.report()).into_string();
-        assert!(
-            text.contains("<strong>1838 tasks were executed</strong> for what would be 2880 tasks"),
-            "{text}"
-        );
-        assert!(text.contains("1058 were saved (36.7 % of all)"), "{text}");
+        for expected in [
+            "320 runs make 2880 tasks.",
+            "saves 1058 of them, 36.7 %: 318 because equal stage instances run once, 740 because",
+            "1822 are left, and 16 for the references",
+            "<strong>1838 tasks were executed</strong>.",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
     }
 
     #[test]
@@ -178,7 +183,7 @@ mod tests {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         fixture.without_reuse();
         let text = section(&fixture.report()).into_string();
-        assert!(!text.contains("saved ("), "{text}");
+        assert!(text.contains("Nothing is reused (strategy none)."), "{text}");
         assert!(text.contains("<td>–</td>"), "{text}");
     }
 }

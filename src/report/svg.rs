@@ -43,7 +43,7 @@ impl Scale {
 
     /// Values of ticks and their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
-        let rounding = Rounding::of_step(self.step, self.low.abs().max(self.high.abs()));
+        let rounding = Rounding::of_tick(self.step, self.low.abs().max(self.high.abs()));
         let count = ((self.high - self.low) / self.step).round() as u32;
         let first = (self.low / self.step).round();
         let tick = |n: u32| (first + f64::from(n)) * self.step;
@@ -80,21 +80,19 @@ pub(super) fn text_width(text: &str) -> f64 {
 /// Type size in figures; the style sheet's `svg text`.
 pub(super) const TYPE_PX: f64 = 12.0;
 
-/// `text`, cut to fit `width`.
+/// `text`, cut in the middle to fit `width`: names that begin alike often end differently.
 pub(super) fn shortened(text: &str, width: f64) -> String {
     if text_width(text) <= width {
         return text.to_owned();
     }
-    let mut kept = String::new();
-    for character in text.chars() {
-        kept.push(character);
-        if text_width(&kept) + TYPE_PX > width {
-            kept.pop();
-            break;
-        }
-    }
-    kept.push('…');
-    kept
+    let letters: Vec<char> = text.chars().collect();
+    let kept = |count: usize| {
+        let (head, tail) = (count.div_ceil(2), count / 2);
+        let tail = &letters[letters.len() - tail..];
+        letters[..head].iter().chain(&['…']).chain(tail).collect::<String>()
+    };
+    let fits = (1..letters.len()).map(kept).take_while(|text| text_width(text) <= width);
+    fits.last().unwrap_or_else(|| "…".to_owned())
 }
 
 /// Where text stands relative to its point.
@@ -214,20 +212,21 @@ mod tests {
 
     #[test]
     fn ticks_are_the_ones_a_person_would_draw() {
-        assert_eq!(labels(0.0, 0.31), ["0", "0.1", "0.2", "0.3", "0.4"]);
-        assert_eq!(labels(0.0, 0.3), ["0", "0.1", "0.2", "0.3"]);
+        assert_eq!(labels(0.0, 0.41), ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]);
+        assert_eq!(labels(0.0, 0.15)[..3], ["0", "0.02", "0.04"]);
         assert_eq!(labels(-3.0, 7.0), ["−4", "−2", "0", "2", "4", "6", "8"]);
         assert_eq!(labels(0.0, 0.0), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(0.912, 0.988), ["0.90", "0.92", "0.94", "0.96", "0.98", "1.00"]);
         assert_eq!(labels(0.0, 2e6)[1], "500\u{202f}000");
-        assert_eq!(labels(0.0, 2e-9)[1], "5.00e−10");
+        assert_eq!(labels(0.0, 2e-9)[1], "5.0e−10");
     }
 
     #[test]
     fn long_names_are_cut() {
         assert_eq!(shortened("G2", 100.0), "G2");
-        let cut = shortened(&"a".repeat(80), 100.0);
-        assert!(cut.ends_with('…') && text_width(&cut) <= 100.0 + TYPE_PX, "{cut}");
+        let cut = shortened(&format!("{}17", "parameter-".repeat(8)), 100.0);
+        assert!(cut.starts_with("param") && cut.ends_with("17") && text_width(&cut) <= 100.0, "{cut}");
+        assert_eq!(shortened("parameter", 5.0), "…");
     }
 
     proptest! {

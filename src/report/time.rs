@@ -17,7 +17,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     let slowest = operations.iter().map(|o| mean_ms(o.seconds, o.runs)).fold(0.0, f64::max);
     let (seconds, milliseconds) = (Rounding::of(longest), Rounding::of(slowest));
 
-    let header = ["operation", "what it does", "runs", "total, s", "mean, ms", "share", ""];
+    let header = ["operation", "what it does", "runs", "total,\u{a0}s", "mean,\u{a0}ms", "share", ""];
     let caption = "Time per operation, the longest first; mean: of one run on one tile";
     let mut table = Table::new("numbers times", caption, header);
     for operation in operations {

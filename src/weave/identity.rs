@@ -100,3 +100,61 @@ pub(super) fn of_output(identity: &Identity, output: usize) -> RegionKey {
     hash.part(&(output as u64).to_le_bytes());
     hash.key()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application;
+    use pleach_workflow::Workflow;
+    use std::collections::HashSet;
+
+    fn segmentation() -> (Workflow, Stage) {
+        let registry = application::registry();
+        let workflow = application::workflow("nuclei", &registry).unwrap().unwrap();
+        let stage = workflow.stages[1].clone();
+        (workflow, stage)
+    }
+
+    #[test]
+    fn each_part_of_a_history_changes_the_identity() {
+        let (workflow, stage) = segmentation();
+        let values: Vec<Value> = stage.parameters.iter().map(|&p| workflow.parameters[p].default).collect();
+        let input = of_file("tile", Path::new("a.png"));
+        let mut seen = HashSet::from([of_instance(&stage, &values, &[input], None).0]);
+        let mut differs = |stage: &Stage, values: &[Value], input, replica| {
+            seen.insert(of_instance(stage, values, &[input], replica).0)
+        };
+        for parameter in 0..values.len() {
+            let mut other = values.clone();
+            other[parameter] = match values[parameter] {
+                Value::Integer(number) => Value::Integer(number + 1),
+                Value::Real(_) => Value::from_f64(1.25, pleach_workflow::ValueType::Real).unwrap(),
+            };
+            assert!(differs(&stage, &other, input, None));
+        }
+        assert!(differs(&stage, &values, of_file("tile", Path::new("b.png")), None));
+        assert!(differs(&stage, &values, of_file("reference", Path::new("a.png")), None));
+        assert!(differs(&stage, &values, input, Some(0)));
+        assert!(differs(&stage, &values, input, Some(1)));
+        let mut newer = stage.clone();
+        newer.tasks[3].version += 1;
+        assert!(differs(&newer, &values, input, None));
+        let mut rewired = stage.clone();
+        rewired.tasks[4].reads.swap(1, 2);
+        assert!(differs(&rewired, &values, input, None));
+    }
+
+    #[test]
+    fn names_play_no_part() {
+        let (workflow, stage) = segmentation();
+        let values: Vec<Value> = stage.parameters.iter().map(|&p| workflow.parameters[p].default).collect();
+        let input = [of_file("tile", Path::new("a.png"))];
+        let mut renamed = stage.clone();
+        renamed.name = "other".to_owned();
+        renamed.tasks[0].name = "first".to_owned();
+        renamed.tasks[0].writes[0].region = "red".to_owned();
+        let one = of_instance(&stage, &values, &input, None);
+        assert_eq!(one, of_instance(&renamed, &values, &input, None));
+        assert_ne!(of_output(&one, 0), of_output(&one, 1));
+    }
+}

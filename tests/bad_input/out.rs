@@ -1,0 +1,100 @@
+//! Folders that a study may not write to.
+
+use crate::pleach::pleach;
+use crate::refused;
+use crate::study::Study;
+use std::fs;
+use std::process::{Command, Output};
+
+const RUN: [&str; 4] = ["run", "study.toml", "--quiet", "--out"];
+
+fn run_into(out: &str) -> Vec<&str> {
+    [&RUN[..], &[out]].concat()
+}
+
+#[test]
+fn a_path_through_a_file() {
+    let study = Study::of_tissue(64);
+    study.write("file", "a file");
+    let below = "--out file/out: cannot be written to: Not a directory (os error 20)";
+    refused(study.folder(), &run_into("file/out"), below);
+    refused(study.folder(), &run_into("file"), "--out file: cannot be written to: File exists (os error 17)");
+}
+
+#[test]
+fn results_of_another_study() {
+    let study = Study::of_tissue(64);
+    pleach(study.folder(), &run_into("out")).done();
+    let other = "--out out: holds plan.json of another study; an empty or new folder is allowed";
+    let metric = "metric = \"dice\"\n";
+    for edit in [
+        ("seed = 500", "seed = 501"),
+        ("\"nuclei-moat\"", "\"other\""),
+        ("\"dice\"", "\"jaccard\""),
+        ("trajectories = 2", "trajectories = 3"),
+        ("normalize = true", "normalize = false"),
+        ("tiles/*.png", "tiles/tissue_01.png"),
+        (metric, &format!("{metric}[parameters.G1]\nrange = [10, 50]\n")),
+    ] {
+        study.edit(&[edit]);
+        refused(study.folder(), &run_into("out"), other);
+    }
+    study.edit(&[]);
+    study.write("t.csv", "G1\n60\n");
+    refused(study.folder(), &[&run_into("out")[..], &["--table", "t.csv"]].concat(), other);
+    // Its own study may.
+    pleach(study.folder(), &run_into("out")).done();
+}
+
+#[test]
+fn results_of_nobody_knows_what() {
+    let study = Study::of_tissue(64);
+    for (name, content) in
+        [("responses.csv", "a,b\n"), ("plan.json", "{}"), ("plan.json", "no JSON"), ("report.html", "")]
+    {
+        study.write(&format!("out/{name}"), content);
+        let foreign = format!("--out out: holds {name} of another study; an empty or new folder is allowed");
+        refused(study.folder(), &run_into("out"), &foreign);
+        fs::remove_dir_all(study.path("out")).expect("a folder removed");
+    }
+}
+
+/// Runs the study where the folder `out` is a file system of its own, mounted with these options, and returns its
+/// answer followed by what `ls` finds in `out`; `None` where the system does not let us mount.
+fn run_mounted(study: &Study, options: &str) -> Option<Output> {
+    fs::create_dir(study.path("out")).expect("a folder made");
+    let script = "mount -t tmpfs -o \"$0\" tmpfs out || exit 99; \"$@\"; code=$?; ls -A out; exit $code";
+    let output = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, options])
+        .arg(assert_cmd::cargo::cargo_bin!("pleach"))
+        .args(run_into("out"))
+        .current_dir(study.folder())
+        .output()
+        .ok()?;
+    // 99 is ours, 1 is unshare's.
+    (!matches!(output.status.code(), Some(1 | 99))).then_some(output)
+}
+
+fn skipped(test: &str) {
+    eprintln!("SKIPPED {test}: nothing can be mounted here");
+}
+
+#[test]
+fn a_read_only_file_system() {
+    let study = Study::of_tissue(64);
+    let Some(output) = run_mounted(&study, "ro") else { return skipped("a_read_only_file_system") };
+    assert_eq!(output.status.code(), Some(2));
+    let said = "error: --out out: cannot be written to: Read-only file system (os error 30)\n";
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b""[..], said.as_bytes()));
+}
+
+#[test]
+fn a_full_file_system() {
+    let study = Study::of_tissue(64);
+    let Some(output) = run_mounted(&study, "size=8k") else { return skipped("a_full_file_system") };
+    assert_eq!(output.status.code(), Some(2));
+    let said = "error: --out out: failed to write responses.csv: No space left on device (os error 28)\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+    // Of a file that does not fit, nothing is there.
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "plan.json\nsamples.csv\n");
+}

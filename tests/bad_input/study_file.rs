@@ -1,0 +1,203 @@
+//! Studies that mean nothing: the same words from `run` and `plan`.
+
+use crate::study::Study;
+use crate::{KNOWN, refused, refused_as};
+
+/// The study with these edits is refused, and what is said goes on after the file's name.
+#[track_caller]
+fn edited(study: &Study, edits: &[(&str, &str)], expected: &str) {
+    study.edit(edits);
+    let expected = format!("study.toml: {expected}");
+    refused(study.folder(), &["run", "study.toml", "--out", "out"], &expected);
+    refused(study.folder(), &["run", "study.toml", "--out", "out", "--json"], &expected);
+    refused(study.folder(), &["plan", "study.toml"], &expected);
+}
+
+/// The study with this section of a parameter is refused.
+#[track_caller]
+fn parameter(study: &Study, section: &str, expected: &str) {
+    let metric = "metric = \"dice\"\n";
+    edited(study, &[(metric, &format!("{metric}[parameters.{section}\n"))], expected);
+}
+
+#[test]
+fn fields() {
+    let study = Study::of_tissue(64);
+    let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
+    edited("seed = 500", "seed = \"500\"", "study.seed: the text \"500\" is given, a whole number is wanted");
+    edited("seed = 500", "seed = -1", "study.seed: -1 is not allowed; allowed: 0 or more");
+    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed");
+    edited("name = \"nuclei-moat\"\n", "", "study.name: missing; a text is needed");
+    edited("\"nuclei-moat\"", "7", "study.name: 7 is given, a text is wanted");
+    let name =
+        "study.name: \"../x\" is not allowed; allowed: a name for a folder, without slashes or a leading dot";
+    edited("\"nuclei-moat\"", "\"../x\"", name);
+    let workflow =
+        "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei";
+    edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
+    edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
+    let input = "input.normalise: unknown; known are tiles, reference, normalize";
+    edited("normalize = true", "normalise = true", input);
+    edited(
+        "[response]\n",
+        "[responses]\n",
+        "responses: unknown; known are study, input, method, response, parameters",
+    );
+    edited("[response]\nmetric = \"dice\"\n", "", "response: missing; this section is needed");
+}
+
+#[test]
+fn methods_and_metrics() {
+    let study = Study::of_tissue(64);
+    let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
+    edited("\"moat\"", "\"vbd\"", "method.kind: \"vbd\" is not allowed; allowed: \"moat\" or \"table\"");
+    edited("kind = \"moat\"\n", "", "method.kind: missing; a text is needed");
+    let sampler = "method.sampler: \"lhs\" is not allowed; allowed: \"morris\" for kind \"moat\"";
+    edited("kind = \"moat\"", "kind = \"moat\"\nsampler = \"lhs\"", sampler);
+    edited("levels = 20", "levels = 1", "method.levels: 1 is not allowed; allowed: 2 to 100000");
+    edited("levels = 20", "levels = nan", "method.levels: nan is given, a whole number is wanted");
+    edited(
+        "trajectories = 2",
+        "trajectories = 0",
+        "method.trajectories: 0 is not allowed; allowed: 1 to 10000",
+    );
+    edited(
+        "trajectories = 2",
+        "trajectories = 2.5",
+        "method.trajectories: 2.5 is given, a whole number is wanted",
+    );
+    let table = "method.levels: unknown; known are kind, file";
+    edited("kind = \"moat\"\ntrajectories = 2\n", "kind = \"table\"\nfile = \"x.csv\"\n", table);
+    let metric =
+        "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\", \"pixel-difference\"";
+    edited("\"dice\"", "\"f1\"", metric);
+    edited("metric = \"dice\"", "metric = 1", "response.metric: 1 is given, a text is wanted");
+}
+
+#[test]
+fn parameters() {
+    let study = Study::of_tissue(64);
+    let parameter = |section: &str, expected: &str| parameter(&study, section, expected);
+    parameter("G3]\nrange = [1, 2]", &format!("parameters.G3: unknown; known are {KNOWN}"));
+    parameter(
+        "G1]\nrang = [1, 2]",
+        "parameters.G1.rang: unknown; known are range, step, values, fixed, default",
+    );
+    parameter(
+        "G1]\nrange = \"5-80\"",
+        "parameters.G1.range: the text \"5-80\" is given, a list of numbers is wanted",
+    );
+    parameter(
+        "G1]\nrange = [5, \"80\"]",
+        "parameters.G1.range: the text \"80\" is given, a list of numbers is wanted",
+    );
+    let three = "parameters.G1.range: a list of 3 numbers is not allowed; allowed: [smallest, largest]";
+    parameter("G1]\nrange = [5, 80, 5]", three);
+    parameter("G1]\nrange = [nan, 80]", "parameters.G1.range: NaN is not a finite number");
+    parameter("T1]\nrange = [2, inf]", "parameters.T1.range: inf is not a finite number");
+    let whole = "parameters.G1.range: 5.5 is not an integer, and this parameter takes integers";
+    parameter("G1]\nrange = [5.5, 80]", whole);
+    for range in ["[80, 5]", "[7, 7]"] {
+        let empty =
+            format!("parameters.G1.range: range {range} is empty; the first number must be below the second");
+        parameter(&format!("G1]\nrange = {range}"), &empty);
+    }
+    let step = "parameters.T1.step: step 0.3 does not lead from 2 to 3 in whole steps; a positive divisor of 1 is allowed";
+    parameter("T1]\nrange = [2, 3]\nstep = 0.3", step);
+    parameter("T1]\nstep = 0.3", "parameters.T1.step: a step needs a range");
+    parameter(
+        "G1]\nvalues = []",
+        "parameters.G1.values: the list of values is empty; at least one is needed",
+    );
+    parameter("G1]\nvalues = [5, 5.0]", "parameters.G1.values: value 5 is listed twice");
+    parameter("G1]\nvalues = [5, nan]", "parameters.G1.values: NaN is not a finite number");
+    parameter("G1]\nfixed = \"60\"", "parameters.G1.fixed: the text \"60\" is given, a number is wanted");
+    let kinds = "parameters.G1: give exactly one of range, values and fixed";
+    parameter("G1]\nfixed = 60\nvalues = [60]", kinds);
+}
+
+#[test]
+fn nothing_to_vary() {
+    let study = Study::of_tissue(64);
+    let pins: String = KNOWN.split(", ").map(|name| format!("[parameters.{name}]\nfixed = 8\n")).collect();
+    study.edit(&[("metric = \"dice\"\n", &format!("metric = \"dice\"\n{pins}"))]);
+    refused_as(study.folder(), &["run", "study.toml", "--out", "out"], "study.toml: method: ");
+    refused_as(study.folder(), &["plan", "study.toml"], "study.toml: method: ");
+}
+
+#[test]
+fn values_that_an_operation_refuses() {
+    let study = Study::of_tissue(64);
+    for (section, expected) in [
+        (
+            "MorphRecon]\nvalues = [4, 6]",
+            "parameter MorphRecon = 6: operation nuclei.reconstruct accepts one of 4 8",
+        ),
+        (
+            "G1]\nfixed = 300",
+            "parameter G1 = 300: operation nuclei.candidates accepts an integer from 0 to 255",
+        ),
+        (
+            "maxSize]\nvalues = [-1, 900]",
+            "parameter maxSize = -1: operation nuclei.candidate-area accepts an integer from 0 to 2147483647",
+        ),
+    ] {
+        study.edit(&[("metric = \"dice\"\n", &format!("metric = \"dice\"\n[parameters.{section}\n"))]);
+        crate::refused_with(
+            study.folder(),
+            &["run", "study.toml", "--out", "out"],
+            |said| said.starts_with("study.toml: evaluation ") && said.ends_with(&format!(": {expected}")),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn files_that_are_no_studies() {
+    let study = Study::of_tissue(64);
+    study.write("broken.toml", "[study]\nname = \"x\"\nseed = \n");
+    study.write("binary.toml", [0xff, 0xfe, 0x00]);
+    study.write("twice.toml", "[study]\nname = \"x\"\nname = \"y\"\n");
+    for command in ["run", "plan"] {
+        let missing = "none.toml: failed to read: No such file or directory (os error 2)";
+        refused(study.folder(), &[command, "none.toml"], missing);
+        refused(study.folder(), &[command, "tiles"], "tiles: failed to read: Is a directory (os error 21)");
+        refused_as(study.folder(), &[command, "broken.toml"], "broken.toml:3: ");
+        refused_as(study.folder(), &[command, "twice.toml"], "twice.toml:3: ");
+        refused_as(study.folder(), &[command, "binary.toml"], "binary.toml: failed to read: ");
+        refused_as(
+            study.folder(),
+            &[command, "tiles/tissue_01.png"],
+            "tiles/tissue_01.png: failed to read: ",
+        );
+    }
+    study.write("empty.toml", "");
+    refused(study.folder(), &["run", "empty.toml"], "empty.toml: study: missing; this section is needed");
+}
+
+#[test]
+fn references() {
+    let study = Study::of_tissue(64);
+    let edited = |new: &str, expected: &str| edited(&study, &[("\"defaults\"", new)], expected);
+    let missing = "input.reference: none: no such folder; a folder of masks or \"defaults\" is allowed";
+    edited("\"none\"", missing);
+    let file =
+        "input.reference: tiles/tissue_01.png: no such folder; a folder of masks or \"defaults\" is allowed";
+    edited("\"tiles/tissue_01.png\"", file);
+    edited("true", "input.reference: true is given, a text is wanted");
+    // A folder that lacks the mask of one tile.
+    let mask = std::fs::read(study.path("tiles/tissue_01_labels.png")).expect("a label map");
+    study.write("masks/tissue_01.png", &mask);
+    let lacking = "input.reference: masks has neither tissue_02_labels.png nor tissue_02.png for tile tiles/tissue_02.png";
+    edited("\"masks\"", lacking);
+
+    let run = ["run", "study.toml", "--out", "out"];
+    study.write("masks/tissue_02.png", "no image");
+    let text = "masks/tissue_02.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+    refused(study.folder(), &run, text);
+    image::GrayImage::new(64, 63).save(study.path("masks/tissue_02.png")).expect("saved");
+    let size = "masks/tissue_02.png: 64 x 63 px, but its tile tiles/tissue_02.png has 64 x 64 px; a reference mask has \
+                its tile's size";
+    refused(study.folder(), &run, size);
+    refused(study.folder(), &["plan", "study.toml"], size);
+}

@@ -1,0 +1,162 @@
+//! Tiles that are missing, that are no images, or that turn out to be damaged in mid-study.
+
+use crate::model::{check_moat, nuclei_ranges};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::study::Study;
+use crate::tables::rows;
+use crate::{refused, refused_as, snapshot};
+use std::fs;
+
+const RUN: [&str; 4] = ["run", "study.toml", "--out", "out"];
+const PLAN: [&str; 2] = ["plan", "study.toml"];
+
+/// Cuts a file short, behind its header.
+fn cut(study: &Study, name: &str) {
+    let bytes = fs::read(study.path(name)).expect("a file");
+    study.write(name, &bytes[..bytes.len() / 2]);
+}
+
+#[test]
+fn tiles_that_are_not_there() {
+    let study = Study::of_tissue(64);
+    let refused = |tiles: &str, expected: &str| {
+        study.edit(&[("[\"tiles/*.png\"]", tiles)]);
+        refused(study.folder(), &RUN, &format!("study.toml: input.tiles: {expected}"));
+        refused(study.folder(), &PLAN, &format!("study.toml: input.tiles: {expected}"));
+    };
+    refused("[\"tiles/tissue_09.png\"]", "tiles/tissue_09.png: no such file");
+    refused("[\"tiles/tissue_01.png\", \"x\"]", "x: no such file");
+    refused("[\"tiles/*.jpg\"]", "no file matches \"tiles/*.jpg\"");
+    refused("[]", "an empty list is not allowed; allowed: at least one file or pattern");
+    refused("\"tiles/*.png\"", "the text \"tiles/*.png\" is given, a list of texts is wanted");
+    refused("[1]", "1 is given, a list of texts is wanted");
+    refused("[\"tiles\"]", "tiles: a folder; files, or a pattern such as \"tiles/*.png\", are wanted");
+    fs::create_dir(study.path("folder.png")).expect("a folder made");
+    refused(
+        "[\"folder.png\"]",
+        "folder.png: a folder; files, or a pattern such as \"tiles/*.png\", are wanted",
+    );
+}
+
+#[test]
+fn tiles_that_are_no_images() {
+    let study = Study::of_tissue(64);
+    let whole = fs::read(study.path("tiles/tissue_02.png")).expect("a tile");
+    for args in [&RUN[..], &PLAN] {
+        study.write("tiles/tissue_02.png", "Dear diary\n");
+        let text =
+            "tiles/tissue_02.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+        refused(study.folder(), args, text);
+        study.write("tiles/tissue_02.png", "");
+        let empty = "tiles/tissue_02.png: the file is empty; a PNG, JPEG or TIFF image is wanted";
+        refused(study.folder(), args, empty);
+        // Cut within the header.
+        study.write("tiles/tissue_02.png", &whole[..20]);
+        refused_as(study.folder(), args, "tiles/tissue_02.png: the image is damaged or cut short: ");
+    }
+}
+
+#[test]
+fn a_damaged_tile_is_left_out_and_the_rest_completes() {
+    let study = Study::of_tissue(128);
+    let more = ["tissue", "--out", "more", "--size", "96", "--count", "1", "--seed", "9"];
+    pleach(study.folder(), &more).done();
+    fs::rename(study.path("more/tissue_01.png"), study.path("tiles/tissue_00.png")).expect("a tile moved");
+    let whole = fs::read(study.path("tiles/tissue_00.png")).expect("a tile");
+    cut(&study, "tiles/tissue_00.png");
+    for (strategy, out) in
+        [("none", "out-none"), ("stage", "out-stage"), ("naive", "out-naive"), ("rtma", "out")]
+    {
+        let answer =
+            pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", out, "--strategy", strategy]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (3, ""), "{answer:?}");
+        let said = format!(
+            "warning: 32 of 96 runs failed, listed in {out}/failed.csv; the first: normalization, input: \
+             tiles/tissue_00.png: the image is damaged or cut short: "
+        );
+        assert!(answer.stderr.starts_with(&said) && answer.stderr.lines().count() == 1, "{answer:?}");
+    }
+    let samples = rows(&study.path("out/samples.csv"));
+    let failed = rows(&study.path("out/failed.csv"));
+    assert_eq!(failed.len(), 32);
+    for (failed, sample) in failed.iter().zip(&samples) {
+        assert_eq!((failed["tile"].as_str(), failed["stage"].as_str()), ("tissue_00", "normalization"));
+        assert!(failed["cause"].contains("tissue_00.png: the image is damaged or cut short"), "{failed:?}");
+        // With its parameters, so that it can be run again.
+        assert!(sample.iter().all(|(name, value)| failed[name] == *value), "{failed:?}");
+    }
+    let run = json(&study.path("out/run.json"));
+    assert_eq!((&run["failed"], &run["runs"]), (&32.into(), &96.into()));
+    assert_eq!(run["tiles_left_out"], serde_json::json!(["tissue_00"]));
+    check_moat(&study.path("out"), "dice", &nuclei_ranges());
+    assert!(study.path("out/report.html").is_file());
+    for name in ["samples.csv", "responses.csv", "failed.csv", "indices.json", "indices.csv"] {
+        for other in ["out-none", "out-stage", "out-naive"] {
+            assert_eq!(
+                text(&study.path(other).join(name)),
+                text(&study.path("out").join(name)),
+                "{other}/{name}"
+            );
+        }
+    }
+
+    // As if the tile had never been there.
+    study.edit(&[("tiles/*.png", "tiles/tissue_0[12].png")]);
+    pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "without"]).done();
+    for name in ["samples.csv", "responses.csv", "indices.json"] {
+        assert_eq!(text(&study.path("without").join(name)), text(&study.path("out").join(name)), "{name}");
+    }
+
+    // Repaired and run again: nothing is left of the failure.
+    study.edit(&[]);
+    study.write("tiles/tissue_00.png", whole);
+    pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "out"]).done();
+    assert_eq!(rows(&study.path("out/failed.csv")).len(), 0);
+    assert_eq!(rows(&study.path("out/responses.csv")).len(), 96);
+    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!([]));
+}
+
+#[test]
+fn a_damaged_reference_mask_takes_its_tile_out() {
+    let study = Study::of_tissue(96);
+    study.edit(&[("\"defaults\"", "\"tiles\"")]);
+    cut(&study, "tiles/tissue_02_labels.png");
+    let answer = pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "out"]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(
+        answer.stderr.contains("comparison, input: tiles/tissue_02_labels.png: the image is damaged"),
+        "{answer:?}"
+    );
+    let failed = rows(&study.path("out/failed.csv"));
+    assert!(failed.len() == 32 && failed.iter().all(|row| row["stage"] == "comparison"), "{failed:?}");
+    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!(["tissue_02"]));
+    check_moat(&study.path("out"), "dice", &nuclei_ranges());
+}
+
+#[test]
+fn all_tiles_damaged() {
+    let study = Study::of_tissue(64);
+    cut(&study, "tiles/tissue_01.png");
+    cut(&study, "tiles/tissue_02.png");
+    let answer = pleach(study.folder(), &[&RUN[..], &["--json"]].concat());
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert!(
+        answer.stderr.starts_with("warning: 64 of 64 runs failed, listed in out/failed.csv; the first: "),
+        "{answer:?}"
+    );
+    assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
+    // What is printed is still one document.
+    let printed: serde_json::Value = serde_json::from_str(&answer.stdout).expect("one JSON document");
+    assert_eq!(printed, json(&study.path("out/run.json")));
+    assert_eq!(printed["tiles_left_out"], serde_json::json!(["tissue_01", "tissue_02"]));
+    assert_eq!(rows(&study.path("out/failed.csv")).len(), 64);
+    assert_eq!(rows(&study.path("out/responses.csv")).len(), 0);
+    let indices = json(&study.path("out/indices.json"));
+    assert_eq!(indices["parameters"], serde_json::json!([]));
+    let note = "none of the 2 trajectories has all its responses; at least one is needed";
+    assert_eq!(indices["note"], note);
+    assert!(study.path("out/report.html").is_file());
+    let parts = snapshot(&study.path("out"));
+    assert!(parts.keys().all(|path| !path.to_string_lossy().contains(".part")), "{:?}", parts.keys());
+}

@@ -1,0 +1,199 @@
+//! `pleach segment`: the masks of the original program, and every kind of tile.
+
+#[path = "support/data.rs"]
+mod data;
+#[path = "support/pleach.rs"]
+mod pleach;
+#[path = "support/tables.rs"]
+mod tables;
+
+use data::data;
+use image::{DynamicImage, GrayImage, RgbImage};
+use pleach::pleach;
+use serde_json::Value;
+use std::path::Path;
+use tables::{Row, rows};
+
+/// Parameters as the command line names them, and as the table of the original's masks does.
+const PARAMETERS: [(&str, &str); 15] = [
+    ("B", "B"),
+    ("G", "G"),
+    ("R", "R"),
+    ("T1", "T1"),
+    ("T2", "T2"),
+    ("G1", "G1"),
+    ("G2", "G2"),
+    ("minSize", "minSize"),
+    ("maxSize", "maxSize"),
+    ("minSizePl", "minSizePl"),
+    ("minSizeSeg", "minSizeSeg"),
+    ("maxSizeSeg", "maxSizeSeg"),
+    ("FillHoles", "FH"),
+    ("MorphRecon", "RC"),
+    ("Watershed", "W"),
+];
+
+/// The eight operations, normalization first.
+const OPERATIONS: [&str; 8] = [
+    "nuclei.normalize",
+    "nuclei.background",
+    "nuclei.reconstruct",
+    "nuclei.candidates",
+    "nuclei.candidate-area",
+    "nuclei.nuclei",
+    "nuclei.separate",
+    "nuclei.final-area",
+];
+
+fn pixels(path: &Path) -> GrayImage {
+    image::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).into_luma8()
+}
+
+/// Segments into `mask.png` of the folder and returns what `--json` prints.
+fn segment(folder: &Path, tile: &Path, options: &[String]) -> Value {
+    let tile = tile.display().to_string();
+    let mut arguments = vec!["segment", &tile, "--out", "mask.png", "--json"];
+    arguments.extend(options.iter().map(String::as_str));
+    serde_json::from_str(&pleach(folder, &arguments).done()).expect("one JSON document")
+}
+
+fn settings(row: &Row) -> Vec<String> {
+    PARAMETERS.iter().map(|(name, column)| format!("--set={name}={}", row[*column])).collect()
+}
+
+/// Twelve of the original's masks: every tile, and every parameter set but one.
+fn spread(rows: Vec<Row>) -> Vec<Row> {
+    let none: Vec<Row> = rows.into_iter().filter(|row| row["normalization"] == "none").collect();
+    assert_eq!(none.len(), 130);
+    // 130 rows are 10 tiles of 13 sets: steps of 11 meet every tile, and no set twice.
+    (0..12).map(|index| none[index * 11].clone()).collect()
+}
+
+#[test]
+fn masks_are_the_originals() {
+    let Some(data) = data("masks_are_the_originals") else { return };
+    let reference = data.join("reference/nscale");
+    let folder = tempfile::tempdir().expect("a folder");
+    for row in spread(rows(&reference.join("index.csv"))) {
+        let at = format!("{} {}", row["tile"], row["set"]);
+        let told = segment(folder.path(), &data.join(&row["tile"]), &settings(&row));
+        let (mask, original) =
+            (pixels(&folder.path().join("mask.png")), pixels(&reference.join(&row["mask"])));
+        assert!(mask == original, "{at}: the mask is not the original's");
+        assert_eq!(told["mask"], "mask.png");
+        assert_eq!(told["nonzero"].to_string(), row["nonzero"], "{at}");
+        assert_eq!(told["objects"].to_string(), row["components8"], "{at}");
+        let timings = told["timings"].as_object().expect("seconds by operation");
+        assert_eq!(timings.len(), 7);
+        let timed =
+            |name: &&str| timings.get(*name).and_then(Value::as_f64).is_some_and(|seconds| seconds >= 0.0);
+        assert!(OPERATIONS[1..].iter().all(timed), "{timings:?}");
+    }
+}
+
+#[test]
+fn defaults_are_the_originals() {
+    let Some(data) = data("defaults_are_the_originals") else { return };
+    let reference = data.join("reference/nscale");
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = rows(&reference.join("index.csv"));
+    let normalized = rows.iter().find(|row| row["normalization"] == "reinhard" && row["set"] == "default");
+    let row = normalized.expect("a mask of a normalized tile");
+    // From the stored normalized tile, and from the raw one with the stage that makes it.
+    let stored = segment(folder.path(), &reference.join(&row["normalized_image"]), &[]);
+    assert!(pixels(&folder.path().join("mask.png")) == pixels(&reference.join(&row["mask"])));
+    assert_eq!(stored["nonzero"].to_string(), row["nonzero"]);
+    let raw = segment(folder.path(), &data.join(&row["tile"]), &["--normalize".to_owned()]);
+    let timings = raw["timings"].as_object().expect("seconds by operation");
+    assert!(OPERATIONS.iter().all(|name| timings.contains_key(*name)) && timings.len() == 8, "{timings:?}");
+    let (mask, original) = (pixels(&folder.path().join("mask.png")), pixels(&reference.join(&row["mask"])));
+    let differing = mask.pixels().zip(original.pixels()).filter(|(a, b)| a != b).count() as f64;
+    let objects = original.pixels().filter(|pixel| pixel.0[0] > 0).count() as f64;
+    assert!(differing < 0.02 * objects, "{differing} pixels differ of {objects}");
+}
+
+/// A dark disc on a light ground, as a nucleus would be.
+fn disc(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        let (dx, dy) = (i64::from(x) - 30, i64::from(y) - 30);
+        image::Rgb(if dx * dx + dy * dy < 100 { [70, 60, 110] } else { [230, 190, 215] })
+    })
+}
+
+#[test]
+fn every_kind_of_pixel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let save = |name: &str, image: DynamicImage| {
+        let path = folder.path().join(name);
+        image.save(&path).expect("saved");
+        path
+    };
+    let colour = DynamicImage::from(disc(64, 64));
+    let told = segment(folder.path(), &save("colour.png", colour.clone()), &[]);
+    assert_eq!(told["objects"], 1);
+    let mask = pixels(&folder.path().join("mask.png"));
+    assert_eq!(mask.dimensions(), (64, 64));
+    assert!(mask.pixels().all(|pixel| [0, 255].contains(&pixel.0[0])));
+    assert_eq!(mask.pixels().filter(|pixel| pixel.0[0] > 0).count() as u64, told["nonzero"]);
+    assert_eq!((mask.get_pixel(30, 30).0, mask.get_pixel(5, 5).0), ([255], [0]));
+    let kinds = [
+        ("alpha.png", DynamicImage::from(colour.to_rgba8())),
+        ("deep.png", DynamicImage::from(colour.to_rgb16())),
+        ("colour.tif", colour.clone()),
+    ];
+    for (name, image) in kinds {
+        assert_eq!(segment(folder.path(), &save(name, image), &[])["nonzero"], told["nonzero"], "{name}");
+        assert!(pixels(&folder.path().join("mask.png")) == mask, "{name}");
+    }
+    // Grey is grey in all three channels, however deep.
+    let grey = DynamicImage::from(colour.to_luma8());
+    let first = segment(folder.path(), &save("grey.png", grey.clone()), &[]);
+    for (name, image) in [
+        ("grey16.png", DynamicImage::from(grey.to_luma16())),
+        ("greys.png", DynamicImage::from(grey.to_rgb8())),
+    ] {
+        let told = segment(folder.path(), &save(name, image), &[]);
+        assert_eq!((&told["nonzero"], &told["objects"]), (&first["nonzero"], &first["objects"]), "{name}");
+    }
+}
+
+#[test]
+fn the_smallest_and_thinnest_tiles() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (width, height) in [(1, 1), (64, 1), (1, 64), (2, 2)] {
+        for options in [&[][..], &["--normalize".to_owned()]] {
+            let path = folder.path().join("tile.png");
+            disc(width, height).save(&path).expect("saved");
+            let told = segment(folder.path(), &path, options);
+            assert!(told["nonzero"].is_u64() && told["objects"].is_u64(), "{told}");
+            assert_eq!(pixels(&folder.path().join("mask.png")).dimensions(), (width, height));
+        }
+    }
+}
+
+#[test]
+fn what_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    disc(64, 64).save(folder.path().join("tile.png")).expect("saved");
+    let told = pleach(folder.path(), &["segment", "tile.png", "--out", "mask.png"]).done();
+    assert!(told.starts_with("mask.png: 1 objects, ") && told.ends_with(" of 4096 pixels\n"), "{told}");
+    let timed =
+        pleach(folder.path(), &["segment", "tile.png", "--out", "mask.png", "--timings", "--normalize"])
+            .done();
+    assert_eq!(timed.lines().count(), 1 + OPERATIONS.len(), "{timed}");
+    assert!(OPERATIONS.iter().all(|name| timed.contains(name)), "{timed}");
+}
+
+#[test]
+fn a_value_given_again_replaces_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    disc(64, 64).save(folder.path().join("tile.png")).expect("saved");
+    let tile = folder.path().join("tile.png");
+    let nonzero = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|option| format!("--set={option}")).collect();
+        segment(folder.path(), &tile, &options)["nonzero"].clone()
+    };
+    let all = nonzero(&[]);
+    assert_eq!(nonzero(&["minSizeSeg=2000", "minSizeSeg=21"]), all);
+    assert_eq!(nonzero(&["minSizeSeg=21", "minSizeSeg=2000"]), 0);
+}

@@ -1,0 +1,100 @@
+//! Tiles, reference masks and workflows as a user may have them.
+
+use crate::masks::mask;
+use crate::model::{check_moat, nuclei_ranges};
+use crate::pleach::pleach;
+use crate::results::{json, text};
+use crate::study::Study;
+use crate::tables::{Row, rows};
+use crate::{check_responses, findings, run, segment};
+use std::path::Path;
+
+const TILES: [&str; 2] = ["tiles/tissue_01.png", "tiles/tissue_02.png"];
+
+#[test]
+fn masks_of_people_are_the_reference() {
+    let study = Study::of_tissue(128);
+    study.edit(&[("\"defaults\"", "\"tiles\"")]);
+    run(&study, "out", &[]);
+    let labels = |tile: &str| mask(&study.path(&tile.replace(".png", "_labels.png")));
+    check_responses(&study, "out", &TILES, &[1, 14, 32], &["--normalize"], labels);
+    check_moat(&study.path("out"), "dice", &nuclei_ranges());
+    // No run at defaults is needed: what is executed is what the plan counts.
+    assert_eq!(json(&study.path("out/plan.json"))["reference_tasks"], 0);
+}
+
+#[test]
+fn masks_named_like_their_tiles_are_the_reference() {
+    let study = Study::of_tissue(96);
+    let by_defaults = findings(&study, "defaults", &[]);
+    std::fs::create_dir(study.path("masks")).expect("a folder made");
+    for tile in TILES {
+        segment(&study, tile, &Row::new(), &["--normalize"]);
+        std::fs::rename(study.path("mask.png"), study.path(&tile.replace("tiles", "masks")))
+            .expect("a file moved");
+    }
+    study.edit(&[("\"defaults\"", "\"masks\"")]);
+    assert_eq!(findings(&study, "masks-1", &[]), by_defaults);
+    assert_eq!(findings(&study, "masks-2", &["--strategy", "none"]), by_defaults);
+}
+
+#[test]
+fn tiles_may_differ_in_size_and_format() {
+    let study = Study::of_tissue(96);
+    let small = ["tissue", "--out", "more", "--size", "70", "--count", "1"];
+    pleach(study.folder(), &small).done();
+    let tile = image::open(study.path("more/tissue_01.png")).expect("a tile");
+    // Not square, another format, and a name that tells nothing of it.
+    tile.crop_imm(0, 0, 70, 41)
+        .save_with_format(study.path("tiles/wide.tile"), image::ImageFormat::Tiff)
+        .expect("saved");
+    study.edit(&[("\"tiles/*.png\"", "\"tiles/*.png\", \"tiles/wide.tile\", \"more/tissue_01.png\"")]);
+    let merged = findings(&study, "rtma", &["--workers", "2"]);
+    assert_eq!(findings(&study, "none", &["--strategy", "none", "--workers", "1"]), merged);
+    // Two tiles of one name are told apart by their folders.
+    let tiles = ["more/tissue_01.png", "tiles/tissue_01.png", "tissue_02", "wide"];
+    let named: Vec<String> =
+        rows(&study.path("rtma/responses.csv")).iter().take(4).map(|row| row["tile"].clone()).collect();
+    assert_eq!(named, tiles);
+    assert_eq!(json(&study.path("rtma/run.json"))["tiles"], serde_json::json!(tiles));
+    check_moat(&study.path("rtma"), "dice", &nuclei_ranges());
+}
+
+#[test]
+fn a_workflow_from_files_is_the_built_in_one() {
+    let study = Study::of_tissue(96);
+    let built_in = findings(&study, "built-in", &[]);
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
+    for name in ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"] {
+        study.write(&format!("workflow/{name}"), text(&shipped.join(name)));
+    }
+    study.edit(&[("workflow = \"nuclei\"", "workflow = \"workflow/workflow.json\"")]);
+    assert_eq!(findings(&study, "from-files", &[]), built_in);
+
+    // It is the file that counts: another range, other samples.
+    let edited =
+        text(&study.path("workflow/segmentation.json")).replace("\"range\": [5, 80]", "\"range\": [5, 50]");
+    study.write("workflow/segmentation.json", edited);
+    run(&study, "edited", &[]);
+    let samples = rows(&study.path("edited/samples.csv"));
+    assert!(samples.iter().all(|row| {
+        ["G1", "minSizePl"].iter().all(|name| row[*name].parse::<u32>().is_ok_and(|value| value <= 50))
+    }));
+}
+
+#[test]
+fn what_is_printed() {
+    let study = Study::of_tissue(64);
+    let table = pleach(study.folder(), &["run", "study.toml", "--out", "a"]).done();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("parameter ") && lines[0].ends_with("(response: dice)"), "{table}");
+    assert_eq!(lines.len(), 1 + 15 + 2, "{table}");
+    assert_eq!(lines[17], "results in a; open a/report.html");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "b", "--json"]).done();
+    let printed: serde_json::Value = serde_json::from_str(&printed).expect("one JSON document");
+    assert_eq!(printed, json(&study.path("b/run.json")));
+    // A page that needs nothing else.
+    let page = text(&study.path("a/report.html"));
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
+    assert!(!page.contains("src=\"http") && !page.contains("<link") && page.contains("nuclei-moat"));
+}

@@ -1,0 +1,80 @@
+//! Whole studies with the real binary: one result however it is computed, and the right one.
+
+#[path = "../support/data.rs"]
+mod data;
+mod inputs;
+#[path = "../support/masks.rs"]
+mod masks;
+#[path = "../support/model.rs"]
+mod model;
+mod parameters;
+#[path = "../support/pleach.rs"]
+mod pleach;
+#[path = "../support/results.rs"]
+mod results;
+mod reuse;
+#[path = "../support/study.rs"]
+mod study;
+#[path = "../support/tables.rs"]
+mod tables;
+
+use masks::{compare, mask};
+use pleach::pleach;
+use results::text;
+use study::Study;
+use tables::{Row, rows};
+
+/// What a study finds out, in files that do not depend on how it was computed.
+const FINDINGS: [&str; 5] = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"];
+
+/// Runs `study.toml` into the folder `out`.
+fn run(study: &Study, out: &str, options: &[&str]) {
+    let printed =
+        pleach(study.folder(), &[&["run", "study.toml", "--out", out, "--quiet"], options].concat()).done();
+    assert_eq!(printed, "");
+}
+
+/// Runs `study.toml` into the folder `out` and returns the findings.
+fn findings(study: &Study, out: &str, options: &[&str]) -> Vec<String> {
+    run(study, out, options);
+    FINDINGS.iter().map(|name| text(&study.path(out).join(name))).collect()
+}
+
+/// Segments a tile with the values of a row of `samples.csv`; an empty row is the defaults.
+fn segment(study: &Study, tile: &str, sample: &Row, options: &[&str]) -> Vec<bool> {
+    let settings = sample.iter().filter(|(name, _)| *name != "evaluation");
+    let settings: Vec<String> = settings.map(|(name, value)| format!("--set={name}={value}")).collect();
+    let mut arguments = vec!["segment", tile, "--out", "mask.png"];
+    arguments.extend(settings.iter().map(String::as_str));
+    arguments.extend(options);
+    pleach(study.folder(), &arguments).done();
+    mask(&study.path("mask.png"))
+}
+
+/// Computes the responses of some evaluations once more, one `pleach segment` each, and compares all metrics exactly.
+/// `reference` gives the mask that a tile is compared with.
+fn check_responses(
+    study: &Study,
+    out: &str,
+    tiles: &[&str],
+    evaluations: &[usize],
+    options: &[&str],
+    reference: impl Fn(&str) -> Vec<bool>,
+) {
+    let (samples, responses) =
+        (rows(&study.path(out).join("samples.csv")), rows(&study.path(out).join("responses.csv")));
+    assert_eq!(responses.len(), samples.len() * tiles.len());
+    for (number, tile) in tiles.iter().enumerate() {
+        let reference = reference(tile);
+        assert!(reference.iter().any(|object| *object), "{tile} has nuclei");
+        for &evaluation in evaluations {
+            let expected = compare(&segment(study, tile, &samples[evaluation - 1], options), &reference);
+            // Sorted by evaluation, then tile.
+            let mut found = responses[(evaluation - 1) * tiles.len() + number].clone();
+            assert_eq!(found.remove("evaluation"), Some(evaluation.to_string()));
+            let name = found.remove("tile").expect("a tile");
+            assert_eq!(std::path::Path::new(tile).file_stem(), Some(name.as_ref()));
+            assert_eq!(found, expected, "evaluation {evaluation} on {tile}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The development data, which lies outside the repository.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the test data (`PLEACH_TEST_DATA`, else `shared/data` beside the checkout), or `None` after saying so.
+pub(crate) fn data(test: &str) -> Option<PathBuf> {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
+    match folder.canonicalize() {
+        Ok(folder) if folder.is_dir() => Some(folder),
+        _ => {
+            eprintln!("SKIPPED {test}: no test data at {}", folder.display());
+            None
+        }
+    }
+}

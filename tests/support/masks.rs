@@ -1,0 +1,26 @@
+//! Masks as they lie in PNG files, compared pixel by pixel.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Pixels of a mask or label map: whether each is object.
+pub(crate) fn mask(path: &Path) -> Vec<bool> {
+    let image = image::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    image.into_luma16().pixels().map(|pixel| pixel.0[0] > 0).collect()
+}
+
+/// Dice, Jaccard and the number of differing pixels, as `responses.csv` writes them.
+pub(crate) fn compare(mask: &[bool], reference: &[bool]) -> BTreeMap<String, String> {
+    assert_eq!(mask.len(), reference.len());
+    let count = |test: fn(bool, bool) -> bool| {
+        mask.iter().zip(reference).filter(|(a, b)| test(**a, **b)).count() as f64
+    };
+    let (first, second) = (count(|a, _| a), count(|_, b| b));
+    let (both, either) = (count(|a, b| a && b), count(|a, b| a || b));
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+    BTreeMap::from([
+        ("dice".to_owned(), share(2.0 * both, first + second).to_string()),
+        ("jaccard".to_owned(), share(both, either).to_string()),
+        ("pixel-difference".to_owned(), count(|a, b| a != b).to_string()),
+    ])
+}

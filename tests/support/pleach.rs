@@ -1,0 +1,34 @@
+//! The real binary: called with arguments, and what it answers.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Exit code and streams of one call.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Calls `pleach` from `folder`, so that paths in arguments and messages are short.
+pub(crate) fn pleach(folder: &Path, args: &[&str]) -> Answer {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .expect("pleach starts");
+    Answer {
+        code: output.status.code().expect("pleach ends by itself"),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8 on stderr"),
+    }
+}
+
+impl Answer {
+    /// What it printed, having done what it was asked for without complaint.
+    pub(crate) fn done(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
+        self.stdout
+    }
+}
