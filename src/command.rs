@@ -6,8 +6,6 @@ mod segment;
 mod tissue;
 mod workflow;
 
-pub(crate) use run::Analysis;
-
 use crate::cli::{Command, PlanStrategyName, ReuseArgs, StrategyName};
 use crate::exit::Outcome;
 use crate::weave::Level;

@@ -3,6 +3,7 @@
 //! This crate is the command line: it reads arguments, joins the crates, writes files and says what went wrong.
 //! It is the only home of terminal output and exit codes.
 
+mod analysis;
 mod application;
 mod cli;
 mod command;

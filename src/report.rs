@@ -21,7 +21,7 @@ mod reuse;
 mod svg;
 mod time;
 
-use crate::command::Analysis;
+use crate::analysis::Analysis;
 use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
 use html::{Html, html};

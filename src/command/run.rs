@@ -1,8 +1,7 @@
 //! `pleach run`: a study from its file to its report.
 
-mod collect;
-
 use super::workers;
+use crate::analysis::{Analysis, Collected};
 use crate::cli::RunArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::Folder;
@@ -12,8 +11,6 @@ use crate::progress;
 use crate::report;
 use crate::study::Prepared;
 use crate::weave;
-pub(crate) use collect::Analysis;
-use collect::Collected;
 use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
 use pleach_actors::storage::Source;
 use pleach_dispatch::message::TaskFailure;
@@ -89,7 +86,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     } else if !args.quiet {
         summary(&run, &analysis, &folder);
     }
-    collected.status(&folder)
+    status(&collected, &folder)
 }
 
 /// Files that storage can load, by key.
@@ -199,4 +196,19 @@ fn summary(run: &Run, analysis: &Analysis, folder: &Folder) {
         folder.path().display(),
         folder.path().join("report.html").display()
     ));
+}
+
+/// The end of the command: 3 when runs failed.
+fn status(collected: &Collected, folder: &Folder) -> Outcome {
+    let Some(first) = collected.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
+    let file = folder.path().join("failed.csv");
+    Err(Stop::SomeFailed(format!(
+        "{} of {} runs failed, listed in {}; the first: {}, {}: {}",
+        collected.failed(),
+        collected.runs.len(),
+        file.display(),
+        first.stage,
+        first.at,
+        first.cause,
+    )))
 }

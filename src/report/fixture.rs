@@ -1,7 +1,7 @@
 //! Reports to test with: the built-in workflow, and numbers as a study of 160 evaluations on two tiles has them.
 
+use crate::analysis::Analysis;
 use crate::application;
-use crate::command::Analysis;
 use crate::output::record::{Host, Operation, Plan, Run};
 use crate::output::tables::RunResponse;
 use crate::report::Report;

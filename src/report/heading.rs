@@ -1,6 +1,6 @@
 //! The head of the page: what was asked, on what, and what failed.
 
-use crate::command::Analysis;
+use crate::analysis::Analysis;
 use crate::report::Report;
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;

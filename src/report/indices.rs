@@ -1,6 +1,6 @@
 //! Section: the sensitivity indices, as figures and as numbers; or why there are none.
 
-use crate::command::Analysis;
+use crate::analysis::Analysis;
 use crate::report::Report;
 use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};

@@ -1,7 +1,9 @@
-//! From finished instances to responses, and from responses to indices.
+//! From finished instances to responses, and from responses to indices (hop 9 of a study).
+//!
+//! Which runs have a response, which tiles say nothing, what an evaluation comes to over its tiles. The indices
+//! themselves are `pleach-sensitivity`'s; nothing is written or shown here.
 
 use crate::exit::{Outcome, Stop};
-use crate::output::folder::Folder;
 use crate::output::tables::{self, RunFailure, RunResponse};
 use crate::study::Prepared;
 use crate::weave::Woven;
@@ -34,7 +36,7 @@ pub(crate) enum Analysis {
 }
 
 impl Collected {
-    pub(super) fn new(prepared: &Prepared, woven: &Woven, outcome: &manager::Outcome) -> Self {
+    pub(crate) fn new(prepared: &Prepared, woven: &Woven, outcome: &manager::Outcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let mut runs = Vec::new();
         for evaluation in 1..=prepared.design.evaluations.len() {
@@ -52,7 +54,7 @@ impl Collected {
     }
 
     /// Runs without a response.
-    pub(super) fn failed(&self) -> usize {
+    pub(crate) fn failed(&self) -> usize {
         self.runs.iter().filter(|run| run.result.is_err()).count()
     }
 
@@ -64,7 +66,7 @@ impl Collected {
         (0..self.tiles).filter(dead).collect()
     }
 
-    pub(super) fn tiles_left_out(&self, prepared: &Prepared) -> Vec<String> {
+    pub(crate) fn tiles_left_out(&self, prepared: &Prepared) -> Vec<String> {
         self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
     }
 
@@ -86,7 +88,7 @@ impl Collected {
         evaluations.map(response).collect()
     }
 
-    pub(super) fn analyse(&self, prepared: &Prepared) -> Outcome<Analysis> {
+    pub(crate) fn analyse(&self, prepared: &Prepared) -> Outcome<Analysis> {
         let study = &prepared.study;
         let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
@@ -103,21 +105,6 @@ impl Collected {
             Err(error) => Err(Stop::defect(error)),
         }
     }
-
-    /// The end of the command: 3 when runs failed.
-    pub(super) fn status(&self, folder: &Folder) -> Outcome {
-        let Some(first) = self.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
-        let file = folder.path().join("failed.csv");
-        Err(Stop::SomeFailed(format!(
-            "{} of {} runs failed, listed in {}; the first: {}, {}: {}",
-            self.failed(),
-            self.runs.len(),
-            file.display(),
-            first.stage,
-            first.at,
-            first.cause,
-        )))
-    }
 }
 
 fn failure(
@@ -126,6 +113,10 @@ fn failure(
     outcome: &manager::Outcome,
     instance: pleach_dispatch::InstanceId,
 ) -> RunFailure {
+    let table = outcome.results.get(&instance).and_then(|tables| tables.first());
+    let declared = prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str());
+    let missing: Vec<&str> =
+        declared.filter(|name| table.is_none_or(|table| table.get(name).is_none())).collect();
     match outcome.failures.get(&instance) {
         Some(failure) => RunFailure {
             stage: prepared.study.workflow.stages[woven.stage(failure.origin)].name.clone(),
@@ -134,8 +125,11 @@ fn failure(
         },
         None => RunFailure {
             stage: prepared.study.workflow.stages[woven.stage(instance)].name.clone(),
-            at: String::new(),
-            cause: "its response table lacks a metric that the workflow declares".to_owned(),
+            at: "response".to_owned(),
+            cause: format!(
+                "its table has no {}, which the workflow declares as a metric",
+                missing.join(", ")
+            ),
         },
     }
 }
@@ -148,7 +142,7 @@ impl Analysis {
         }
     }
 
-    pub(super) fn csv(&self) -> Outcome<Vec<u8>> {
+    pub(crate) fn csv(&self) -> Outcome<Vec<u8>> {
         match self.moat() {
             Some(indices) => tables::moat(indices),
             None => Ok(b"parameter\n".to_vec()),
@@ -156,7 +150,7 @@ impl Analysis {
     }
 
     /// The document of `indices.json`.
-    pub(super) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         match self {
             Self::Indices(indices) => serde_json::json!(indices),
             Self::None { method, response, note } => {
