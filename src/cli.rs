@@ -39,8 +39,8 @@ pub(crate) struct RunArgs {
     pub(crate) out: Option<PathBuf>,
     /// Tasks that run at once, 1 to 1024 [default: the number of processors]
     // Each is a thread here; beyond the processors of the largest machines there is nothing to gain.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) workers: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) workers: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) reuse: ReuseArgs,
     /// How stage instances are merged into buckets
@@ -62,8 +62,8 @@ pub(crate) struct PlanArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
     /// Tasks that would run at once [default: the number of processors]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) workers: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) workers: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) reuse: ReuseArgs,
     /// How stage instances are merged into buckets; all compares every way
@@ -173,6 +173,11 @@ pub(crate) struct TissueArgs {
 /// Rust's own words for a 0 ("zero for non-zero type") do not say what is allowed.
 fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| "a whole number of at least 1 is allowed")
+}
+
+fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
+    let threads = at_least_one(text).ok().filter(|threads: &NonZeroU32| threads.get() <= 1024);
+    threads.ok_or("1 to 1024 is allowed")
 }
 
 /// Reads the arguments; help is printed here.

@@ -64,7 +64,7 @@ impl PlanStrategyName {
 }
 
 /// The number of workers asked for, or one for each processor.
-fn workers(asked: Option<u32>) -> NonZeroU32 {
+fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
     let processors = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
-    asked.or_else(processors).and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+    asked.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
 }

@@ -1,0 +1,119 @@
+//! The segmentation against the original's published times, in yardsticks: `cargo bench -p pleach-pathology --bench yardstick`.
+//!
+//! A yardstick is OpenCV's `medianBlur` with a 7 × 7 window on the same tile, one thread. It is timed in the same
+//! process, right before and after each round, because times do not travel between machines and ratios nearly do.
+//! Tile: `tiles/CMU-1_x150_y800_2048.png` of the test data, mirrored to 4096 × 4096 px. Default parameters, one core,
+//! medians of [`ROUNDS`] rounds.
+
+use opencv::core::{Mat, Vec3b};
+use opencv::imgproc;
+use pleach_pathology::{registry, tile};
+use pleach_regions::{DataRegion, ElementType, Raster};
+use pleach_workflow::Value;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// As many as the original was timed with.
+const ROUNDS: usize = 5;
+
+/// Operation, default arguments, regions read and written, yardsticks of the original.
+type Row = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str], f64);
+
+const ROWS: [Row; 8] = [
+    ("nuclei.normalize", &[], &["tile"], &["normalized"], 2.46),
+    ("nuclei.background", &[220.0, 220.0, 220.0, 5.0, 4.0], &["tile"], &["rbc", "background"], 0.224),
+    ("nuclei.reconstruct", &[8.0], &["tile"], &["rc", "recon"], 0.426),
+    ("nuclei.candidates", &[80.0, 4.0], &["rc", "recon"], &["diff", "bw1"], 0.175),
+    ("nuclei.candidate-area", &[11.0, 1000.0], &["bw1"], &["bw1_t"], 0.119),
+    ("nuclei.nuclei", &[45.0], &["diff", "bw1_t", "rbc", "background"], &["seg_open"], 0.235),
+    ("nuclei.separate", &[30.0, 8.0], &["seg_open", "tile"], &["seg_nonoverlap"], 1.770),
+    ("nuclei.final-area", &[21.0, 1000.0, 4.0], &["seg_nonoverlap"], &["mask"], 0.233),
+];
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // `cargo test` builds and starts benches too, to see that they run; figures are asked for with `--bench`.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let data = std::env::var_os("PLEACH_TEST_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let path = data.join("tiles/CMU-1_x150_y800_2048.png");
+    if !path.exists() {
+        println!("SKIPPED yardstick: no test data at {}", data.display());
+        return Ok(());
+    }
+    opencv::core::set_num_threads(1)?;
+    let tile = mirrored(tile::read_bgr(&path)?.raster(ElementType::Bgr8)?)?;
+    let mut regions = vec![("tile", DataRegion::Bgr8(tile))];
+    let mut yardsticks = vec![yardstick(&regions[0].1)?];
+    let mut lines = Vec::new();
+    for (name, numbers, reads, writes, original) in ROWS {
+        let registry = registry();
+        let operation = registry.get(name, 1).ok_or("not linked in")?;
+        let arguments: Vec<Value> = operation
+            .arguments()
+            .iter()
+            .zip(numbers)
+            .filter_map(|(argument, number)| Value::from_f64(*number, argument.accepts.value_type()))
+            .collect();
+        let find = |region: &&str| regions.iter().find(|(name, _)| name == region).map(|(_, region)| region);
+        let inputs: Vec<&DataRegion> = reads.iter().filter_map(find).collect();
+        let mut outputs = operation.run(&inputs, &arguments)?;
+        let mut seconds = Vec::new();
+        for _ in 0..ROUNDS {
+            let start = Instant::now();
+            outputs = black_box(operation.run(black_box(&inputs), &arguments)?);
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        yardsticks.push(yardstick(&regions[0].1)?);
+        lines.push((name, median(&mut seconds), original));
+        regions.extend(writes.iter().copied().zip(outputs));
+    }
+    let unit = median(&mut yardsticks);
+    println!("one yardstick: {:.0} ms (median of {})", unit * 1e3, yardsticks.len());
+    println!("| operation | ms | yardsticks | of the original | ratio |\n| --- | --- | --- | --- | --- |");
+    let print = |name: &str, seconds: f64, original: f64| {
+        let measured = seconds / unit;
+        println!(
+            "| {name} | {:.1} | {measured:.3} | {original} | {:.2} |",
+            seconds * 1e3,
+            measured / original
+        );
+    };
+    lines.iter().for_each(|(name, seconds, original)| print(name, *seconds, *original));
+    print("t1 to t7", lines[1..].iter().map(|(_, seconds, _)| seconds).sum(), 3.18);
+    Ok(())
+}
+
+/// Seconds of one median filter.
+fn yardstick(tile: &DataRegion) -> Result<f64, Box<dyn std::error::Error>> {
+    let tile = tile.raster(ElementType::Bgr8)?;
+    let (pixels, _) = tile.data().as_chunks::<3>();
+    let pixels: Vec<Vec3b> = pixels.iter().map(|&pixel| Vec3b::from(pixel)).collect();
+    let (rows, columns) = (i32::try_from(tile.height_px())?, i32::try_from(tile.width_px())?);
+    let image = Mat::new_rows_cols_with_data(rows, columns, &pixels)?;
+    let mut blurred = Mat::default();
+    let start = Instant::now();
+    imgproc::median_blur(&image, &mut blurred, 7)?;
+    black_box(&blurred);
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// The tile, its left-right mirror beside it, both mirrored below.
+fn mirrored(tile: &Raster) -> Result<Raster, pleach_regions::ShapeError> {
+    let (width, height) = (tile.width_px() as usize, tile.height_px() as usize);
+    let mut data = Vec::with_capacity(4 * tile.data().len());
+    for y in (0..height).chain((0..height).rev()) {
+        let row = &tile.data()[y * width * 3..][..width * 3];
+        data.extend_from_slice(row);
+        data.extend(row.chunks_exact(3).rev().flatten());
+    }
+    Raster::new(2 * tile.width_px(), 2 * tile.height_px(), 3, data)
+}
+
+fn median(seconds: &mut [f64]) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
