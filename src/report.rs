@@ -1,8 +1,8 @@
 //! `report.html`: one page that explains a study's results, self-contained.
 //!
 //! It needs no script, no network and no clock: the same results give the same page. What it says is decided in
-//! one file a section; what can be wrong with markup is kept out by [`html`](self::html), and with numbers by
-//! [`number`](self::number).
+//! one file a section; what can be wrong with markup is kept out by [`mod@html`], and with numbers by
+//! [`number`].
 
 mod answer;
 mod boxes;

@@ -1,7 +1,7 @@
 //! Image operations on H&E tiles: normalization, the seven tasks of nuclear segmentation, and the comparison of
 //! masks (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
 //!
-//! Operations are reached by name through [`registry`] and run through the [`Operation`](pleach_workflow::Operation)
+//! Operations are reached by name through [`registry`] and run through the [`Operation`]
 //! trait; the [`kernels`] below them are plain functions on planes of pixels. Nothing here knows of studies, workers
 //! or keys, and nothing starts a thread. This is the only crate that links OpenCV.
 
