@@ -168,9 +168,20 @@ fn digest(study: &Study, evaluations: &[Vec<Value>]) -> String {
     part(study.metric_name().as_bytes());
     // The workflow's Debug form names every operation, version, parameter and connection.
     part(format!("{:?}", study.workflow).as_bytes());
-    part(format!("{:?} {:?}", study.method, study.reference).as_bytes());
-    for tile in &study.tiles {
-        part(tile.path.as_os_str().as_encoded_bytes());
+    // What a table holds is below; where it lies does not matter.
+    match study.method {
+        Method::Moat { trajectories, levels } => part(format!("moat {trajectories} {levels}").as_bytes()),
+        Method::Table { .. } => part(b"table"),
+    }
+    let masks: &[PathBuf] = match &study.reference {
+        Reference::Defaults => &[],
+        Reference::Masks(masks) => masks,
+    };
+    part(&[u8::from(masks.is_empty())]);
+    for file in study.tiles.iter().map(|tile| &tile.path).chain(masks) {
+        // The same file from whichever folder the command is given.
+        let place = file.canonicalize().unwrap_or_else(|_| file.clone());
+        part(place.as_os_str().as_encoded_bytes());
     }
     for value in evaluations.iter().flatten() {
         part(value.to_string().as_bytes());

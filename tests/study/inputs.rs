@@ -98,3 +98,14 @@ fn what_is_printed() {
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
     assert!(!page.contains("src=\"http") && !page.contains("<link") && page.contains("nuclei-moat"));
 }
+
+/// A folder belongs to its study, from wherever that is named.
+#[test]
+fn a_study_is_the_same_from_another_folder() {
+    let study = Study::of_tissue(64);
+    run(&study, "out", &[]);
+    let first = text(&study.path("out/responses.csv"));
+    let again = ["run", "../study.toml", "--out", "../out", "--quiet"];
+    pleach(&study.path("tiles"), &again).done();
+    assert_eq!(text(&study.path("out/responses.csv")), first);
+}
