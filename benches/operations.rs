@@ -1,16 +1,20 @@
-//! Every operation of the nuclei workflow on one generated tile of 1024 × 1024 px, at default parameters.
+//! Every operation of the nuclei workflow on one generated tile of 1024 × 1024 px, at default parameters; masks are
+//! compared with the tile's own label map.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pleach_pathology::tissue;
-use pleach_regions::DataRegion;
+use pleach_regions::{DataRegion, LabelMap};
 use pleach_workflow::{Operation, Registry, Value, ValueType};
 use std::hint::black_box;
 use std::sync::Arc;
 
+#[global_allocator]
+static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+
 const SIZE_PX: u32 = 1024;
 
 /// Default parameters of each task, in the order of its operation's arguments.
-const TASKS: [(&str, &[f64]); 8] = [
+const TASKS: [(&str, &[f64]); 9] = [
     ("nuclei.normalize", &[]),
     ("nuclei.background", &[220.0, 220.0, 220.0, 5.0, 4.0]),
     ("nuclei.reconstruct", &[8.0]),
@@ -19,6 +23,7 @@ const TASKS: [(&str, &[f64]); 8] = [
     ("nuclei.nuclei", &[45.0]),
     ("nuclei.separate", &[30.0, 8.0]),
     ("nuclei.final-area", &[21.0, 1000.0, 4.0]),
+    ("compare.objects", &[]),
 ];
 
 fn find(registry: &Registry, name: &str) -> Arc<dyn Operation> {
@@ -28,7 +33,9 @@ fn find(registry: &Registry, name: &str) -> Arc<dyn Operation> {
 fn operations(criterion: &mut Criterion) {
     let registry = pleach_pathology::registry();
     let tile = tissue::generate(1, 0, SIZE_PX).expect("a legal size");
-    let mut regions = vec![("tile", DataRegion::Bgr8(tile.image))];
+    let labels = tile.labels.data.iter().map(|label| u32::from(*label)).collect();
+    let labels = LabelMap::new(SIZE_PX, SIZE_PX, labels).expect("the tile's size");
+    let mut regions = vec![("tile", DataRegion::Bgr8(tile.image)), ("reference", DataRegion::Labels(labels))];
     let mut group = criterion.benchmark_group("operations");
     group.throughput(Throughput::Elements(u64::from(SIZE_PX) * u64::from(SIZE_PX)));
     for (name, numbers) in TASKS {

@@ -71,7 +71,7 @@ impl Collected {
     }
 
     /// One response an evaluation: over the tiles, or none where one of them failed.
-    fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
+    pub(crate) fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
         let dead = self.dead_tiles();
         let live = (self.tiles - dead.len()) as f64;
         let evaluations = self.runs.chunks(self.tiles.max(1));

@@ -3,11 +3,12 @@
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// The reference application's descriptors; the workflow file first.
-const NUCLEI: [(&str, &str); 4] = [
+const NUCLEI: [(&str, &str); 5] = [
     ("workflow.json", include_str!("../crates/pathology/descriptors/nuclei/workflow.json")),
     ("normalization.json", include_str!("../crates/pathology/descriptors/nuclei/normalization.json")),
     ("segmentation.json", include_str!("../crates/pathology/descriptors/nuclei/segmentation.json")),
     ("comparison.json", include_str!("../crates/pathology/descriptors/nuclei/comparison.json")),
+    ("object-comparison.json", include_str!("../crates/pathology/descriptors/nuclei/object-comparison.json")),
 ];
 
 /// Workflows that a study can name instead of a file.

@@ -1,15 +1,17 @@
 //! The command line's grammar.
 
 use crate::exit::Stop;
+use crate::size::MemorySize;
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Parameter sensitivity studies of image-analysis workflows on tissue images.
 #[derive(Debug, Parser)]
-#[command(name = "pleach", version, about, max_term_width = 100)]
+#[command(name = "pleach", version, about, max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +30,17 @@ pub(crate) enum Command {
     Segment(SegmentArgs),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
+    /// Print a script that completes pleach's arguments in a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write manual pages, one for each command
+    Man {
+        /// Folder for the pages
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -41,14 +54,27 @@ pub(crate) struct RunArgs {
     // Each is a thread here; beyond the processors of the largest machines there is nothing to gain.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) workers: Option<NonZeroU32>,
-    #[command(flatten)]
-    pub(crate) reuse: ReuseArgs,
+    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
+    // Whatever follows is its value, so that -1 is told what is allowed.
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) memory: Option<MemorySize>,
     /// How stage instances are merged into buckets
     #[arg(long, value_enum, default_value_t = StrategyName::Rtma)]
     pub(crate) strategy: StrategyName,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
+    /// Tasks of one bucket that run at once, each on a path of its own [default: as many as workers]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) active_paths: Option<NonZeroU32>,
+    /// Continue the interrupted study in --out, if there is one
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Write the images that a task makes, of the evaluations shown in the report, to DIR/previews; may be repeated
+    #[arg(long, value_name = "TASK")]
+    pub(crate) preview: Vec<String>,
     /// Print run.json on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -64,11 +90,11 @@ pub(crate) struct PlanArgs {
     /// Tasks that would run at once [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
-    #[command(flatten)]
-    pub(crate) reuse: ReuseArgs,
-    /// How stage instances are merged into buckets; all compares every way
+    /// How stage instances are merged into buckets
     #[arg(long, value_enum, default_value_t = PlanStrategyName::Rtma)]
     pub(crate) strategy: PlanStrategyName,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -79,7 +105,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ReuseArgs {
-    /// What tasks share: a tree of equal beginnings (ignored by none and stage)
+    /// What the tasks of a bucket share (naive and rtma)
     #[arg(long, value_enum, default_value_t = ReuseName::Tree)]
     pub(crate) reuse: ReuseName,
     /// Most stage instances in a bucket (naive and rtma)
@@ -95,24 +121,29 @@ pub(crate) enum StrategyName {
     None,
     /// Merge equal stage instances
     Stage,
-    /// And merge consecutive ones into buckets
+    /// As stage, with consecutive instances in buckets that share tasks
     Naive,
-    /// And merge by reuse tree
+    /// As stage, with alike instances in buckets that share tasks
     Rtma,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanStrategyName {
+    /// Run everything, equal or not
     None,
+    /// Merge equal stage instances
     Stage,
+    /// As stage, with consecutive instances in buckets that share tasks
     Naive,
+    /// As stage, with alike instances in buckets that share tasks
     Rtma,
-    /// One plan for each of the above
+    /// Each of the above, to compare
     All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReuseName {
+    /// Tasks that are equal after equal tasks
     Tree,
 }
 
@@ -178,6 +209,11 @@ fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
 fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
     let threads = at_least_one(text).ok().filter(|threads: &NonZeroU32| threads.get() <= 1024);
     threads.ok_or("1 to 1024 is allowed")
+}
+
+/// The grammar itself, for what is generated from it.
+pub(crate) fn grammar() -> clap::Command {
+    Cli::command()
 }
 
 /// Reads the arguments; help is printed here.

@@ -1,5 +1,7 @@
 //! The commands: each joins the crates for one purpose.
 
+mod completions;
+mod man;
 mod plan;
 mod run;
 mod segment;
@@ -20,6 +22,8 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Tissue(args) => tissue::execute(&args),
+        Command::Completions { shell } => completions::execute(shell),
+        Command::Man { out } => man::execute(&out),
     }
 }
 

@@ -1,8 +1,12 @@
 //! Exit codes and the last words on stderr.
 
 use pleach_actors::task::THREAD_NAME;
+use pleach_workflow::text::quoted;
 use std::fmt::Display;
 use std::process::ExitCode;
+
+/// The exit code of an interrupted study.
+pub(crate) const INTERRUPTED: u8 = 5;
 
 /// How a command can end, besides well.
 #[derive(Debug)]
@@ -11,6 +15,8 @@ pub(crate) enum Stop {
     Input(String),
     /// Some evaluations failed; the rest is written. Exit code 3.
     SomeFailed(String),
+    /// Stopped by a signal; it can be continued. Exit code 5.
+    Interrupted(String),
     /// A defect of pleach. Exit code 70 (`EX_SOFTWARE`).
     Defect(String),
 }
@@ -35,15 +41,20 @@ pub(crate) fn report(outcome: Outcome) -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Stop::Input(text)) => (2, format!("error: {text}")),
         Err(Stop::SomeFailed(text)) => (3, format!("warning: {text}")),
+        Err(Stop::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
         Err(Stop::Defect(text)) => (70, format!("defect in pleach: {text}; please report it")),
     };
     eprintln!("{}", one_line(&text));
     ExitCode::from(code)
 }
 
+/// Longest message that anybody reads: what a file says of itself may be quoted in it.
+const MOST_LETTERS: usize = 4_000;
+
 /// Messages are one line each: whatever a library put into one, a script can read it line by line.
 fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    let text = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    quoted(&text, MOST_LETTERS)
 }
 
 /// A panic on a thread that runs tasks is the task's failure and reported as such; any other is a defect, and

@@ -7,14 +7,26 @@ mod analysis;
 mod application;
 mod cli;
 mod command;
+mod execution;
 mod exit;
+mod gallery;
+mod interrupt;
+mod journal;
+mod machine;
 mod output;
 mod progress;
+mod replay;
 mod report;
+mod session;
+mod size;
 mod study;
+mod summary;
 mod weave;
 
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
 
 fn main() -> ExitCode {
     exit::install_panic_hook();

@@ -6,14 +6,17 @@
 
 mod answer;
 mod boxes;
+mod data_uri;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
+mod flow;
 mod heading;
 mod html;
 mod indices;
 mod label;
 mod metric;
 mod number;
+mod pictures;
 mod plane;
 mod ranking;
 mod responses;
@@ -22,9 +25,11 @@ mod svg;
 mod time;
 
 use crate::analysis::Analysis;
+use crate::gallery::Gallery;
 use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
 use html::{Html, html};
+pub(crate) use metric::Far;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
 
@@ -36,6 +41,7 @@ pub(crate) struct Report<'a> {
     pub(crate) run: &'a Run,
     pub(crate) analysis: &'a Analysis,
     pub(crate) runs: &'a [RunResponse],
+    pub(crate) gallery: &'a Gallery,
 }
 
 /// Parameters, the most influential first.
@@ -55,6 +61,8 @@ pub(crate) fn html(report: &Report<'_>) -> String {
     let sections = [
         ("Which parameters matter", indices::section(report)),
         ("The response", Some(responses::section(report))),
+        ("What results look like", Some(pictures::section(report))),
+        ("How they are made", Some(flow::section(report))),
         ("What reuse saved", Some(reuse::section(report))),
         ("Where the time went", Some(time::section(report))),
     ];
@@ -100,6 +108,13 @@ fn footer(report: &Report<'_>) -> Html {
     );
     let mut text =
         html![html::p(provenance), html::p(html!["The numbers are beside this page: ", listed, "."])];
+    if !report.gallery.previews.is_empty() {
+        text.push(html::p(html![
+            "Images that tasks made are in ",
+            Html::element("code", &[], "previews"),
+            "."
+        ]));
+    }
     if matches!(report.analysis, Analysis::Indices(_)) {
         text.push(html::p(
             "Method: M. D. Morris, Factorial sampling plans for preliminary computational experiments, \

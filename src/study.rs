@@ -9,7 +9,7 @@ use pleach_pathology::tile;
 use pleach_sensitivity::sampling::{Design, Structure, morris};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Method, Reference, Registry, Study, Value};
+use pleach_workflow::{Method, Reference, Registry, Study, Value, text};
 use std::path::{Path, PathBuf};
 
 /// A study that can be planned.
@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
     pub(crate) tiles: Vec<TileFacts>,
+    /// Digests of what is asked, by part.
+    digests: Vec<(&'static str, String)>,
     /// A digest of what is asked: the same for every way of computing it.
     pub(crate) digest: String,
 }
@@ -49,8 +51,26 @@ impl Prepared {
         };
         let parameter_sets = parameter_sets.to_owned();
         let tiles = tiles(&study)?;
-        let digest = digest(&study, &evaluations);
-        Ok(Self { study, registry, design, evaluations, parameter_sets, tiles, digest })
+        let digests = digests(&study, &evaluations);
+        let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
+        Ok(Self { study, registry, design, evaluations, parameter_sets, tiles, digests, digest })
+    }
+
+    /// Digests of all that the results depend on, by part: what is asked, and the content of every image file.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when a file cannot be read.
+    pub(crate) fn digests(&self) -> Outcome<Vec<(&'static str, String)>> {
+        let mut content = blake3::Hasher::new();
+        for path in files(&self.study) {
+            let mut file = blake3::Hasher::new();
+            // One that cannot be read fails its own runs, now as then.
+            if std::fs::File::open(path).and_then(|image| file.update_reader(image).map(|_| ())).is_ok() {
+                content.update(file.finalize().as_bytes());
+            }
+        }
+        let content = ("image files", content.finalize().to_hex()[..32].to_owned());
+        Ok(self.digests.iter().cloned().chain([content]).collect())
     }
 
     /// Whether evaluation 0 is run and serves as reference.
@@ -114,7 +134,7 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
 /// Parameter sets from a file. A table that holds Morris trajectories is analysed as such.
 fn read_table(table: &Path, study: &Study, method: &Method) -> Outcome<Design> {
     let fail = |text: String| Stop::Input(format!("{}: {text}", table.display()));
-    let text = std::fs::read_to_string(table).map_err(|error| fail(format!("failed to read: {error}")))?;
+    let text = text::read(table).map_err(|error| fail(format!("failed to read: {error}")))?;
     let parameters = &study.workflow.parameters;
     let rows = table::parse(&text, parameters).map_err(|error| fail(error.to_string()))?;
     let mut design = Design::of_rows(parameters, rows);
@@ -127,7 +147,7 @@ fn read_table(table: &Path, study: &Study, method: &Method) -> Outcome<Design> {
     Ok(design)
 }
 
-/// Reads the header of every image: sizes, and whether it is an image at all.
+/// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole.
 fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
     let mut tiles = Vec::with_capacity(study.tiles.len());
     for (number, file) in study.tiles.iter().enumerate() {
@@ -138,53 +158,56 @@ fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
         let mut inputs: Vec<_> = inputs.collect();
         if let Reference::Masks(masks) = &study.reference {
             let mask = &masks[number];
-            let found = tile::probe(mask).map_err(Stop::input)?;
-            if (found.width_px, found.height_px) != (info.width_px, info.height_px) {
-                return Err(Stop::Input(format!(
-                    "{}: {} x {} px, but its tile {} has {} x {} px; a reference mask has its tile's size",
-                    mask.display(),
-                    found.width_px,
-                    found.height_px,
-                    file.path.display(),
-                    info.width_px,
-                    info.height_px,
-                )));
-            }
-            inputs.push(identity::of_file("reference", mask));
+            tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
+            // Read as a mask and as a label map it is two regions.
+            let read_as = study.workflow.reference_elements();
+            inputs.extend(
+                read_as.iter().map(|as_type| identity::of_file(&format!("reference {as_type}"), mask)),
+            );
         }
         tiles.push(TileFacts { pixels, inputs });
     }
     Ok(tiles)
 }
 
-fn digest(study: &Study, evaluations: &[Vec<Value>]) -> String {
-    let mut hash = blake3::Hasher::new();
-    let mut part = |bytes: &[u8]| {
-        hash.update(&(bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    part(study.name.as_bytes());
-    part(&study.seed.to_le_bytes());
-    part(study.metric_name().as_bytes());
-    // The workflow's Debug form names every operation, version, parameter and connection.
-    part(format!("{:?}", study.workflow).as_bytes());
-    // What a table holds is below; where it lies does not matter.
-    match study.method {
-        Method::Moat { trajectories, levels } => part(format!("moat {trajectories} {levels}").as_bytes()),
-        Method::Table { .. } => part(b"table"),
-    }
+/// Image files that the study reads.
+fn files(study: &Study) -> impl Iterator<Item = &Path> {
     let masks: &[PathBuf] = match &study.reference {
         Reference::Defaults => &[],
         Reference::Masks(masks) => masks,
     };
-    part(&[u8::from(masks.is_empty())]);
-    for file in study.tiles.iter().map(|tile| &tile.path).chain(masks) {
-        // The same file from whichever folder the command is given.
-        let place = file.canonicalize().unwrap_or_else(|_| file.clone());
-        part(place.as_os_str().as_encoded_bytes());
-    }
-    for value in evaluations.iter().flatten() {
-        part(value.to_string().as_bytes());
+    study.tiles.iter().map(|tile| &tile.path).chain(masks).map(PathBuf::as_path)
+}
+
+fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = blake3::Hasher::new();
+    for bytes in parts {
+        hash.update(&(bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
     }
     hash.finalize().to_hex()[..32].to_owned()
+}
+
+fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, String)> {
+    // What a table holds is among the parameter sets; where it lies does not matter.
+    let method = match study.method {
+        Method::Moat { trajectories, levels } => format!("moat {trajectories} {levels}"),
+        Method::Table { .. } => "table".to_owned(),
+    };
+    // The same file from whichever folder the command is given.
+    let place = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
+    let places: Vec<_> = files(study).map(place).collect();
+    let from_defaults = [u8::from(study.reference == Reference::Defaults)];
+    let values: Vec<String> = evaluations.iter().flatten().map(ToString::to_string).collect();
+    vec![
+        ("name", digest_of([study.name.as_bytes()])),
+        ("seed", digest_of([&study.seed.to_le_bytes()[..]])),
+        ("metric", digest_of([study.metric_name().as_bytes()])),
+        // The workflow's Debug form names every operation, version, parameter and connection.
+        ("workflow", digest_of([format!("{:?}", study.workflow).as_bytes()])),
+        ("method", digest_of([method.as_bytes()])),
+        ("reference", digest_of([&from_defaults[..]])),
+        ("list of image files", digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
+        ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
+    ]
 }

@@ -6,16 +6,20 @@
 
 mod figures;
 pub(crate) mod identity;
+mod memory;
+mod tasks;
 
 pub(crate) use figures::PlanFigures;
+pub(crate) use memory::{Least, rehearse};
+pub(crate) use tasks::task_counts;
 
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
-use pleach_regions::RegionKey;
+use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
     Runs, Source, StageIndex, Strategy, WorkflowShape,
 };
-use pleach_workflow::{Operation, Origin, Registry, Stage, Value, Workflow};
+use pleach_workflow::{Operation, Origin, Registry, Stage, StageInput, Value, Workflow};
 use std::collections::HashSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -40,7 +44,8 @@ pub(crate) struct Material<'a> {
 pub(crate) struct TileFacts {
     /// Pixels.
     pub(crate) pixels: u64,
-    /// Keys of its files: one for each input of the workflow, and the reference mask last if there is one.
+    /// Keys of its files: one for each input of the workflow, then the reference file, if there is one, once for each
+    /// of [`Workflow::reference_elements`].
     pub(crate) inputs: Vec<RegionKey>,
 }
 
@@ -122,6 +127,12 @@ impl Woven {
         pleach_dispatch::InstanceId(self.graph.instance_of(run, StageIndex(stage as u32)).0)
     }
 
+    /// The evaluation (as in [`instance`](Self::instance)) and the tile of the first run that an instance serves.
+    pub(crate) fn first_run(&self, instance: pleach_dispatch::InstanceId) -> (usize, usize) {
+        let run = self.graph.instance(InstanceId(instance.0)).first_run;
+        (self.runs.evaluation(run) + self.first_evaluation, self.runs.tile(run))
+    }
+
     /// The stage of an instance.
     pub(crate) fn stage(&self, instance: pleach_dispatch::InstanceId) -> usize {
         self.graph.instance(InstanceId(instance.0)).stage.0 as usize
@@ -135,18 +146,21 @@ fn operations(stage: &Stage, registry: &Registry) -> Vec<Arc<dyn Operation>> {
 
 fn runs(material: Material<'_>) -> Result<Runs, WeaveError> {
     let stages = &material.workflow.stages;
-    // Columns of external inputs: those of the workflow, then the reference mask.
+    // Columns of external inputs: those of the workflow, then the reference file's.
     let columns = material.tiles.first().map_or(0, |tile| tile.inputs.len());
-    let source = |origin: Origin| match origin {
+    let read_as = material.workflow.reference_elements();
+    let source = |input: &StageInput| match input.origin {
         Origin::Input(input) => Source::External(ExternalIndex(input as u32)),
         Origin::Stage { stage, .. } => Source::Stage(StageIndex(stage as u32)),
         Origin::Reference if material.reference_run => {
             let stage = material.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
             Source::Reference(StageIndex(stage as u32))
         }
-        Origin::Reference => Source::External(ExternalIndex(columns.saturating_sub(1) as u32)),
+        Origin::Reference => {
+            Source::External(ExternalIndex(reference_column(material, &read_as, input) as u32))
+        }
     };
-    let shape = stages.iter().map(|s| s.inputs.iter().map(|input| source(input.origin)).collect()).collect();
+    let shape = stages.iter().map(|s| s.inputs.iter().map(source).collect()).collect();
     let shape = WorkflowShape::new(shape, columns).map_err(WeaveError::new)?;
 
     let mut keys = Vec::with_capacity(material.evaluations.len() * stages.len());
@@ -163,6 +177,12 @@ fn runs(material: Material<'_>) -> Result<Runs, WeaveError> {
     }
     let (evaluations, tiles) = (material.evaluations.len(), material.tiles.len());
     Runs::new(shape, evaluations, tiles, keys, externals, material.reference_run).map_err(WeaveError::new)
+}
+
+/// Where [`TileFacts::inputs`] holds the reference file as `input` wants it; `read_as` are the types it is read as.
+fn reference_column(material: Material<'_>, read_as: &[ElementType], input: &StageInput) -> usize {
+    let place = read_as.iter().position(|element| *element == input.region.element);
+    material.workflow.inputs.len() + place.unwrap_or(0)
 }
 
 fn solve(
@@ -207,6 +227,15 @@ impl StageSolution {
         let instance = |member: &Member| self.members[member.0 as usize];
         reference.chain(self.buckets.iter().map(move |members| members.iter().map(instance).collect()))
     }
+
+    /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
+    /// is begun.
+    fn buckets_by_tile(&self, runs: &Runs, graph: &CompactGraph) -> Vec<(usize, Vec<InstanceId>)> {
+        let tile = |bucket: Vec<InstanceId>| (runs.tile(graph.instance(bucket[0]).first_run), bucket);
+        let mut buckets: Vec<_> = self.all_buckets().map(tile).collect();
+        buckets.sort_by_key(|(tile, _)| *tile);
+        buckets
+    }
 }
 
 fn execution(
@@ -217,6 +246,7 @@ fn execution(
     level: Level,
 ) -> ExecutionPlan {
     let stages = &material.workflow.stages;
+    let read_as = material.workflow.reference_elements();
     let mut instances: Vec<InstancePlan> = Vec::with_capacity(graph.instances().len());
     for (id, instance) in (0u32..).map(InstanceId).zip(graph.instances()) {
         let number = instance.stage.0 as usize;
@@ -225,7 +255,7 @@ fn execution(
         let evaluation = &material.evaluations[runs.evaluation(run)];
         let tile = &material.tiles[runs.tile(run)];
         let producer = |s: usize| &instances[graph.instance_of(run, StageIndex(s as u32)).0 as usize];
-        let input = |origin: Origin| match origin {
+        let input = |input: &StageInput| match input.origin {
             Origin::Input(input) => tile.inputs[input],
             Origin::Stage { stage, output } => producer(stage).outputs[output].key,
             Origin::Reference => match &material.workflow.reference {
@@ -234,11 +264,10 @@ fn execution(
                     let id = graph.instance_of(run, StageIndex(reference.stage as u32));
                     instances[id.0 as usize].outputs[reference.output].key
                 }
-                // The reference mask is the last input of the tile.
-                _ => tile.inputs[tile.inputs.len() - 1],
+                _ => tile.inputs[reference_column(material, &read_as, input)],
             },
         };
-        let inputs: Vec<RegionKey> = stage.inputs.iter().map(|i| input(i.origin)).collect();
+        let inputs: Vec<RegionKey> = stage.inputs.iter().map(input).collect();
         let parameters: Vec<Value> = stage.parameters.iter().map(|&p| evaluation[p]).collect();
         // Without merging, equal instances are different ones, and so are their outputs.
         let replica = (level == Level::None).then_some(run.0);
@@ -260,10 +289,10 @@ fn execution(
         output.stored = read.contains(&output.key);
     }
     let id = |id: InstanceId| pleach_dispatch::InstanceId(id.0);
-    let buckets = solutions
-        .iter()
-        .flat_map(StageSolution::all_buckets)
-        .map(|bucket| BucketPlan { instances: bucket.into_iter().map(id).collect() })
-        .collect();
-    ExecutionPlan { stages: stages.clone(), instances, buckets }
+    let bucket = |(tile, bucket): (usize, Vec<InstanceId>)| BucketPlan {
+        instances: bucket.into_iter().map(id).collect(),
+        pixels: material.tiles[tile].pixels,
+    };
+    let buckets = solutions.iter().flat_map(|s| s.buckets_by_tile(runs, graph)).map(bucket).collect();
+    ExecutionPlan { stages: stages.clone(), instances, buckets, ..ExecutionPlan::default() }
 }

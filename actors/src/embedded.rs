@@ -1,19 +1,20 @@
 //! A whole study in one process: manager and one worker, joined by the in-memory transport.
 
-use crate::manager::{Connect, ManagerActor, Observer, Outcome};
+use crate::manager::{Connect, ManagerActor, Observer, Outcome, Stop};
 use crate::storage::{Held, Source, StorageActor};
 use crate::task::THREAD_NAME;
 use crate::transport::memory;
-use crate::worker::{WorkerActor, WorkerSetup};
+use crate::worker::{Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
+use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
-use pleach_regions::{Ledger, RegionKey};
+use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::Registry;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -21,19 +22,25 @@ use tokio::sync::oneshot;
 pub struct Embedded {
     /// What to execute.
     pub plan: ExecutionPlan,
+    /// Instances that have reported their results before: neither they nor what only they read from run again.
+    pub finished: BTreeSet<InstanceId>,
     /// The operations it may name.
     pub registry: Registry,
     /// The study's inputs, by key.
     pub sources: HashMap<RegionKey, Arc<dyn Source>>,
-    /// Tasks that run at once.
-    pub slots: NonZeroU32,
-    /// Is told how far the study is.
+    /// What the worker may use.
+    pub resources: Resources,
+    /// Counts the regions held.
+    pub ledger: Arc<Ledger>,
+    /// Follows the study.
     pub observer: Observer,
+    /// Ends the study early when something is sent.
+    pub stop: oneshot::Receiver<()>,
 }
 
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedded").field("slots", &self.slots).finish_non_exhaustive()
+        f.debug_struct("Embedded").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
@@ -42,9 +49,10 @@ impl fmt::Debug for Embedded {
 pub struct Finished {
     /// Results and failures.
     pub outcome: Outcome,
-    /// The most bytes of regions ever held: inputs, task outputs and stage outputs.
+    /// The most bytes ever held and reserved: inputs, task outputs, stage outputs, and what running tasks were
+    /// believed to take.
     pub peak_bytes: u64,
-    /// Bytes of regions still held at the end: 0, or regions were lost track of.
+    /// Bytes of regions still held at the end: 0 when the study is complete, or regions were lost track of.
     pub left_bytes: u64,
 }
 
@@ -62,33 +70,43 @@ pub enum EmbeddedError {
     ManagerGone,
 }
 
-/// Runs a plan to its end.
+/// Runs a plan to its end, or until it is stopped.
 ///
 /// # Errors
 /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
 pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
-    let core = Manager::new(study.plan)?;
-    let threads = study.slots.get() as usize;
+    let core = Manager::resume(study.plan, &study.finished)?;
+    let threads = study.resources.slots.get() as usize;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|number| format!("{THREAD_NAME}{number}"))
         .build()?;
     let pool = Arc::new(pool);
-    let ledger = Arc::new(Ledger::default());
+    let ledger = study.ledger;
+    let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
+    let peak_bytes = Arc::new(AtomicU64::new(0));
     let (done, outcome) = oneshot::channel();
     let outcome = System::new().block_on(async {
-        let storage = StorageActor::new(study.sources, Arc::clone(&pool), Arc::clone(&ledger)).start();
+        let storage = StorageActor::new(study.sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let setup = WorkerSetup {
-            slots: study.slots.get(),
+            resources: study.resources,
             registry: study.registry,
             storage: storage.clone(),
             pool,
+            ram,
             ledger: Arc::clone(&ledger),
+            peak_bytes: Arc::clone(&peak_bytes),
         };
         let (near, far) = memory::pair();
         let manager = ManagerActor::new(core, done, study.observer).start();
         manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
         let worker = WorkerActor::new(setup, far.link, far.incoming).start();
+        let stop = study.stop;
+        actix::spawn(async move {
+            if stop.await.is_ok() {
+                manager.do_send(Stop);
+            }
+        });
         let outcome = outcome.await;
         // The last releases are on their way through link and mailboxes; the worker stops after them.
         while worker.connected() {
@@ -98,5 +116,6 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
         outcome
     });
     let outcome = outcome.map_err(|_| EmbeddedError::ManagerGone)?;
-    Ok(Finished { outcome, peak_bytes: ledger.peak_bytes(), left_bytes: ledger.held_bytes() })
+    let peak_bytes = peak_bytes.load(Ordering::Relaxed).max(ledger.peak_bytes());
+    Ok(Finished { outcome, peak_bytes, left_bytes: ledger.held_bytes() })
 }

@@ -33,6 +33,8 @@ pub struct Outcome {
     pub tasks: BTreeMap<(usize, usize), TaskTotal>,
     /// Stage instances finished.
     pub finished: usize,
+    /// The study was stopped before it was complete.
+    pub stopped: bool,
 }
 
 /// How often a task ran, and for how long.
@@ -57,8 +59,31 @@ pub struct Progress {
     pub failed: usize,
 }
 
-/// Is told how far a study is, after each report of a worker.
-pub type Observer = Box<dyn FnMut(Progress) + Send>;
+/// What an observer is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// An instance that reports results is finished. It is told before anything that follows from it.
+    Reported {
+        /// The instance.
+        instance: InstanceId,
+        /// Its results.
+        results: &'a [Table],
+    },
+    /// An instance failed.
+    Failed(InstanceId),
+    /// Tasks were run, for whichever instances.
+    Ran(&'a [TaskReport]),
+    /// How far the study is, after each report of a worker.
+    Progress(Progress),
+}
+
+/// Follows a study.
+pub type Observer = Box<dyn FnMut(Notice<'_>) + Send>;
+
+/// Ends the study early: what runs is finished, nothing more is started.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Stop;
 
 /// A worker has connected.
 pub struct Connect {
@@ -134,14 +159,20 @@ impl ManagerActor {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.worker = Some(worker);
                 }
-                let stages = self.core.plan().stages.clone();
-                self.send(id, &ToWorker::Study { stages });
+                let plan = self.core.plan();
+                let (stages, least_bytes) = (plan.stages.clone(), plan.needs.least_bytes);
+                self.send(id, &ToWorker::Study { stages, least_bytes });
             }
-            (ToManager::Request { buckets }, Some(worker)) => self.core.handle_request(worker, buckets),
+            (ToManager::Request { buckets, after }, Some(worker)) => {
+                self.core.handle_request(worker, buckets, after);
+            }
+            // What earlier messages brought about has been sent with them.
+            (ToManager::Call { call }, Some(_)) => self.send(id, &ToWorker::Echo { call }),
             (ToManager::Done { lease, instance, results, tasks }, Some(worker)) => {
                 if self.core.handle_done(worker, lease, instance) {
                     self.outcome.finished += 1;
                     if !results.is_empty() {
+                        (self.observer)(Notice::Reported { instance, results: &results });
                         self.outcome.results.insert(instance, results);
                     }
                 }
@@ -165,39 +196,50 @@ impl ManagerActor {
             total.runs += 1;
             total.seconds += task.seconds;
         }
+        (self.observer)(Notice::Ran(tasks));
         self.tasks += tasks.len() as u64;
     }
 
     fn perform(&mut self, ctx: &mut Context<Self>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Assign { worker, lease, work } => self.assign(worker, lease, work),
+                Effect::Assign { worker, lease, work, later } => self.assign(worker, lease, work, later),
                 Effect::Release(keys) => self.broadcast(&ToWorker::Release { keys }),
                 Effect::Finished(_) => {}
                 Effect::Failed { instance, origin, cause } => {
+                    (self.observer)(Notice::Failed(instance));
                     self.outcome.failures.insert(instance, Failure { origin, cause });
                 }
+                Effect::Stop => self.broadcast(&ToWorker::Stop),
                 Effect::Complete => {
                     self.broadcast(&ToWorker::Finished);
-                    if let Some(done) = self.done.take() {
-                        // Whoever wanted to know may have given up.
-                        let _ = done.send(std::mem::take(&mut self.outcome));
-                    }
-                    ctx.stop();
+                    self.end(ctx);
+                }
+                Effect::Stopped => {
+                    self.outcome.stopped = true;
+                    self.end(ctx);
                 }
             }
         }
         let failed = self.outcome.failures.len();
         let instances = self.all_instances - self.core.unfinished();
         let (all_instances, tasks) = (self.all_instances, self.tasks);
-        (self.observer)(Progress { instances, all_instances, tasks, failed });
+        (self.observer)(Notice::Progress(Progress { instances, all_instances, tasks, failed }));
+    }
+
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        if let Some(done) = self.done.take() {
+            // Whoever wanted to know may have given up.
+            let _ = done.send(std::mem::take(&mut self.outcome));
+        }
+        ctx.stop();
     }
 
     /// A bucket that no frame can hold fails: it would be waited for for ever.
-    fn assign(&mut self, worker: WorkerId, lease: LeaseId, work: BucketWork) {
+    fn assign(&mut self, worker: WorkerId, lease: LeaseId, work: BucketWork, later: bool) {
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         let link = self.connections.values().find(|connection| connection.worker == Some(worker));
-        match (codec::encode(&ToWorker::Assign { lease, work }), link) {
+        match (codec::encode(&ToWorker::Assign { lease, work, later }), link) {
             // A link that is closed will say so.
             (Ok(frame), Some(connection)) => drop(connection.link.send(frame)),
             (Ok(_), None) => {}
@@ -250,6 +292,15 @@ impl Handler<Connect> for ManagerActor {
         self.connections.insert(id, Connection { link, worker: None });
         let frames = UnboundedReceiverStream::new(incoming).map(move |frame| Event::Frame(id, frame));
         ctx.add_stream(frames.chain(tokio_stream::once(Event::Closed(id))));
+    }
+}
+
+impl Handler<Stop> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Stop: Stop, ctx: &mut Self::Context) {
+        self.core.handle_stop();
+        self.perform(ctx);
     }
 }
 

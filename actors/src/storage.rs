@@ -1,11 +1,11 @@
 //! The storage actor: the data regions of one node.
 //!
-//! Inputs of the study are loaded when first asked for, each once, off this thread; stage outputs are put here
-//! by stage actors. Regions go when the manager says that nobody will read them again.
+//! Inputs of the study are loaded when first asked for, each once, off this thread; stage actors put stage outputs into
+//! the same memory. Regions go when the manager says that nobody will read them again.
 
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
-use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use pleach_regions::{DataRegion, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -28,16 +28,6 @@ pub type Fetched = Result<Arc<DataRegion>, TaskFailure>;
 #[rtype(result = "Fetched")]
 pub struct Get(pub RegionKey);
 
-/// Stores a stage's output.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub struct Put {
-    /// Its key.
-    pub key: RegionKey,
-    /// The region.
-    pub region: Arc<DataRegion>,
-}
-
 /// Nobody will read these regions again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
@@ -57,7 +47,7 @@ struct Loaded {
 
 /// See the module.
 pub struct StorageActor {
-    ram: RamTier,
+    ram: Arc<RamTier>,
     sources: HashMap<RegionKey, Arc<dyn Source>>,
     /// Those who wait for a load that is under way.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
@@ -73,14 +63,14 @@ impl fmt::Debug for StorageActor {
 }
 
 impl StorageActor {
-    /// An empty node that can load `sources` on `pool`, and counts what it holds in `ledger`.
+    /// A node that holds regions in `ram`, and can load `sources` on `pool`.
     #[must_use]
     pub fn new(
         sources: HashMap<RegionKey, Arc<dyn Source>>,
         pool: Arc<rayon::ThreadPool>,
-        ledger: Arc<Ledger>,
+        ram: Arc<RamTier>,
     ) -> Self {
-        Self { ram: RamTier::new(ledger), sources, waiting: HashMap::new(), failed: HashMap::new(), pool }
+        Self { ram, sources, waiting: HashMap::new(), failed: HashMap::new(), pool }
     }
 
     fn find(&self, key: RegionKey) -> Option<Fetched> {
@@ -142,15 +132,6 @@ impl Handler<Loaded> for StorageActor {
             // Whoever asked may be gone by now.
             let _ = answer.send(fetched.clone());
         }
-    }
-}
-
-impl Handler<Put> for StorageActor {
-    type Result = ();
-
-    fn handle(&mut self, Put { key, region }: Put, _: &mut Self::Context) {
-        // A second copy of a key holds the same bytes: the instance was run again after its worker was lost.
-        let _ = self.ram.insert(key, region);
     }
 }
 

@@ -33,6 +33,16 @@ impl fmt::Debug for RunTask {
     }
 }
 
+/// Runs some work and says how many bytes it had in use at most, beyond what there was before; `None` where that is
+/// not measured.
+pub type Meter = fn(&mut dyn FnMut()) -> Option<u64>;
+
+/// The meter that measures nothing.
+pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
+    work();
+    None
+}
+
 /// What came of it.
 #[derive(Debug)]
 pub struct TaskResult {
@@ -40,19 +50,29 @@ pub struct TaskResult {
     pub outputs: Result<Vec<DataRegion>, TaskFailure>,
     /// Wall seconds.
     pub seconds: f64,
+    /// The most bytes in use while it ran, outputs included, inputs not.
+    pub peak_bytes: Option<u64>,
+}
+
+impl TaskResult {
+    /// A task that was not run.
+    pub(crate) fn failed(cause: TaskFailure) -> Self {
+        Self { outputs: Err(cause), seconds: 0.0, peak_bytes: None }
+    }
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct TaskActor {
     pool: Arc<rayon::ThreadPool>,
+    meter: Meter,
 }
 
 impl TaskActor {
-    /// A slot that runs its tasks on `pool`.
+    /// A slot that runs its tasks on `pool`, measured by `meter`.
     #[must_use]
-    pub fn new(pool: Arc<rayon::ThreadPool>) -> Self {
-        Self { pool }
+    pub fn new(pool: Arc<rayon::ThreadPool>, meter: Meter) -> Self {
+        Self { pool, meter }
     }
 }
 
@@ -65,23 +85,29 @@ impl Handler<RunTask> for TaskActor {
 
     fn handle(&mut self, task: RunTask, _: &mut Self::Context) -> Self::Result {
         let (answer, answered) = oneshot::channel();
+        let meter = self.meter;
         self.pool.spawn(move || {
             // The stage actor may be gone; then nobody waits for this.
-            let _ = answer.send(run(task));
+            let _ = answer.send(run(task, meter));
         });
         Box::pin(async move {
             let gone = || TaskFailure { at: "task".to_owned(), cause: "its thread is gone".to_owned() };
-            answered.await.unwrap_or_else(|_| TaskResult { outputs: Err(gone()), seconds: 0.0 })
+            answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
         })
     }
 }
 
-fn run(task: RunTask) -> TaskResult {
+fn run(task: RunTask, meter: Meter) -> TaskResult {
     let RunTask { name, operation, inputs, arguments } = task;
     let start = Instant::now();
+    let mut peak_bytes = None;
     let outputs = guarded(&name, || {
         let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
-        let outputs = operation.run(&inputs, &arguments);
+        let mut outputs = None;
+        peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, &arguments)));
+        let Some(outputs) = outputs else {
+            return Err(TaskFailure { at: name.clone(), cause: "the meter did not run it".to_owned() });
+        };
         let fail = |cause: String| TaskFailure { at: name.clone(), cause };
         let outputs = outputs.map_err(|error| fail(error.to_string()))?;
         let declared = operation.outputs();
@@ -91,7 +117,7 @@ fn run(task: RunTask) -> TaskResult {
     });
     // The inputs are let go of before the time is taken: freeing large regions is part of the task.
     drop(inputs);
-    TaskResult { outputs, seconds: start.elapsed().as_secs_f64() }
+    TaskResult { outputs, seconds: start.elapsed().as_secs_f64(), peak_bytes }
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.

@@ -1,41 +1,62 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
 
-use crate::stage::{FromStage, Granted, StageActor, Surroundings};
-use crate::storage::{Release, StorageActor};
-use crate::task::TaskActor;
+use crate::stage::{FromStage, Granted, StageActor, Surroundings, missing_bytes};
+use crate::storage::{Held, Release, StorageActor};
+use crate::task::{Meter, TaskActor};
 use crate::transport::{Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
+use pleach_dispatch::estimates::Estimates;
+use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::message::{BucketWork, TaskFailure, ToManager, ToWorker};
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_regions::Ledger;
+use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::{Operation, Registry, Stage};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 struct Frame(Vec<u8>);
 
+/// What a worker may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    /// Tasks it can run at once.
+    pub slots: NonZeroU32,
+    /// Bytes of regions and of running tasks that it may hold.
+    pub memory_bytes: u64,
+    /// Tasks of one bucket that may run at once; `None`: as many as there are slots.
+    pub active_paths: Option<NonZeroU32>,
+    /// Measures what tasks take.
+    pub meter: Meter,
+}
+
 /// What a worker brings along.
 pub struct WorkerSetup {
-    /// Tasks it can run at once, at least 1.
-    pub slots: u32,
+    /// What it may use.
+    pub resources: Resources,
     /// The operations linked in.
     pub registry: Registry,
     /// Its storage.
     pub storage: Addr<StorageActor>,
     /// As many threads as slots.
     pub pool: Arc<rayon::ThreadPool>,
+    /// What its storage holds in memory.
+    pub ram: Arc<RamTier>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
+    /// Is told of the most bytes ever held and reserved at once.
+    pub peak_bytes: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for WorkerSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerSetup").field("slots", &self.slots).finish_non_exhaustive()
+        f.debug_struct("WorkerSetup").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
@@ -46,6 +67,13 @@ struct Runnable {
     operations: Vec<Arc<dyn Operation>>,
 }
 
+/// A bucket at this worker.
+struct Bucket {
+    stage: Addr<StageActor>,
+    /// What it reads, each once, and its bytes.
+    inputs: Vec<(RegionKey, u64)>,
+}
+
 /// See the module.
 pub struct WorkerActor {
     core: Worker,
@@ -54,7 +82,10 @@ pub struct WorkerActor {
     link: Box<dyn Link>,
     incoming: Option<UnboundedReceiver<Vec<u8>>>,
     stages: Vec<Runnable>,
-    running: HashMap<LeaseId, Addr<StageActor>>,
+    running: HashMap<LeaseId, Bucket>,
+    /// Bytes of outputs that stage actors hold, which are part of what the ledger of the node counts.
+    written: Arc<Ledger>,
+    estimates: Arc<Mutex<Estimates>>,
 }
 
 impl fmt::Debug for WorkerActor {
@@ -67,13 +98,18 @@ impl WorkerActor {
     /// A worker that reaches its manager over `link` and hears from it through `incoming`.
     pub fn new(setup: WorkerSetup, link: impl Link, incoming: UnboundedReceiver<Vec<u8>>) -> Self {
         Self {
-            core: Worker::new(setup.slots),
+            core: Worker::new(
+                setup.resources.slots.get(),
+                Budget { bytes: setup.resources.memory_bytes, ..Budget::UNLIMITED },
+            ),
             slots: Vec::new(),
             setup,
             link: Box::new(link),
             incoming: Some(incoming),
             stages: Vec::new(),
             running: HashMap::new(),
+            written: Arc::default(),
+            estimates: Arc::default(),
         }
     }
 
@@ -84,14 +120,28 @@ impl WorkerActor {
         }
     }
 
-    fn assigned(&mut self, lease: LeaseId, work: BucketWork, ctx: &mut Context<Self>) {
-        self.core.handle_assigned(lease, work.stage);
+    /// Says what is in storage, before anything that may follow from it.
+    fn look(&mut self) {
+        // Both change on this thread only, so the one is a part of the other.
+        let stored = self.setup.ledger.held_bytes().saturating_sub(self.written.held_bytes());
+        self.core.handle_stored(stored);
+        for (lease, bucket) in &self.running {
+            self.core.handle_missing(*lease, missing_bytes(&self.setup.ram, &bucket.inputs));
+        }
+    }
+
+    fn assigned(&mut self, lease: LeaseId, work: BucketWork, later: bool, ctx: &mut Context<Self>) {
+        self.core.handle_assigned(lease, work.stage, work.bucket, later);
         let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
         let around = Surroundings {
             worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
             slots: self.slots.clone(),
+            ram: Arc::clone(&self.setup.ram),
             ledger: Arc::clone(&self.setup.ledger),
+            written: Arc::clone(&self.written),
+            estimates: Arc::clone(&self.estimates),
+            active_paths: self.setup.resources.active_paths,
         };
         let stage = self.stages.get(work.stage as usize).cloned();
         let actor = stage.and_then(|Runnable { stage, operations }| {
@@ -99,7 +149,10 @@ impl WorkerActor {
                 .then(|| StageActor::new(lease, stage, operations, work, around).ok())?
         });
         match actor {
-            Some(actor) => drop(self.running.insert(lease, actor.start())),
+            Some(actor) => {
+                let inputs = actor.inputs().to_vec();
+                self.running.insert(lease, Bucket { stage: actor.start(), inputs });
+            }
             None => {
                 // Nothing was run: refuse the whole bucket, with a reason.
                 let at = "worker".to_owned();
@@ -116,13 +169,31 @@ impl WorkerActor {
     fn perform(&mut self, ctx: &mut Context<Self>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Grant { lease, slot } => match self.running.get(&lease) {
-                    Some(stage) => stage.do_send(Granted(slot)),
-                    None => self.core.handle_slot_free(slot, lease, 0),
+                Effect::Grant { lease, slot, node } => match self.running.get(&lease) {
+                    Some(bucket) => bucket.stage.do_send(Granted { slot, node }),
+                    None => self.core.handle_slot_free(slot, lease, Demand::default()),
                 },
-                Effect::Request { buckets } => self.send(&ToManager::Request { buckets }, ctx),
+                Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
+                Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
+                // The manager closes the link when it has said what there is to say, such as what may be let go of.
+                Effect::Leave => self.send(&ToManager::Leave, ctx),
             }
         }
+        self.setup.peak_bytes.fetch_max(self.core.peak_bytes(), Ordering::Relaxed);
+    }
+
+    /// Lets go of regions, and goes on when they are gone; `call` is answered then.
+    fn release(&self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
+        self.setup.storage.do_send(Release(keys));
+        // Storage works in the order in which it was told: what comes after the release finds the regions gone.
+        let gone = self.setup.storage.send(Held).into_actor(self);
+        ctx.spawn(gone.map(move |_, actor, ctx| {
+            actor.look();
+            if let Some(call) = call {
+                actor.core.handle_echo(call);
+            }
+            actor.perform(ctx);
+        }));
     }
 }
 
@@ -131,11 +202,12 @@ impl Actor for WorkerActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let pool = &self.setup.pool;
-        self.slots = (0..self.setup.slots).map(|_| TaskActor::new(Arc::clone(pool)).start()).collect();
+        let Resources { slots, meter, .. } = self.setup.resources;
+        self.slots = (0..slots.get()).map(|_| TaskActor::new(Arc::clone(pool), meter).start()).collect();
         if let Some(incoming) = self.incoming.take() {
             ctx.add_stream(UnboundedReceiverStream::new(incoming).map(Frame));
         }
-        self.send(&ToManager::Join { slots: self.setup.slots }, ctx);
+        self.send(&ToManager::Join { slots: slots.get() }, ctx);
         self.perform(ctx);
     }
 }
@@ -144,8 +216,10 @@ impl StreamHandler<Frame> for WorkerActor {
     fn handle(&mut self, Frame(frame): Frame, ctx: &mut Self::Context) {
         // A frame that cannot be read means that the two ends do not speak the same language: leave.
         let Ok(message) = codec::decode(&frame) else { return ctx.stop() };
+        self.look();
         match message {
-            ToWorker::Study { stages } => {
+            ToWorker::Study { stages, least_bytes } => {
+                self.core.handle_study(stages.len() as u32, least_bytes);
                 let registry = &self.setup.registry;
                 self.stages = stages
                     .into_iter()
@@ -156,8 +230,10 @@ impl StreamHandler<Frame> for WorkerActor {
                     })
                     .collect();
             }
-            ToWorker::Assign { lease, work } => self.assigned(lease, work, ctx),
-            ToWorker::Release { keys } => self.setup.storage.do_send(Release(keys)),
+            ToWorker::Assign { lease, work, later } => self.assigned(lease, work, later, ctx),
+            ToWorker::Release { keys } => self.release(keys, None, ctx),
+            ToWorker::Echo { call } => self.release(Vec::new(), Some(call), ctx),
+            ToWorker::Stop => self.core.handle_stop(),
             ToWorker::Finished => ctx.stop(),
         }
         self.perform(ctx);
@@ -168,9 +244,10 @@ impl Handler<FromStage> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, message: FromStage, ctx: &mut Self::Context) {
+        self.look();
         match message {
-            FromStage::Ready { lease, ready } => self.core.handle_ready(lease, ready),
-            FromStage::SlotFree { slot, lease, ready } => self.core.handle_slot_free(slot, lease, ready),
+            FromStage::Demand { lease, demand } => self.core.handle_demand(lease, demand),
+            FromStage::SlotFree { slot, lease, demand } => self.core.handle_slot_free(slot, lease, demand),
             FromStage::Report(message) => self.send(&message, ctx),
             FromStage::Over(lease) => {
                 self.running.remove(&lease);

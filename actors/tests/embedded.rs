@@ -4,15 +4,18 @@
 mod toy;
 
 use pleach_actors::embedded::{Embedded, Finished, run};
-use pleach_actors::manager::Progress;
+use pleach_actors::manager::{Notice, Progress};
 use pleach_actors::storage::Source;
+use pleach_actors::task::unmetered;
+use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_regions::RegionKey;
+use pleach_regions::{Ledger, RegionKey};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
 use toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
 
 struct Ran {
@@ -20,6 +23,13 @@ struct Ran {
     watch: Arc<Watch>,
     loads: Vec<Arc<AtomicUsize>>,
     progress: Vec<Progress>,
+    /// Instances whose results were told, in order.
+    reported: Vec<InstanceId>,
+}
+
+fn resources(slots: u32) -> Resources {
+    let slots = NonZeroU32::new(slots).expect("at least one slot");
+    Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered }
 }
 
 /// Runs `sets` over tiles whose inputs are `tiles`.
@@ -31,17 +41,28 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
         (input_key(tile), Arc::new(input))
     };
     let sources: HashMap<_, _> = (0..tiles.len()).map(source).collect();
-    let progress = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&progress);
+    let told = Arc::new(Mutex::new((Vec::new(), Vec::new())));
+    let seen = Arc::clone(&told);
+    let (_go_on, stop) = oneshot::channel();
     let finished = run(Embedded {
         plan: plan(sets, bucket),
+        finished: BTreeSet::new(),
         registry,
         sources,
-        slots: NonZeroU32::new(slots).expect("at least one slot"),
-        observer: Box::new(move |now| seen.lock().expect("not poisoned").push(now)),
+        resources: resources(slots),
+        ledger: Arc::default(),
+        observer: Box::new(move |notice| {
+            let mut seen = seen.lock().expect("not poisoned");
+            match notice {
+                Notice::Progress(progress) => seen.0.push(progress),
+                Notice::Reported { instance, .. } => seen.1.push(instance),
+                Notice::Failed(_) | Notice::Ran(_) => {}
+            }
+        }),
+        stop,
     });
-    let progress = progress.lock().expect("not poisoned").clone();
-    Ran { finished: finished.expect("the plan runs"), watch, loads, progress }
+    let (progress, reported) = told.lock().expect("not poisoned").clone();
+    Ran { finished: finished.expect("the plan runs"), watch, loads, progress, reported }
 }
 
 /// Distinct prefixes of the first three values in each bucket, plus both steps of every second stage: the tasks
@@ -104,11 +125,18 @@ fn an_input_that_cannot_be_read_fails_its_runs_and_is_tried_once() {
 fn a_plan_that_breaks_its_rules_is_refused() {
     let mut broken = plan(&[(0, [1, 2, 3, 4, 5])], 1);
     broken.buckets.pop();
-    let (registry, _) = registry();
-    let slots = NonZeroU32::MIN;
-    let observer = Box::new(|_| {});
-    let error =
-        run(Embedded { plan: broken, registry, sources: HashMap::new(), slots, observer }).unwrap_err();
+    let (_go_on, stop) = oneshot::channel();
+    let study = Embedded {
+        plan: broken,
+        finished: BTreeSet::new(),
+        registry: registry().0,
+        sources: HashMap::new(),
+        resources: resources(1),
+        ledger: Arc::new(Ledger::default()),
+        observer: Box::new(|_| {}),
+        stop,
+    };
+    let error = run(study).unwrap_err();
     assert_eq!(error.to_string(), "the plan cannot be executed: instance 1 is not in exactly one bucket");
 }
 
@@ -145,5 +173,9 @@ proptest! {
         prop_assert!(steps.into_iter().all(|pair| pair[0].instances <= pair[1].instances));
         let last = ran.progress.last().copied();
         prop_assert_eq!(last.map(|p| (p.instances, p.all_instances)), Some((2 * sets.len(), 2 * sets.len())));
+        prop_assert_eq!(last.map(|p| (p.tasks as usize, p.failed)), Some((tasks(&sets, bucket), 0)));
+        let mut reported = ran.reported;
+        reported.sort_unstable();
+        prop_assert_eq!(reported, (sets.len() as u32..2 * sets.len() as u32).map(InstanceId).collect::<Vec<_>>());
     }
 }

@@ -6,14 +6,16 @@ mod toy;
 use actix::prelude::*;
 use pleach_actors::manager::{Connect, ManagerActor, Outcome};
 use pleach_actors::storage::{Source, StorageActor};
+use pleach_actors::task::unmetered;
 use pleach_actors::transport::Link;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
-use pleach_actors::worker::{WorkerActor, WorkerSetup};
+use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Manager;
-use pleach_regions::{Ledger, RegionKey};
+use pleach_regions::{Ledger, RamTier, RegionKey};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -49,8 +51,8 @@ fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
     (manager, worker)
 }
 
-/// Executes `sets` on workers whose links break after so many frames (`None`: never).
-fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>]) -> Outcome {
+/// Executes `sets` on workers whose links break after so many frames (`None`: never), each within `memory_bytes`.
+fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> Outcome {
     let core = Manager::new(plan(sets, bucket)).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
@@ -60,17 +62,21 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>]) -> Outcome {
         let sources: HashMap<RegionKey, Arc<dyn Source>> =
             HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
         // One storage for all: regions do not cross between workers yet.
-        let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ledger)).start();
+        let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
+        let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
+        let slots = NonZeroU32::new(2).expect("two");
         for link in links {
             let (near, far) = link.map_or_else(pair, breaking);
             manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
             let setup = WorkerSetup {
-                slots: 2,
+                resources: Resources { slots, memory_bytes, active_paths: None, meter: unmetered },
                 registry: registry().0,
                 storage: storage.clone(),
                 pool: Arc::clone(&pool),
+                ram: Arc::clone(&ram),
                 ledger: Arc::clone(&ledger),
+                peak_bytes: Arc::default(),
             };
             WorkerActor::new(setup, far.link, far.incoming).start();
         }
@@ -90,7 +96,7 @@ fn check(sets: &Sets, outcome: &Outcome) {
 #[test]
 fn two_workers_share_a_study() {
     let sets: Sets = (0..40).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
-    check(&sets, &execute(&sets, 4, &[None, None]));
+    check(&sets, &execute(&sets, 4, &[None, None], u64::MAX));
 }
 
 #[test]
@@ -118,9 +124,12 @@ proptest! {
         sets in prop::collection::vec((Just(0usize), [0..3i64, 0..3i64, 0..3i64, 0..9i64, 0..9i64]), 1..40),
         bucket in 1..9usize,
         breaks in prop::collection::vec(0..60usize, 1..4),
+        memory_bytes in prop_oneof![Just(0u64), 300u64..3000],
     ) {
         let mut links: Vec<Option<usize>> = breaks.into_iter().map(Some).collect();
         links.push(None);
-        check(&sets, &execute(&sets, bucket, &links));
+        check(&sets, &execute(&sets, bucket, &links, u64::MAX));
+        // Also where there is no memory to speak of: each task waits for the manager's word that nothing else comes.
+        check(&sets, &execute(&sets, bucket, &links, memory_bytes));
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
             strategy: strategy.name(),
             reuse,
             figures: woven.figures,
-            planning_seconds: start.elapsed().as_secs_f64(),
+            planning_seconds: Some(start.elapsed().as_secs_f64()),
             workers,
             max_bucket_size: reuse.map(|_| args.reuse.max_bucket_size.get()),
         });
@@ -46,7 +46,7 @@ fn show(plan: &Plan) {
         plan.workers,
         figures.bound_seconds,
         figures.predicted_peak_bytes as f64 / 1e6,
-        plan.planning_seconds * 1e3,
+        plan.planning_seconds.unwrap_or_default() * 1e3,
     ));
     print_line(&format!(
         "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>8} {:>8} {:>8}",

@@ -1,32 +1,37 @@
 //! `pleach run`: a study from its file to its report.
 
 use super::workers;
-use crate::analysis::{Analysis, Collected};
+use crate::analysis::Collected;
 use crate::cli::RunArgs;
+use crate::execution;
 use crate::exit::{Outcome, Stop};
+use crate::gallery::{self, previews::Previews};
+use crate::interrupt::Interrupt;
+use crate::journal;
+use crate::machine::{self, default_memory_bytes};
 use crate::output::folder::Folder;
 use crate::output::record::{self, Host, Plan, PlanFile, Run};
 use crate::output::{print_json, print_line, tables};
-use crate::progress;
+use crate::progress::Shown;
 use crate::report;
+use crate::session::{self, Found, Session};
+use crate::size::{MemorySize, human};
 use crate::study::Prepared;
-use crate::weave;
-use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
-use pleach_actors::storage::Source;
-use pleach_dispatch::message::TaskFailure;
-use pleach_pathology::tile;
-use pleach_regions::{DataRegion, RegionKey};
-use pleach_workflow::Reference;
-use std::collections::{BTreeMap, HashMap};
+use crate::summary;
+use crate::weave::{self, Least};
+use pleach_actors::embedded::Finished;
+use pleach_actors::worker::Resources;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn execute(args: &RunArgs) -> Outcome {
     let start = Instant::now();
+    let mut interrupt = Interrupt::listen()?;
     let prepared = Prepared::load(&args.study, args.table.as_deref())?;
     prepared.check_runnable()?;
+    let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
     let planning = Instant::now();
     let workers = workers(args.workers);
     let level = args.strategy.level(args.reuse);
@@ -35,29 +40,41 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         strategy: args.strategy.name(),
         reuse: args.strategy.reuse_name(),
         figures: woven.figures.clone(),
-        planning_seconds: planning.elapsed().as_secs_f64(),
+        planning_seconds: Some(planning.elapsed().as_secs_f64()),
         workers: workers.get(),
         max_bucket_size: args.strategy.reuse_name().map(|_| args.reuse.max_bucket_size.get()),
     };
+    let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
+    let memory_bytes = memory_bytes(args, &prepared, least)?;
+    pleach_pages::set_limit_bytes(memory_bytes);
 
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(&prepared.study.name));
-    let folder = Folder::take(&out, &prepared.digest)?;
-    folder.clear()?;
+    let session = match session::begin(&out, &prepared, args.resume)? {
+        Found::Complete(folder) => return already_complete(args, &folder),
+        Found::Open(session) => session,
+    };
+    let folder = &session.folder;
+    say_what_is_known(args, &session);
+    let untimed = Plan { planning_seconds: None, ..plan.clone() };
     let study_digest = &prepared.digest;
-    folder.write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &plan })?;
+    folder
+        .write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &untimed })?;
     let names = &prepared.design.names;
     folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)?;
 
-    let finished = run_embedded(Embedded {
-        plan: std::mem::take(&mut woven.plan),
-        registry: prepared.registry.clone(),
-        sources: sources(&prepared),
-        slots: workers,
-        observer: progress::observer(args.quiet),
-    });
-    let finished = finished.map_err(Stop::defect)?;
-
+    let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
+    let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
+    let finished = execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
+    if finished.outcome.stopped {
+        let known = collected.runs.len() - collected.failed();
+        return Err(Stop::Interrupted(format!(
+            "{known} of {} responses are in {}; --resume continues the study",
+            collected.runs.len(),
+            out.join(journal::NAME).display(),
+        )));
+    }
+
     let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
     let metrics: Vec<&str> =
         prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str()).collect();
@@ -69,51 +86,84 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     folder.write_json("indices.json", &analysis.json())?;
     let run = run_record(args, &prepared, &plan, &finished, &collected, start, workers.get());
     folder.write_json("run.json", &run)?;
+    let gallery = gallery::make(&prepared, &collected, &previews, folder)?;
     let html = report::html(&report::Report {
         study: &prepared.study,
         plan: &plan,
         run: &run,
         analysis: &analysis,
         runs,
+        gallery: &gallery,
     });
     folder.write("report.html", html.as_bytes())?;
+    session.end(collected.failed() == 0)?;
 
     if args.json {
         print_json(&run)?;
     } else if !args.quiet {
-        summary(&run, &analysis, &folder);
+        summary::print(&run, &analysis, folder.path(), Some(memory_bytes));
+        gallery.told(&previews, folder).iter().for_each(|told| print_line(told));
     }
     // A defect of the bookkeeping, not of the results: said once they are safe.
     if finished.left_bytes > 0 {
         return Err(Stop::Defect(format!("{} bytes of regions were never let go of", finished.left_bytes)));
     }
-    status(&collected, &folder)
+    status(&collected, folder)
 }
 
-/// Files that storage can load, by key.
-fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
-    struct File {
-        path: PathBuf,
-        read: fn(&std::path::Path) -> Result<DataRegion, tile::TileError>,
+/// Measures a task by what its thread allocates.
+fn meter(work: &mut dyn FnMut()) -> Option<u64> {
+    Some(pleach_pages::metered(work).1)
+}
+
+/// The memory to keep within, if the study can be executed within it at all.
+fn memory_bytes(args: &RunArgs, prepared: &Prepared, least: Least) -> Outcome<u64> {
+    let budget = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
+    let Least { bytes, stage, tile } = least;
+    if bytes <= budget {
+        return Ok(budget);
     }
-    impl Source for File {
-        fn load(&self) -> Result<DataRegion, TaskFailure> {
-            let fail =
-                |error: tile::TileError| TaskFailure { at: "input".to_owned(), cause: error.to_string() };
-            (self.read)(&self.path).map_err(fail)
-        }
+    // Rounded up, so that what is named is enough.
+    let megabytes = bytes.div_ceil(1_000_000);
+    let given = match args.memory {
+        Some(_) => format!("--memory {}", human(budget)),
+        None => format!("--memory {} (60 % of {})", human(budget), machine::limit()),
+    };
+    Err(Stop::Input(format!(
+        "{given}: the {} of {} needs {megabytes} MB at once; {megabytes}MB or more is allowed",
+        prepared.study.workflow.stages[stage].name,
+        prepared.study.tiles[tile].path.display(),
+    )))
+}
+
+/// All results are there: says so, as a run of the study would.
+fn already_complete(args: &RunArgs, folder: &Folder) -> Outcome {
+    if args.json {
+        let fail = |error| {
+            Stop::Input(format!("--out {}: failed to read run.json: {error}", folder.path().display()))
+        };
+        let text = std::fs::read_to_string(folder.path().join("run.json")).map_err(fail)?;
+        print_json(&serde_json::from_str::<serde_json::Value>(&text).map_err(Stop::defect)?)?;
+    } else if !args.quiet {
+        print_line(&format!(
+            "nothing to resume: {} holds all results of this study",
+            folder.path().display()
+        ));
     }
-    let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
-    for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
-        let images = prepared.study.workflow.inputs.len();
-        for &key in &facts.inputs[..images] {
-            sources.insert(key, Arc::new(File { path: tile.path.clone(), read: tile::read_bgr }));
-        }
-        if let (Reference::Masks(masks), Some(&key)) = (&prepared.study.reference, facts.inputs.get(images)) {
-            sources.insert(key, Arc::new(File { path: masks[number].clone(), read: tile::read_mask }));
-        }
+    Ok(())
+}
+
+fn say_what_is_known(args: &RunArgs, session: &Session) {
+    if args.quiet || args.json || (session.known.is_empty() && session.cut_bytes == 0) {
+        return;
     }
-    sources
+    print_line(&format!("resumed: {} responses are known", session.known.len()));
+    if session.cut_bytes > 0 {
+        print_line(&format!(
+            "the last {} bytes of the journal were cut short or damaged; what they said is computed again",
+            session.cut_bytes
+        ));
+    }
 }
 
 fn run_record(
@@ -149,6 +199,7 @@ fn run_record(
         reuse: plan.reuse,
         seed: prepared.study.seed,
         host: Host::this(),
+        planning_seconds: plan.planning_seconds,
         wall_seconds: start.elapsed().as_secs_f64(),
         evaluations: plan.figures.evaluations,
         runs: plan.figures.runs,
@@ -168,35 +219,6 @@ fn run_record(
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         tiles_left_out: collected.tiles_left_out(prepared),
     }
-}
-
-/// What a user wants to know first: which parameters matter, what it took, where the rest is.
-fn summary(run: &Run, analysis: &Analysis, folder: &Folder) {
-    if let Some(indices) = analysis.moat() {
-        print_line(&format!(
-            "{:<14} {:>10} {:>10} {:>10}  (response: {})",
-            "parameter", "mu*", "+-", "effect", indices.response
-        ));
-        for p in report::ranked(indices) {
-            let spread = p.mu_star_conf.map_or_else(|| "-".to_owned(), |conf| format!("{conf:.4}"));
-            print_line(&format!("{:<14} {:>10.4} {:>10} {:>10.4}", p.name, p.mu_star, spread, p.effect));
-        }
-    }
-    let reused: u64 = run.tasks_reused.values().sum();
-    print_line(&format!(
-        "{} evaluations on {} tiles in {:.1} s: {} tasks executed, {} reused, at most {:.1} MB of regions held",
-        run.evaluations,
-        run.tiles.len(),
-        run.wall_seconds,
-        run.tasks_executed,
-        reused,
-        run.peak_bytes_admitted as f64 / 1e6,
-    ));
-    print_line(&format!(
-        "results in {}; open {}",
-        folder.path().display(),
-        folder.path().join("report.html").display()
-    ));
 }
 
 /// The end of the command: 3 when runs failed.

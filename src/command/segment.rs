@@ -4,13 +4,15 @@ use crate::application;
 use crate::cli::SegmentArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
+use crate::replay::{self, Replay};
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_pathology::tile;
-use pleach_regions::{DataRegion, ElementType};
-use pleach_workflow::{Origin, Read, Registry, Stage, Value, Workflow};
+use pleach_regions::ElementType;
+use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs the command.
 pub(super) fn execute(args: &SegmentArgs) -> Outcome {
@@ -25,23 +27,22 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     check_out(args)?;
     let image = tile::read_bgr(&args.tile).map_err(Stop::input)?;
 
+    let reference = workflow.reference.as_ref();
+    let mask = reference.map(|reference| replay::of_stage(&workflow, reference.stage, reference.output));
+    let mask = mask.ok_or_else(|| Stop::Defect("the reference application names no mask".to_owned()))?;
+    let replay = Replay {
+        workflow: &workflow,
+        registry: &registry,
+        values: &values,
+        tile: Arc::new(image),
+        reference: None,
+    };
     let mut timings = Map::new();
-    let target = workflow.reference.as_ref().map_or(0, |reference| reference.stage);
-    let mut outputs: Vec<Vec<DataRegion>> = Vec::new();
-    for stage in &workflow.stages[..=target] {
-        let inputs: Vec<&DataRegion> = stage
-            .inputs
-            .iter()
-            .map(|input| match input.origin {
-                Origin::Stage { stage, output } => &outputs[stage][output],
-                Origin::Input(_) | Origin::Reference => &image,
-            })
-            .collect();
-        let produced = run_stage(stage, &registry, &inputs, &values, &mut timings)?;
-        outputs.push(produced);
-    }
-    let mask = outputs.pop().and_then(|mut outputs| (!outputs.is_empty()).then(|| outputs.remove(0)));
-    let mask = mask.ok_or_else(|| Stop::Defect("the workflow gave no mask".to_owned()))?;
+    let timed = |task: &Task, time: Duration| {
+        timings.insert(task.operation.clone(), json!(time.as_secs_f64()));
+    };
+    let regions = replay.run(&[mask], timed).map_err(Stop::defect)?;
+    let mask = regions.first().ok_or_else(|| Stop::Defect("the workflow gave no mask".to_owned()))?;
     let mask = mask.raster(ElementType::Mask).map_err(Stop::defect)?;
     let nonzero = mask.data().iter().filter(|value| **value > 0).count();
     let width = mask.width_px() as usize;
@@ -102,34 +103,4 @@ fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> Outco
         }
     }
     Ok(values)
-}
-
-fn run_stage(
-    stage: &Stage,
-    registry: &Registry,
-    inputs: &[&DataRegion],
-    values: &[Value],
-    timings: &mut Map<String, serde_json::Value>,
-) -> Outcome<Vec<DataRegion>> {
-    let mut written: Vec<Vec<Option<DataRegion>>> = Vec::new();
-    for task in &stage.tasks {
-        let Some(operation) = registry.get(&task.operation, task.version) else {
-            return Err(Stop::Defect(format!("operation {} is not linked in", task.operation)));
-        };
-        let regions: Option<Vec<&DataRegion>> = task
-            .reads
-            .iter()
-            .map(|read| match *read {
-                Read::StageInput(input) => inputs.get(input).copied(),
-                Read::Task { task, output } => written[task][output].as_ref(),
-            })
-            .collect();
-        let arguments: Vec<Value> = stage.task_parameters(task).map(|p| values[p]).collect();
-        let start = Instant::now();
-        let outputs = operation.run(&regions.unwrap_or_default(), &arguments).map_err(Stop::defect)?;
-        timings.insert(task.operation.clone(), json!(start.elapsed().as_secs_f64()));
-        written.push(outputs.into_iter().map(Some).collect());
-    }
-    let outputs = stage.outputs.iter().filter_map(|out| written[out.task][out.output].take());
-    Ok(outputs.collect())
 }

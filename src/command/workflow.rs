@@ -4,7 +4,7 @@ use crate::application;
 use crate::cli::WorkflowCommand;
 use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
-use pleach_workflow::{Domain, Origin, Parameter, Read, Registry, Stage, Workflow, stage_file};
+use pleach_workflow::{Domain, Origin, Parameter, Read, Registry, Stage, Workflow, stage_file, text};
 use std::path::Path;
 
 /// Runs the command.
@@ -55,7 +55,7 @@ fn load(file: &Path, registry: &Registry) -> Outcome<Workflow> {
 
 /// Whether the file is a stage descriptor; whatever cannot be told is checked as a workflow, which says why.
 fn is_stage(file: &Path) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = text::read(file).unwrap_or_default();
     let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
     document.is_some_and(|document| document.get("stage").is_some())
 }

@@ -18,6 +18,9 @@ const RESULTS: [&str; 8] = [
     "report.html",
 ];
 
+/// The folder within for images that were asked for.
+const PREVIEWS: &str = "previews";
+
 /// The part of `plan.json` that says whose folder it is.
 #[derive(Serialize, Deserialize)]
 struct Owner {
@@ -36,7 +39,8 @@ impl Folder {
     /// [`Stop::Input`] when it holds another study's results or cannot be written to.
     pub(crate) fn take(path: &Path, digest: &str) -> Outcome<Self> {
         let fail = |text: String| Err(Stop::Input(format!("--out {}: {text}", path.display())));
-        let taken = RESULTS.iter().find(|name| path.join(name).symlink_metadata().is_ok());
+        let mut results = RESULTS.iter().chain([&PREVIEWS]);
+        let taken = results.find(|name| path.join(name).symlink_metadata().is_ok());
         if let Some(name) = taken {
             let text = fs::read_to_string(path.join("plan.json")).unwrap_or_default();
             let owner = serde_json::from_str::<Owner>(&text).ok();
@@ -65,7 +69,26 @@ impl Folder {
                 _ => {}
             }
         }
-        Ok(())
+        clear_previews(&self.0.join(PREVIEWS)).map_err(|error| self.failed(PREVIEWS, &error))
+    }
+
+    /// Writes an image that was asked for, and returns its name within the folder.
+    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> Outcome<String> {
+        let name = format!("{PREVIEWS}/{name}");
+        fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, &error))?;
+        self.write(&name, content)?;
+        Ok(name)
+    }
+
+    /// Whether it holds a file of this name.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+
+    /// Removes a file, for good.
+    pub(crate) fn remove(&self, name: &str) -> Outcome {
+        let removed = fs::remove_file(self.0.join(name)).and_then(|()| File::open(&self.0)?.sync_all());
+        removed.map_err(|error| self.failed(name, &error))
     }
 
     /// Writes a file: its whole content under its name, or nothing.
@@ -80,6 +103,11 @@ impl Folder {
         self.write(name, &text)
     }
 
+    /// Where images that were asked for are.
+    pub(crate) fn previews(&self) -> PathBuf {
+        self.0.join(PREVIEWS)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -89,8 +117,31 @@ impl Folder {
     }
 }
 
+/// Removes the images that an earlier run left, and their folder if nothing else is in it. A link is no folder of ours:
+/// nothing behind it is touched.
+fn clear_previews(folder: &Path) -> std::io::Result<()> {
+    match folder.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_dir() => return fs::remove_file(folder),
+        Ok(_) => {}
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        // What a preview is called: the evaluation first.
+        let numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+        if numbered && (name.ends_with(".png") || name.ends_with(".png.part")) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    // Files of others keep the folder.
+    let _ = fs::remove_dir(folder);
+    Ok(())
+}
+
 /// Writes beside the target, syncs, and renames: readers see the old file or the new one.
-fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(crate) fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = target.with_file_name(name);
@@ -106,4 +157,45 @@ fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
         let _ = fs::remove_file(&part);
     }
     published
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_previews_are_cleared_away() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(PREVIEWS);
+        clear_previews(&folder).unwrap();
+        fs::create_dir(&folder).unwrap();
+        for name in ["0-tile-s-t-r.png", "12-a.png.part", "figure-1.png", "3-notes.txt", "7.png"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        clear_previews(&folder).unwrap();
+        let mut left: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["3-notes.txt", "7.png", "figure-1.png"]);
+        for name in left {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+        clear_previews(&folder).unwrap();
+        assert!(!folder.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_behind_a_link_is_cleared_away() {
+        let place = tempfile::tempdir().unwrap();
+        let theirs = place.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("1-a.png"), "").unwrap();
+        let link = place.path().join(PREVIEWS);
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        clear_previews(&link).unwrap();
+        assert!(theirs.join("1-a.png").exists() && link.symlink_metadata().is_err());
+    }
 }

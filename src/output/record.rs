@@ -17,7 +17,9 @@ pub(crate) struct Plan {
     pub(crate) reuse: Option<&'static str>,
     #[serde(flatten)]
     pub(crate) figures: PlanFigures,
-    pub(crate) planning_seconds: f64,
+    /// Left out where documents of equal plans are to be equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) planning_seconds: Option<f64>,
     pub(crate) workers: u32,
     pub(crate) max_bucket_size: Option<usize>,
 }
@@ -40,6 +42,7 @@ pub(crate) struct Run {
     pub(crate) reuse: Option<&'static str>,
     pub(crate) seed: u64,
     pub(crate) host: Host,
+    pub(crate) planning_seconds: Option<f64>,
     pub(crate) wall_seconds: f64,
     pub(crate) evaluations: usize,
     pub(crate) runs: usize,

@@ -76,7 +76,8 @@ fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middl
     }
     if count <= MOST_DOTS {
         let dots = row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]);
-        drawing.dots("dots", dots);
+        // Few dots that stand alone are large enough to be found.
+        drawing.dots(if count < FEWEST_IN_BOX { "point" } else { "dots" }, dots);
     }
     if count >= FEWEST_IN_BOX {
         drawing.line("median", [median, middle - 10.0, median, middle + 10.0]);

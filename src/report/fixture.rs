@@ -2,6 +2,8 @@
 
 use crate::analysis::Analysis;
 use crate::application;
+use crate::gallery::window::Window;
+use crate::gallery::{Gallery, Jpeg, Moved, Pictures, Role, Shown};
 use crate::output::record::{Host, Operation, Plan, Run};
 use crate::output::tables::RunResponse;
 use crate::report::Report;
@@ -10,21 +12,22 @@ use pleach_reuse::{Ending, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
-use pleach_workflow::{Method, Reference, Study, Tile};
+use pleach_workflow::{Method, Reference, Study, Tile, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// What a report borrows.
-pub(super) struct Fixture {
-    pub(super) study: Study,
-    pub(super) plan: Plan,
-    pub(super) run: Run,
-    pub(super) analysis: Analysis,
-    pub(super) runs: Vec<RunResponse>,
+pub(crate) struct Fixture {
+    pub(crate) study: Study,
+    pub(crate) plan: Plan,
+    pub(crate) run: Run,
+    pub(crate) analysis: Analysis,
+    pub(crate) runs: Vec<RunResponse>,
+    pub(crate) gallery: Gallery,
 }
 
 /// A MOAT study with these parameters: name, μ* and the half-width of its interval.
-pub(super) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
+pub(crate) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
     let parameters = parameters.iter().map(|&(name, mu_star, conf)| MoatParameter {
         name: name.to_owned(),
         mu: mu_star,
@@ -54,22 +57,24 @@ pub(super) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
                 result: Ok(vec![f64::from((run % 97) as u32) / 97.0, 0.5, 100.0]),
             })
             .collect(),
+        gallery: gallery(),
     }
 }
 
 impl Fixture {
-    pub(super) fn report(&self) -> Report<'_> {
+    pub(crate) fn report(&self) -> Report<'_> {
         Report {
             study: &self.study,
             plan: &self.plan,
             run: &self.run,
             analysis: &self.analysis,
             runs: &self.runs,
+            gallery: &self.gallery,
         }
     }
 
     /// As after one trajectory.
-    pub(super) fn without_spread(&mut self) {
+    pub(crate) fn without_spread(&mut self) {
         let Analysis::Indices(Indices::Moat(indices)) = &mut self.analysis else { return };
         indices.trajectories_used = 1;
         for parameter in &mut indices.parameters {
@@ -79,7 +84,7 @@ impl Fixture {
     }
 
     /// As with `--strategy none`.
-    pub(super) fn without_reuse(&mut self) {
+    pub(crate) fn without_reuse(&mut self) {
         self.plan = plan(&self.study, false);
         (self.run.strategy, self.run.reuse, self.run.tasks_executed) = ("none", None, 2898);
         self.run.tasks_reused.values_mut().for_each(|tasks| *tasks = 0);
@@ -87,7 +92,7 @@ impl Fixture {
 }
 
 fn study() -> Study {
-    let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+    let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap().measuring(0);
     let tile = |name: &str| Tile { name: name.to_owned(), path: name.into() };
     Study {
         name: "gbm <moat>".to_owned(),
@@ -125,10 +130,42 @@ fn plan(study: &Study, merged: bool) -> Plan {
         strategy: if merged { "rtma" } else { "none" },
         reuse: merged.then_some("tree"),
         figures: weave::weave(material, level, 2).unwrap().figures,
-        planning_seconds: 0.002,
+        planning_seconds: Some(0.002),
         workers: 2,
         max_bucket_size: merged.then_some(16),
     }
+}
+
+/// Two evaluations on a part of the first tile.
+fn gallery() -> Gallery {
+    let jpeg = |side| Jpeg { bytes: vec![0, 16, 131, 16, 81], width: side, height: side };
+    let square = |side| vec![[side, 0], [side, side], [0, side], [0, 0]];
+    let moved = |name: &str, value, default| Moved {
+        name: name.to_owned(),
+        value: Value::Integer(value),
+        default: Value::Integer(default),
+    };
+    let shown = |evaluation, role, on_tile, moved, side| Shown {
+        evaluation,
+        role,
+        on_tile: Some(on_tile),
+        over_tiles: Some(0.8),
+        moved,
+        outlines: vec![square(side)],
+    };
+    let pictures = Pictures {
+        tile: "tile & one".to_owned(),
+        tile_px: [512, 512],
+        overview: Some(jpeg(480)),
+        window: Window { left: 20, top: 30, width: 320, height: 320 },
+        detail: jpeg(320),
+        reference: vec![square(9)],
+        shown: vec![
+            shown(7, Role::Median, 0.812, Vec::new(), 8),
+            shown(70, Role::MostDifferent, 0.112, vec![moved("G2", 4, 45), moved("G1", 5, 80)], 20),
+        ],
+    };
+    Gallery { pictures: Ok(pictures), previews: Vec::new() }
 }
 
 fn run() -> Run {
@@ -140,6 +177,7 @@ fn run() -> Run {
         reuse: Some("tree"),
         seed: 500,
         host: Host { name: "host".to_owned(), processors: 2, system: "linux", architecture: "x86_64" },
+        planning_seconds: Some(0.002),
         wall_seconds: 5.1,
         evaluations: 160,
         runs: 320,

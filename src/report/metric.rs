@@ -17,8 +17,8 @@ pub(super) struct Metric {
 
 impl Metric {
     pub(super) fn of(study: &Study) -> Self {
-        let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
-        let (name, meaning) = match name.as_str() {
+        let (metric, over_tiles) = &study.workflow.response.metrics[study.metric];
+        let (name, meaning) = match metric.as_str() {
             "dice" => (
                 "Dice",
                 "twice the area that mask and reference share, divided by the sum of their areas: \
@@ -32,10 +32,40 @@ impl Metric {
             "pixel-difference" => {
                 ("the pixel difference", "the number of pixels in which mask and reference differ")
             }
+            "object-dice" => (
+                "object Dice",
+                "twice the area that nuclei of the mask share with nuclei of the reference, divided by the area of all \
+                 nuclei of both: 1 where they cover the same, 0 where they share nothing",
+            ),
+            "object-jaccard" => (
+                "object Jaccard",
+                "the area that nuclei of the mask share with nuclei of the reference, divided by the area that the \
+                 nuclei of either cover: 1 where they cover the same, 0 where they share nothing",
+            ),
+            "object-pair-dice" => (
+                "the mean Dice of a pair",
+                "Dice of each pair of overlapping nuclei, one of the mask and one of the reference, averaged over all \
+                 pairs: 1 where every pair is the same nucleus, less where nuclei are split, merged or of another \
+                 shape; nuclei without a partner are not counted",
+            ),
+            "object-recall" => (
+                "object recall",
+                "the share of the area of the reference’s nuclei that nuclei of the mask cover: 1 where all of it is \
+                 found, also where too much is, 0 where nothing is",
+            ),
+            "nuclei" => ("the number of nuclei", "the number of connected objects in the mask"),
+            "mean-area" => (
+                "the mean area of nuclei",
+                "the mean area of the mask’s connected objects in pixels, 0 without any",
+            ),
             other => (other, ""),
         };
         let compared = study.workflow.reference.is_some();
         let caution = match study.reference {
+            // These look at the mask alone, whatever the reference is.
+            _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
+                "It is measured on the mask alone: a change tells how far the result moves, not whether it gets better."
+            }
             Reference::Defaults if compared => {
                 "The reference is the workflow’s own result at its default parameters: a change tells how far the \
                  result moves from that one, not whether it gets better."
@@ -50,6 +80,54 @@ impl Metric {
         match self.over_tiles {
             Aggregate::Mean => "mean over tiles",
             Aggregate::Sum => "sum over tiles",
+        }
+    }
+}
+
+/// Which responses tell that a result lies far from its reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Far {
+    /// Small ones: the metric measures agreement.
+    Low,
+    /// Large ones: it measures difference.
+    High,
+    /// The metric compares nothing, or is not known.
+    Unknown,
+}
+
+impl Far {
+    /// Of a metric, by its column.
+    pub(crate) fn of(metric: &str) -> Self {
+        match metric {
+            "dice" | "jaccard" | "object-dice" | "object-jaccard" => Self::Low,
+            "pixel-difference" => Self::High,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application;
+    use crate::report::fixture;
+
+    #[test]
+    fn every_metric_of_the_built_in_workflow_is_put_into_words() {
+        let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+        let mut study = fixture::moat(&[]).study;
+        for (table, place, name) in workflow.metrics() {
+            (study.workflow, study.metric) = (workflow.measuring(table), place);
+            let metric = Metric::of(&study);
+            assert!(!metric.meaning.is_empty(), "{name}");
+            let of_mask_alone = ["nuclei", "mean-area"].contains(&name);
+            assert_eq!(
+                metric.caution.starts_with("It is measured on the mask alone"),
+                of_mask_alone,
+                "{name}"
+            );
+            let added = ["pixel-difference", "nuclei"].contains(&name);
+            assert_eq!(metric.over_tiles() == "sum over tiles", added, "{name}");
         }
     }
 }

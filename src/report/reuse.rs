@@ -58,9 +58,9 @@ pub(super) fn section(report: &Report<'_>) -> Html {
          Bars: ",
         Html::of_class("span", "key left", "■"),
         " executed, ",
-        Html::of_class("span", "key tree", "■"),
+        Html::of_class("span", "key tree", "▬"),
         " saved by shared first tasks, ",
-        Html::of_class("span", "key stage", "■"),
+        Html::of_class("span", "key stage", "□"),
         " saved by stage merging.",
     ];
     let mut table = Table::new("numbers", caption, header);
@@ -146,10 +146,12 @@ fn bar(tasks: &Tasks, most: f64) -> Html {
     let title = format!("{} executed, {} and {} saved", tasks.left, tasks.tree, tasks.stage);
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
     let mut from = 0.0;
-    for (class, part) in [("left", tasks.left), ("tree", tasks.tree), ("stage", tasks.stage)] {
+    // Told apart by their heights and outlines too, not by their colours alone.
+    let parts = [("left", tasks.left, 11.0), ("tree", tasks.tree, 5.0), ("stage", tasks.stage, 10.0)];
+    for (class, part, height) in parts {
         let length = part as f64 / most * WIDTH_PX;
         if part > 0 {
-            drawing.rect(class, [from, 0.5, length, 11.0]);
+            drawing.rect(class, [from, 6.0 - height / 2.0, length, height]);
         }
         from += length;
     }

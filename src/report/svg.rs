@@ -136,6 +136,23 @@ impl Drawing {
         self.shape("path", class, &[("d", &path)]);
     }
 
+    /// A line through places.
+    pub(super) fn polyline(&mut self, class: &str, places: &[[f64; 2]]) {
+        let letters = std::iter::once('M').chain(std::iter::repeat('L'));
+        let path: String = places
+            .iter()
+            .zip(letters)
+            .map(|([x, y], letter)| format!("{letter}{} {}", px(*x), px(*y)))
+            .collect();
+        self.shape("path", class, &[("d", &path)]);
+    }
+
+    /// The head of an arrow that points left, to the place.
+    pub(super) fn arrow(&mut self, class: &str, [x, y]: [f64; 2]) {
+        let (back, up, down) = (px(x + 7.0), px(y - 3.5), px(y + 3.5));
+        self.shape("path", class, &[("d", &format!("M{} {}L{back} {up}V{down}Z", px(x), px(y)))]);
+    }
+
     pub(super) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
         let (x, y) = (px(x), px(y));
         let anchor = match anchor {

@@ -33,7 +33,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
         ]);
     }
     let text = format!(
-        "Operations took {} in all, spread over {}; from the start of the command to this report, {} passed.",
+        "Operations took {} in all, spread over {}; from the start of the command to the indices, {} passed.",
         duration(total),
         counted(run.workers as usize, "worker", "workers"),
         duration(run.wall_seconds),

@@ -1,14 +1,12 @@
 //! What a plan saves and what it will cost: the numbers of `pleach plan` and of `plan.json`.
 
-use super::{Material, StageSolution, WeaveError, operations};
+use super::{Material, StageSolution, WeaveError, memory, operations};
 use pleach_reuse::{
-    CompactGraph, Figures, Jobs, LevelBytes, Merging, Runs, StageIndex, bound_seconds, bucket_costs,
-    critical_path_seconds, peak_bytes, reuse_fraction,
+    CompactGraph, Figures, Jobs, Merging, Runs, StageIndex, bound_seconds, bucket_costs,
+    critical_path_seconds, reuse_fraction,
 };
-use pleach_workflow::{Operation, Read, Stage};
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 /// The figures of a plan. Instances that serve only the reference are executed, and counted nowhere here but in
 /// `reference_tasks` and the predictions.
@@ -101,7 +99,7 @@ pub(super) fn of(
         reference_tasks: solutions.iter().map(|s| s.reference_only.len() * s.problem.levels()).sum(),
         predicted_makespan_seconds: jobs.makespan_seconds(workers),
         bound_seconds: bound_seconds(critical, seconds.unique, workers),
-        predicted_peak_bytes: peak(material, runs, graph, solutions, workers),
+        predicted_peak_bytes: memory::peak(material, runs, graph, solutions, workers),
         per_stage,
     })
 }
@@ -140,46 +138,4 @@ impl Seconds {
         }
         Self { buckets, bucket_of, instances, unique }
     }
-}
-
-/// The bytes that the dearest buckets hold, one a worker, each run depth-first.
-fn peak(
-    material: Material<'_>,
-    runs: &Runs,
-    graph: &CompactGraph,
-    solutions: &[StageSolution],
-    workers: NonZeroUsize,
-) -> u64 {
-    let mut peaks: Vec<u64> = Vec::new();
-    for (stage, solution) in material.workflow.stages.iter().zip(solutions) {
-        let operations = operations(stage, material.registry);
-        for members in solution.buckets.iter() {
-            let first = solution.members[members[0].0 as usize];
-            let pixels = material.tiles[runs.tile(graph.instance(first).first_run)].pixels;
-            let input_bytes = stage.inputs.iter().map(|input| input.region.element.bytes(pixels)).sum();
-            let levels = level_bytes(stage, &operations, pixels);
-            peaks.push(peak_bytes(&solution.problem, &solution.tree, members, input_bytes, &levels));
-        }
-    }
-    peaks.sort_unstable_by(|a, b| b.cmp(a));
-    peaks.iter().take(workers.get()).sum()
-}
-
-fn level_bytes(stage: &Stage, operations: &[Arc<dyn Operation>], pixels: u64) -> Vec<LevelBytes> {
-    let levels = stage.tasks.iter().zip(operations).enumerate();
-    let levels = levels.map(|(level, (task, operation))| {
-        let output_bytes = task.writes.iter().map(|region| region.element.bytes(pixels)).sum();
-        let reads = |other: &pleach_workflow::Task| {
-            other.reads.iter().any(|read| matches!(*read, Read::Task { task, .. } if task == level))
-        };
-        let last_reader = stage.tasks.iter().rposition(reads).unwrap_or(level);
-        // A stage's output is handed over when the instance is finished: after its last task.
-        let leaves = stage.outputs.iter().any(|output| output.task == level);
-        LevelBytes {
-            output_bytes,
-            scratch_bytes: operation.memory_bytes(pixels).saturating_sub(output_bytes),
-            last_read: if leaves { stage.tasks.len() - 1 } else { last_reader },
-        }
-    });
-    levels.collect()
 }

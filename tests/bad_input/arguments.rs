@@ -1,5 +1,6 @@
 //! Arguments that are not in the grammar.
 
+use crate::study::Study;
 use crate::{refused, refused_as};
 
 #[test]
@@ -19,6 +20,21 @@ fn one_line_each() {
     );
     refused("tissue --out x --count 0", &format!("invalid value '0' for '--count <N>': {count}"));
     refused("tissue --out x --size 9.5", &format!("invalid value '9.5' for '--size <PX>': {count}"));
+    let form = "a number and a unit are allowed, as in 600MB or 1.5GiB; units are B, kB, MB, GB, TB (powers of 1000) and \
+                KiB, MiB, GiB, TiB (powers of 1024)";
+    for size in ["-1", "-1GB", "12QB", "NaN", "inf", "1G", "1e9", "--json"] {
+        refused(
+            &format!("run a.toml --memory {size}"),
+            &format!("invalid value '{size}' for '--memory <SIZE>': {form}"),
+        );
+    }
+    refused("run a.toml --memory 0", "invalid value '0' for '--memory <SIZE>': 1 byte or more is allowed");
+    let large = "invalid value '99999999999TB' for '--memory <SIZE>': less than 18446744 TB is allowed";
+    refused("run a.toml --memory 99999999999TB", large);
+    // Of any case, and then the study is missing.
+    let missing = "a.toml: failed to read: No such file or directory (os error 2)";
+    refused("run a.toml --memory 1gb", missing);
+    refused("run a.toml --memory 1.5GiB", missing);
     refused("run a.toml --workers 0", "invalid value '0' for '--workers <N>': 1 to 1024 is allowed");
     refused("run a.toml --workers 1025", "invalid value '1025' for '--workers <N>': 1 to 1024 is allowed");
 }
@@ -33,6 +49,20 @@ fn what_is_allowed_is_listed() {
     refused_as(&["plan", "a.toml", "--strategy", "sca"], strategies);
     let reuse = "invalid value 'value' for '--reuse <REUSE>'; [possible values: tree";
     refused_as(&["run", "a.toml", "--reuse", "value"], reuse);
-    refused_as(&["run", "a.toml", "--resume"], "unexpected argument '--resume' found");
+    refused_as(&["run", "a.toml", "--again"], "unexpected argument '--again' found");
     refused_as(&["segment", "a.png"], "the following required arguments were not provided: --out <MASK.png");
+}
+
+#[test]
+fn previews_of_what_is_no_image() {
+    let study = Study::of_tissue(64);
+    let refused = |task: &str, expected: &str| {
+        let run = ["run", "study.toml", "--out", "out", "--preview", "t3", "--preview", task];
+        refused(study.folder(), &run, &format!("--preview {task}: {expected}"));
+    };
+    let tasks = "normalize, t1, t2, t3, t4, t5, t6, t7";
+    refused("t9", &format!("workflow nuclei has no such task; its tasks are {tasks}, compare"));
+    refused("", &format!("workflow nuclei has no such task; its tasks are {tasks}, compare"));
+    let table = "it writes metrics (table), and no image; tasks that write images are";
+    refused("compare", &format!("{table} {tasks}"));
 }

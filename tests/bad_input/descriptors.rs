@@ -7,7 +7,8 @@ use crate::tables::rows;
 use crate::{KNOWN, refused, refused_as};
 use std::path::Path;
 
-const FILES: [&str; 4] = ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"];
+const FILES: [&str; 5] =
+    ["workflow.json", "normalization.json", "segmentation.json", "comparison.json", "object-comparison.json"];
 
 fn shipped(name: &str) -> String {
     text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei").join(name))
@@ -18,7 +19,7 @@ fn good_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     FILES.iter().for_each(|name| std::fs::write(folder.path().join(name), shipped(name)).expect("written"));
     let check = |file| pleach(folder.path(), &["workflow", "check", file]).done();
-    let found = "workflow nuclei: 3 stages, 9 tasks, 15 parameters, well formed\n";
+    let found = "workflow nuclei: 4 stages, 10 tasks, 15 parameters, well formed\n";
     assert_eq!(check("workflow.json"), format!("workflow.json: {found}"));
     assert_eq!(check("nuclei"), format!("nuclei: {found}"));
     assert_eq!(check("segmentation.json"), "segmentation.json: stage segmentation: 7 tasks, well formed\n");
@@ -112,7 +113,7 @@ fn broken_ones() {
         "\"reads\": [\"seg_open\"]",
         "/tasks/4: tasks wait for each other in a cycle: t5 -> t4 -> ",
     );
-    let metric = "/response/metrics/0/metrik: unknown key `metrik`, expected ";
+    let metric = "/response/0/metrics/0/metrik: unknown key `metrik`, expected ";
     broken("workflow.json", "\"metric\": \"dice\"", "\"metrik\": \"dice\"", metric);
     let table = "/outputs/0/region: region \"metrics\" holds table, but mask is wanted by ";
     broken("comparison.json", "\"type\": \"table\"", "\"type\": \"mask\"", table);

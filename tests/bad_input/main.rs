@@ -2,6 +2,9 @@
 
 mod arguments;
 mod descriptors;
+mod images;
+#[path = "../support/images.rs"]
+mod images_made;
 #[path = "../support/model.rs"]
 mod model;
 mod out;

@@ -47,6 +47,15 @@ fn results_of_another_study() {
 }
 
 #[test]
+fn previews_of_nobody_knows_what() {
+    let study = Study::of_tissue(64);
+    study.write("out/previews/1-a.png", "");
+    let foreign = "--out out: holds previews of another study; an empty or new folder is allowed";
+    refused(study.folder(), &run_into("out"), foreign);
+    assert!(study.path("out/previews/1-a.png").exists());
+}
+
+#[test]
 fn results_of_nobody_knows_what() {
     let study = Study::of_tissue(64);
     for (name, content) in
@@ -62,7 +71,7 @@ fn results_of_nobody_knows_what() {
 /// Runs the study where the folder `out` is a file system of its own, mounted with these options, and returns its
 /// answer followed by what `ls` finds in `out`; `None` where the system does not let us mount.
 fn run_mounted(study: &Study, options: &str) -> Option<Output> {
-    fs::create_dir(study.path("out")).expect("a folder made");
+    fs::create_dir_all(study.path("out")).expect("a folder made");
     let script = "mount -t tmpfs -o \"$0\" tmpfs out || exit 99; \"$@\"; code=$?; ls -A out; exit $code";
     let output = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", script, options])
@@ -92,10 +101,23 @@ fn a_read_only_file_system() {
 #[test]
 fn a_full_file_system() {
     let study = Study::of_tissue(64);
-    let Some(output) = run_mounted(&study, "size=8k") else { return skipped("a_full_file_system") };
-    assert_eq!(output.status.code(), Some(2));
-    let said = "error: --out out: failed to write responses.csv: No space left on device (os error 28)\n";
-    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
-    // Of a file that does not fit, nothing is there.
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "plan.json\nsamples.csv\n");
+    // A page of memory for each file: the journal and the plan fit, then the samples too, then some responses.
+    for (size, what, files) in [
+        (
+            "size=8k",
+            "failed to write samples.csv: No space left on device (os error 28)",
+            "journal\nplan.json\n",
+        ),
+        (
+            "size=12k",
+            "failed to write the journal: No space left on device (os error 28); --resume continues the study",
+            "journal\nplan.json\nsamples.csv\n",
+        ),
+    ] {
+        let Some(output) = run_mounted(&study, size) else { return skipped("a_full_file_system") };
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: --out out: {what}\n"));
+        // Of a file that does not fit, nothing is there.
+        assert_eq!(String::from_utf8_lossy(&output.stdout), files);
+    }
 }

@@ -68,8 +68,8 @@ fn methods_and_metrics() {
     );
     let table = "method.levels: unknown; known are kind, file";
     edited("kind = \"moat\"\ntrajectories = 2\n", "kind = \"table\"\nfile = \"x.csv\"\n", table);
-    let metric =
-        "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\", \"pixel-difference\"";
+    let metric = "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\", \"pixel-difference\", \"object-dice\", \
+         \"object-jaccard\", \"object-pair-dice\", \"object-recall\", \"nuclei\", \"mean-area\"";
     edited("\"dice\"", "\"f1\"", metric);
     edited("metric = \"dice\"", "metric = 1", "response.metric: 1 is given, a text is wanted");
 }
@@ -188,7 +188,7 @@ fn references() {
     // A folder that lacks the mask of one tile.
     let mask = std::fs::read(study.path("tiles/tissue_01_labels.png")).expect("a label map");
     study.write("masks/tissue_01.png", &mask);
-    let lacking = "input.reference: masks has neither tissue_02_labels.png nor tissue_02.png for tile tiles/tissue_02.png";
+    let lacking = "input.reference: masks has none of tissue_02_labels.png, tissue_02.geojson and tissue_02.png for tile tiles/tissue_02.png";
     edited("\"masks\"", lacking);
 
     let run = ["run", "study.toml", "--out", "out"];
@@ -200,4 +200,27 @@ fn references() {
                 its tile's size";
     refused(study.folder(), &run, size);
     refused(study.folder(), &["plan", "study.toml"], size);
+
+    // Polygons are read before anything runs.
+    let feature = |kind: &str, at: u32| {
+        format!(
+            r#"{{"type": "Feature", "properties": {{}}, "geometry": {{"type": "{kind}",
+                 "coordinates": [[[{at}, 0], [{at}, 9], [99, 9]]]}}}}"#
+        )
+    };
+    for (features, beginning) in [
+        (feature("Polygon", 5) + "," + &feature("Point", 5), "masks/tissue_02.geojson: features[1].geometry"),
+        (
+            feature("Polygon", 80),
+            "masks/tissue_02.geojson: none of its 1 features covers a pixel of the tile of 64 x 64 px; ",
+        ),
+        ("?".to_owned(), "masks/tissue_02.geojson: features[0]: expected value"),
+    ] {
+        study.write(
+            "masks/tissue_02.geojson",
+            format!(r#"{{"type": "FeatureCollection", "features": [{features}]}}"#),
+        );
+        refused_as(study.folder(), &run, beginning);
+        refused_as(study.folder(), &["plan", "study.toml"], beginning);
+    }
 }

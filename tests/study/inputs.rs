@@ -65,7 +65,13 @@ fn a_workflow_from_files_is_the_built_in_one() {
     let study = Study::of_tissue(96);
     let built_in = findings(&study, "built-in", &[]);
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
-    for name in ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"] {
+    for name in [
+        "workflow.json",
+        "normalization.json",
+        "segmentation.json",
+        "comparison.json",
+        "object-comparison.json",
+    ] {
         study.write(&format!("workflow/{name}"), text(&shipped.join(name)));
     }
     study.edit(&[("workflow = \"nuclei\"", "workflow = \"workflow/workflow.json\"")]);
@@ -87,9 +93,27 @@ fn what_is_printed() {
     let study = Study::of_tissue(64);
     let table = pleach(study.folder(), &["run", "study.toml", "--out", "a"]).done();
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].starts_with("parameter ") && lines[0].ends_with("(response: dice)"), "{table}");
-    assert_eq!(lines.len(), 1 + 15 + 2, "{table}");
-    assert_eq!(lines[17], "results in a; open a/report.html");
+    assert_eq!(lines[0], "parameters by their influence on dice", "{table}");
+    assert!(lines[1].starts_with("parameter ") && lines[17].is_empty(), "{table}");
+    assert_eq!(lines[lines.len() - 1], "results in a; open a/report.html");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
+    // What it took, as run.json has it.
+    let run = json(&study.path("a/run.json"));
+    let number = |name: &str| {
+        let row = lines[18..].iter().find_map(|line| line.trim_start().strip_prefix(name));
+        let number = row.and_then(|row| row.trim_start().split("  ").next());
+        number.unwrap_or_else(|| panic!("{name}: {table}")).replace(' ', "")
+    };
+    for (name, value) in [
+        ("evaluations", &run["evaluations"]),
+        ("runs", &run["runs"]),
+        ("failed", &run["failed"]),
+        ("executed", &run["tasks_executed"]),
+        ("reused by stage", &run["tasks_reused"]["stage"]),
+        ("reused by tree", &run["tasks_reused"]["tree"]),
+    ] {
+        assert_eq!(number(name), value.to_string(), "{name}");
+    }
     let printed = pleach(study.folder(), &["run", "study.toml", "--out", "b", "--json"]).done();
     let printed: serde_json::Value = serde_json::from_str(&printed).expect("one JSON document");
     assert_eq!(printed, json(&study.path("b/run.json")));

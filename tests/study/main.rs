@@ -5,9 +5,12 @@ mod data;
 mod inputs;
 #[path = "../support/masks.rs"]
 mod masks;
+mod memory;
 #[path = "../support/model.rs"]
 mod model;
+mod objects;
 mod parameters;
+mod pictures;
 #[path = "../support/pleach.rs"]
 mod pleach;
 #[path = "../support/results.rs"]

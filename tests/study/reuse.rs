@@ -100,9 +100,15 @@ fn a_plan_is_what_a_run_executes() {
         let planned: Value = serde_json::from_str(&printed).expect("a JSON document");
         let mut planned = planned["plans"][0].clone();
         let mut executed = json(&study.path(strategy).join("plan.json"));
-        for plan in [&mut planned, &mut executed] {
-            assert!(plan["planning_seconds"].take().is_number());
-        }
+        // What is written is the same every time.
+        assert!(
+            planned
+                .as_object_mut()
+                .expect("an object")
+                .remove("planning_seconds")
+                .expect("there")
+                .is_number()
+        );
         assert_eq!(executed["study"].take(), "nuclei-moat");
         assert!(executed["study_digest"].take().is_string());
         (planned["study"], planned["study_digest"]) = (Value::Null, Value::Null);

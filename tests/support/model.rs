@@ -14,7 +14,7 @@ pub(crate) fn check_moat(out: &Path, metric: &str, ranges: &BTreeMap<String, (f6
     let response = |sample: &Row| -> f64 {
         let of_sample = responses.iter().filter(|row| row["evaluation"] == sample["evaluation"]);
         let sum: f64 = of_sample.map(|row| number(&row[metric])).sum();
-        if metric == "pixel-difference" { sum } else { sum / tiles }
+        if ["pixel-difference", "nuclei"].contains(&metric) { sum } else { sum / tiles }
     };
     let all: Vec<f64> = samples.iter().map(response).collect();
     let range = all.iter().copied().fold(f64::NEG_INFINITY, f64::max)

@@ -2,8 +2,10 @@
 
 use pleach_actors::storage::Source;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::memory::TaskBytes;
 use pleach_dispatch::message::TaskFailure;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::rehearsal::rehearse;
 use pleach_regions::{DataRegion, ElementType, RegionKey, Table};
 use pleach_workflow::{
     Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage,
@@ -58,8 +60,8 @@ impl Operation for Step {
         1e-6
     }
 
-    fn memory_bytes(&self, _: u64) -> u64 {
-        64
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        ElementType::Table.bytes(pixels) + 64
     }
 
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
@@ -89,6 +91,12 @@ pub(crate) fn number(x: f64) -> DataRegion {
 
 pub(crate) fn read(region: &DataRegion) -> f64 {
     region.table().ok().and_then(|table| table.get("x")).expect("one number")
+}
+
+/// What the tasks of a stage take, as declared.
+fn bytes(stage: usize, pixels: u64) -> Vec<TaskBytes> {
+    let output = ElementType::Table.bytes(pixels);
+    vec![TaskBytes { scratch: 64, outputs: vec![output] }; if stage == 0 { 3 } else { 2 }]
 }
 
 pub(crate) fn registry() -> (Registry, Arc<Watch>) {
@@ -179,8 +187,9 @@ pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
     }
     for first in [0, count] {
         let ids: Vec<_> = (first..first + count).map(InstanceId).collect();
-        plan.buckets.extend(ids.chunks(bucket).map(|ids| BucketPlan { instances: ids.to_vec() }));
+        plan.buckets.extend(ids.chunks(bucket).map(|ids| BucketPlan { instances: ids.to_vec(), pixels: 1 }));
     }
+    plan.needs = rehearse(&plan, bytes).expect("a plan that keeps the rules").needs;
     plan
 }
 

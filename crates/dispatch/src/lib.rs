@@ -5,15 +5,20 @@
 //! event. Faults and thousands of workers are therefore tested in milliseconds, and the same way every time.
 //!
 //! - [`manager::Manager`]: instances, buckets, workers and leases of one study;
-//! - [`worker::Worker`]: the slots of one worker, and when to ask for more work;
+//! - [`worker::Worker`]: the slots and the memory of one worker, and when to ask for more work;
 //! - [`stage::BucketRun`]: one bucket's reuse tree, depth-first.
 //!
+//! [`rehearsal`] executes a plan on sizes ahead of time, to find the memory without which it cannot be executed.
+//! [`memory`] holds the numbers that stages and their worker exchange, [`estimates`] what is believed of operations,
 //! [`message`] holds what manager and workers say to each other.
 
+pub mod estimates;
 mod ids;
 pub mod manager;
+pub mod memory;
 pub mod message;
 pub mod plan;
+pub mod rehearsal;
 pub mod stage;
 pub mod worker;
 

@@ -2,15 +2,22 @@
 //!
 //! Events: [`Manager::handle_join`], [`handle_request`](Manager::handle_request),
 //! [`handle_done`](Manager::handle_done), [`handle_failed`](Manager::handle_failed),
-//! [`handle_leave`](Manager::handle_leave). After each, call [`Manager::poll_effect`] until it returns `None`.
-//! It keeps no results and measures nothing: that is the shell's.
+//! [`handle_leave`](Manager::handle_leave), [`handle_stop`](Manager::handle_stop). After each, call
+//! [`Manager::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's.
+//!
+//! `begin` makes the state of a plan, whole or resumed, `assign` gives ready buckets to workers that `queue` up for
+//! them, and `check` compares all of it with a recount; what becomes of instances and leases is here.
 
+mod assign;
+mod begin;
 mod check;
+mod queue;
 
-use crate::message::{BucketWork, InstanceWork, TaskFailure};
-use crate::plan::{ExecutionPlan, PlanError};
+use crate::message::{BucketWork, TaskFailure};
+use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
+use queue::Queue;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -25,6 +32,8 @@ pub enum Effect {
         lease: LeaseId,
         /// The bucket, without instances that are already finished.
         work: BucketWork,
+        /// It answers the worker's request for a later stage, not one for any bucket: the worker counts them apart.
+        later: bool,
     },
     /// Nobody will read these regions again.
     Release(Vec<RegionKey>),
@@ -41,6 +50,10 @@ pub enum Effect {
     },
     /// Every instance is finished or failed.
     Complete,
+    /// Tell all workers to start nothing more and leave.
+    Stop,
+    /// The study was told to stop, and no worker is left.
+    Stopped,
 }
 
 /// Where an instance stands.
@@ -87,6 +100,8 @@ struct Lease {
 struct Member {
     /// Buckets asked for and not yet given.
     wanted: u32,
+    /// Has asked for a bucket after some stage, and not got it yet.
+    wants_later: bool,
     leases: BTreeSet<LeaseId>,
 }
 
@@ -101,8 +116,7 @@ pub struct Manager {
     buckets: Vec<Bucket>,
     ready: BTreeSet<Rank>,
     members: BTreeMap<WorkerId, Member>,
-    /// Workers that wait for work, in the order in which they asked.
-    queue: VecDeque<WorkerId>,
+    queue: Queue,
     leases: BTreeMap<LeaseId, Lease>,
     next_worker: u32,
     next_lease: u64,
@@ -110,81 +124,20 @@ pub struct Manager {
     /// with another parent is let go of once it is there, not before.
     users: HashMap<RegionKey, usize>,
     unfinished: usize,
+    stopping: bool,
     effects: VecDeque<Effect>,
 }
 
 impl Manager {
-    /// Takes a plan; an empty one is complete at once.
-    ///
-    /// # Errors
-    /// [`PlanError`] when the plan breaks one of its rules.
-    pub fn new(plan: ExecutionPlan) -> Result<Self, PlanError> {
-        let bucket_of = plan.validate()?;
-        let mut users: HashMap<RegionKey, usize> = HashMap::new();
-        let mut instances: Vec<Instance> = Vec::with_capacity(plan.instances.len());
-        for (instance, bucket) in plan.instances.iter().zip(bucket_of) {
-            let state = match instance.parents.len() {
-                0 => State::Ready,
-                parents => State::Waiting(parents),
-            };
-            instances.push(Instance { state, bucket, children: Vec::new() });
-            for key in instance.used() {
-                *users.entry(key).or_default() += 1;
-            }
-        }
-        for (child, instance) in (0u32..).map(InstanceId).zip(&plan.instances) {
-            for parent in &instance.parents {
-                instances[parent.index()].children.push(child);
-            }
-        }
-        let buckets = plan.buckets.iter().map(|bucket| {
-            let waits = |id: &&InstanceId| matches!(instances[id.index()].state, State::Waiting(_));
-            Bucket {
-                open: bucket.instances.iter().copied().collect(),
-                waiting: bucket.instances.iter().filter(waits).count(),
-            }
-        });
-        let buckets = buckets.collect();
-        let mut manager = Self {
-            unfinished: instances.len(),
-            plan,
-            instances,
-            buckets,
-            ready: BTreeSet::new(),
-            members: BTreeMap::new(),
-            queue: VecDeque::new(),
-            leases: BTreeMap::new(),
-            next_worker: 0,
-            next_lease: 0,
-            users,
-            effects: VecDeque::new(),
-        };
-        for bucket in (0..manager.buckets.len() as u32).map(BucketId) {
-            manager.queue_if_ready(bucket);
-        }
-        if manager.unfinished == 0 {
-            manager.effects.push_back(Effect::Complete);
-        }
-        Ok(manager)
-    }
-
-    /// A worker is there; it gets nothing until it asks.
+    /// A worker is there; it gets nothing until it asks, and is told to leave when the study is about to stop.
     pub fn handle_join(&mut self) -> WorkerId {
         let worker = WorkerId(self.next_worker);
         self.next_worker += 1;
         self.members.insert(worker, Member::default());
-        worker
-    }
-
-    /// A worker asks for `buckets` more. Unknown workers are ignored: they have left.
-    pub fn handle_request(&mut self, worker: WorkerId, buckets: u32) {
-        if let Some(member) = self.members.get_mut(&worker) {
-            if member.wanted == 0 && buckets > 0 {
-                self.queue.push_back(worker);
-            }
-            member.wanted = member.wanted.saturating_add(buckets);
-            self.assign();
+        if self.stopping {
+            self.effects.push_back(Effect::Stop);
         }
+        worker
     }
 
     /// An instance is finished. A report under a lease that is over is ignored: another worker has it now.
@@ -249,7 +202,7 @@ impl Manager {
     /// A worker is gone, with or without a word. What it had not reported goes back to the queue.
     pub fn handle_leave(&mut self, worker: WorkerId) {
         let Some(member) = self.members.remove(&worker) else { return };
-        self.queue.retain(|&queued| queued != worker);
+        self.queue.remove(worker);
         for lease in member.leases {
             let Some(lease) = self.leases.remove(&lease) else { continue };
             let mut bucket = None;
@@ -262,6 +215,17 @@ impl Manager {
             }
         }
         self.assign();
+        self.end_if_stopped();
+    }
+
+    /// Nothing more is assigned; what runs may still be reported. [`Effect::Stopped`] follows when all workers have
+    /// left, unless the study is complete before.
+    pub fn handle_stop(&mut self) {
+        if !self.stopping && self.unfinished > 0 {
+            self.stopping = true;
+            self.effects.push_back(Effect::Stop);
+            self.end_if_stopped();
+        }
     }
 
     /// The next thing to do, in order.
@@ -321,57 +285,9 @@ impl Manager {
         }
     }
 
-    fn rank(&self, bucket: BucketId) -> Rank {
-        let first = self.plan.buckets[bucket.index()].instances[0];
-        (Reverse(self.plan.instances[first.index()].stage), bucket)
-    }
-
-    /// Queues a bucket when something of it is open and nothing of that waits or is granted.
-    fn queue_if_ready(&mut self, bucket: BucketId) {
-        let open = &self.buckets[bucket.index()];
-        let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
-        if open.waiting == 0 && open.open.first().is_some_and(is_ready) {
-            let rank = self.rank(bucket);
-            self.ready.insert(rank);
+    fn end_if_stopped(&mut self) {
+        if self.stopping && self.members.is_empty() && self.unfinished > 0 {
+            self.effects.push_back(Effect::Stopped);
         }
-    }
-
-    /// Gives ready buckets to workers that asked, one each in turn.
-    fn assign(&mut self) {
-        while let Some(worker) = self.queue.front().copied() {
-            let Some((_, bucket)) = self.ready.pop_first() else { return };
-            self.queue.pop_front();
-            let lease = LeaseId(self.next_lease);
-            self.next_lease += 1;
-            let Some(member) = self.members.get_mut(&worker) else { continue };
-            member.wanted -= 1;
-            member.leases.insert(lease);
-            if member.wanted > 0 {
-                self.queue.push_back(worker);
-            }
-            let open = self.buckets[bucket.index()].open.clone();
-            for id in &open {
-                self.instances[id.index()].state = State::Leased(lease);
-            }
-            let work = self.work(&open);
-            self.leases.insert(lease, Lease { worker, open });
-            self.effects.push_back(Effect::Assign { worker, lease, work });
-        }
-    }
-
-    fn work(&self, open: &BTreeSet<InstanceId>) -> BucketWork {
-        let mut stage = 0;
-        let instances = open.iter().map(|&id| {
-            let plan = &self.plan.instances[id.index()];
-            stage = plan.stage as u32;
-            InstanceWork {
-                id,
-                parameters: plan.parameters.clone(),
-                inputs: plan.inputs.clone(),
-                outputs: plan.outputs.clone(),
-            }
-        });
-        let instances = instances.collect();
-        BucketWork { stage, instances }
     }
 }

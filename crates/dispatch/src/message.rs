@@ -1,7 +1,8 @@
 //! What manager and workers say to each other; the same over QUIC as within a process.
 
+use crate::memory::Drain;
 use crate::plan::OutputPlan;
-use crate::{InstanceId, LeaseId};
+use crate::{BucketId, InstanceId, LeaseId};
 use pleach_regions::{RegionKey, Table};
 use pleach_workflow::{Stage, Value};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,13 @@ pub enum ToManager {
     Request {
         /// Buckets wanted beyond those already asked for.
         buckets: u32,
+        /// Only of later stages than this one; takes the place of such a request that has not been answered.
+        after: Option<u32>,
+    },
+    /// Asks for an [`Echo`](ToWorker::Echo).
+    Call {
+        /// The call's number.
+        call: u64,
     },
     /// An instance is finished, and what others read of it is stored.
     Done {
@@ -52,6 +60,8 @@ pub enum ToWorker {
     Study {
         /// In the plan's order.
         stages: Vec<Stage>,
+        /// What the study takes, one task at a time.
+        least_bytes: u64,
     },
     /// A bucket to execute.
     Assign {
@@ -59,12 +69,21 @@ pub enum ToWorker {
         lease: LeaseId,
         /// The bucket.
         work: BucketWork,
+        /// It answers the request that was made with `after`, not one for any bucket.
+        later: bool,
     },
     /// Nobody will read these regions again.
     Release {
         /// Their keys.
         keys: Vec<RegionKey>,
     },
+    /// The answer to a [`Call`](ToManager::Call): all that there was to say before it has been said.
+    Echo {
+        /// The call's number.
+        call: u64,
+    },
+    /// Start nothing more, and leave when nothing runs any more.
+    Stop,
     /// The study is over.
     Finished,
 }
@@ -72,8 +91,14 @@ pub enum ToWorker {
 /// A bucket as a worker gets it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketWork {
+    /// Which bucket of the plan: those of one stage have their turns in this order.
+    pub bucket: BucketId,
     /// Index into the study's stages.
     pub stage: u32,
+    /// Size of the images it works on, from which operations estimate what they take.
+    pub pixels: u64,
+    /// What it takes to have one finished instance's outputs read.
+    pub drain: Drain,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
 }
@@ -89,6 +114,8 @@ pub struct InstanceWork {
     pub inputs: Vec<RegionKey>,
     /// What becomes of the stage's outputs.
     pub outputs: Vec<OutputPlan>,
+    /// Not all that read them can run as soon as this instance is finished: they stay for longer.
+    pub stays: bool,
 }
 
 /// One task that ran.

@@ -1,9 +1,11 @@
 //! What is to be executed: stage instances, what they wait for, and the buckets they are merged into.
 
+use crate::memory::Needs;
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// A frozen plan. Stages and instances are in topological order: parents come before children, and are of an
@@ -14,8 +16,11 @@ pub struct ExecutionPlan {
     pub stages: Vec<Stage>,
     /// Stage instances, by id.
     pub instances: Vec<InstancePlan>,
-    /// Buckets, by id: every instance is in exactly one.
+    /// Buckets, by id: every instance is in exactly one. Of those of one stage that are ready, the first is first
+    /// to go.
     pub buckets: Vec<BucketPlan>,
+    /// What it takes: workers within a limit of memory go by it.
+    pub needs: Needs,
 }
 
 /// One stage instance.
@@ -61,6 +66,8 @@ pub struct OutputPlan {
 pub struct BucketPlan {
     /// The instances, at least one.
     pub instances: Vec<InstanceId>,
+    /// Size of the images it works on, pixels.
+    pub pixels: u64,
 }
 
 /// A plan that cannot be executed: a defect of the planner.
@@ -81,6 +88,25 @@ pub enum PlanError {
 }
 
 impl ExecutionPlan {
+    /// For each instance: whether it is to be executed when `finished` ones have reported their results before. One
+    /// that reports nothing is executed when something open reads from it, or nothing at all does.
+    #[must_use]
+    pub fn open(&self, finished: &BTreeSet<InstanceId>) -> Vec<bool> {
+        let mut open = vec![false; self.instances.len()];
+        let (mut has_children, mut has_open_children) = (open.clone(), open.clone());
+        for (number, instance) in self.instances.iter().enumerate().rev() {
+            let reports = instance.outputs.iter().any(|output| output.reported);
+            let over =
+                if reports { finished.contains(&InstanceId(number as u32)) } else { has_children[number] };
+            open[number] = !over || has_open_children[number];
+            for parent in &instance.parents {
+                has_children[parent.index()] = true;
+                has_open_children[parent.index()] |= open[number];
+            }
+        }
+        open
+    }
+
     /// The bucket of every instance.
     ///
     /// # Errors

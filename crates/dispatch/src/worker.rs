@@ -1,101 +1,236 @@
-//! One worker's slots: which stage actor may run a task next, and when to ask the manager for more.
+//! One worker: which stage may run a task next, in which slot and within which memory, and when to ask for more work.
 //!
-//! Events: a bucket arrives, a stage says how many tasks it has ready, a slot falls free, a bucket is over.
+//! Events: a bucket arrives, a stage says what it could use, a slot falls free, a bucket is over, memory has been let
+//! go of, the manager answers a call, the worker is to stop. Slots go to later stages first and then in the plan's order,
+//! as far as memory admits them (`admission`): bytes held and reserved never exceed the budget, and what has been started
+//! can always be finished.
+//!
+//! Two requests may stand at the manager (`request`): one for as many buckets as slots are idle, and one for a bucket of a
+//! later stage, so that what finished instances leave in storage is read and let go of soon.
+//!
+//! Grants, demands and messages cross. A grant names its task and holds whatever happens until it is heard; a demand that
+//! was said before does not undo it. And before anything runs out of turn because nothing else can, the manager is asked
+//! to say all that it has to say.
 
-use crate::{LeaseId, SlotId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod admission;
+mod request;
+
+use crate::memory::{Budget, Demand, Forecast};
+use crate::stage::NodeId;
+use crate::{BucketId, LeaseId, SlotId};
+use admission::takes;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What the shell is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The stage under this lease may run one task in this slot.
+    /// The stage under this lease may run one task in this slot; it then says what it could use next.
     Grant {
         /// The stage's lease.
         lease: LeaseId,
         /// The slot.
         slot: SlotId,
+        /// The task.
+        node: NodeId,
     },
     /// Ask the manager for this many more buckets.
     Request {
         /// Buckets.
         buckets: u32,
+        /// Only of later stages than this one: they let go of memory, and are worth a slot as soon as one is free. Such
+        /// a request takes the place of the one before, if that has not been answered.
+        after: Option<u32>,
     },
+    /// Nothing runs and nothing is admitted. Ask the manager to answer this call once everything it has to say is
+    /// said, and give the answer to [`Worker::handle_echo`].
+    Call {
+        /// The call's number.
+        call: u64,
+    },
+    /// Told to stop, and no task runs any more: leave.
+    Leave,
 }
 
-/// The stage that a lease belongs to decides the order: later stages first, then earlier leases.
-type Rank = (std::cmp::Reverse<u32>, LeaseId);
+/// Whose turn it is: later stages first, then the plan's order, which is not that in which leases come.
+type Rank = (Reverse<u32>, BucketId, LeaseId);
 
-/// Slots and the stages that compete for them.
+/// A bucket on this worker.
+#[derive(Debug, Default)]
+struct Held {
+    /// What its stage said last, with a grant since taken into account; `None`: it has not spoken yet.
+    demand: Option<Demand>,
+    /// Grants given to it.
+    granted: u64,
+}
+
+impl Held {
+    fn hear(&mut self, demand: Demand) {
+        self.demand = Some(match self.demand {
+            // Said before the last grant was heard: what was foreseen with it holds, only some of it is done by now.
+            Some(before) if demand.heard < self.granted => Demand {
+                ready: 0,
+                next: None,
+                next_bytes: 0,
+                started: true,
+                now: Forecast {
+                    growth_bytes: before
+                        .now
+                        .growth_bytes
+                        .saturating_add(before.held_bytes)
+                        .saturating_sub(demand.held_bytes),
+                    finish_bytes: before
+                        .now
+                        .finish_bytes
+                        .saturating_add(before.held_bytes)
+                        .saturating_sub(demand.held_bytes),
+                },
+                ..demand
+            },
+            _ => demand,
+        });
+    }
+
+    /// A task of it has been started.
+    fn is_under_way(&self) -> bool {
+        self.demand.is_some_and(|demand| demand.started)
+    }
+}
+
+/// Until a stage speaks again after a grant, what it said of the time after is how things are.
+fn after_grant(demand: Demand) -> Demand {
+    Demand { ready: 0, next: None, next_bytes: 0, started: true, now: demand.then, ..demand }
+}
+
+/// Slots, memory, and the stages that compete for them.
 #[derive(Debug)]
 pub struct Worker {
     free: Vec<SlotId>,
-    slots: u32,
-    /// Ready tasks of each stage that have no slot yet.
-    ready: BTreeMap<Rank, u32>,
-    /// Stage index of every lease held.
-    stages: BTreeMap<LeaseId, u32>,
-    /// Leases whose first tasks are not announced yet: a slot is spoken for by each of them, else every event
-    /// in between would ask for one more bucket.
-    silent: BTreeSet<LeaseId>,
-    /// Buckets asked for and not yet there.
+    budget: Budget,
+    leases: BTreeMap<Rank, Held>,
+    rank_of: BTreeMap<LeaseId, Rank>,
+    /// Tasks that run: the lease, and the bytes reserved.
+    running: BTreeMap<SlotId, (LeaseId, u64)>,
+    /// Regions in this worker's storage.
+    stored_bytes: u64,
+    peak_bytes: u64,
+    /// Buckets asked for, of whichever stage, and not yet there.
     asked: u32,
+    /// A bucket of a later stage than this has been asked for, and is not yet there.
+    asked_after: Option<u32>,
+    last_stage: u32,
+    calls: u64,
+    /// The number of a call that has no answer yet.
+    called: Option<u64>,
+    stopping: bool,
+    left: bool,
     effects: VecDeque<Effect>,
 }
 
 impl Worker {
-    /// A worker that can run `slots` tasks at once; it asks for its first buckets at once.
+    /// A worker that can run `slots` tasks at once within `budget`; it asks for its first buckets at once.
     #[must_use]
-    pub fn new(slots: u32) -> Self {
+    pub fn new(slots: u32, budget: Budget) -> Self {
         // Handed out from the end, so that the first task runs in slot 0.
         let free = (0..slots).rev().map(SlotId).collect();
         let mut worker = Self {
             free,
-            slots,
-            ready: BTreeMap::new(),
-            stages: BTreeMap::new(),
-            silent: BTreeSet::new(),
+            budget,
+            leases: BTreeMap::new(),
+            rank_of: BTreeMap::new(),
+            running: BTreeMap::new(),
+            stored_bytes: 0,
+            peak_bytes: 0,
             asked: 0,
+            asked_after: None,
+            last_stage: u32::MAX,
+            calls: 0,
+            called: None,
+            stopping: false,
+            left: false,
             effects: VecDeque::new(),
         };
         worker.balance();
         worker
     }
 
-    /// A bucket of stage `stage` has arrived; its first tasks are announced by
-    /// [`handle_ready`](Self::handle_ready).
-    pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32) {
-        self.asked = self.asked.saturating_sub(1);
-        self.stages.insert(lease, stage);
-        self.silent.insert(lease);
+    /// The manager has said how many stages the study has, and what it takes at least.
+    pub fn handle_study(&mut self, stages: u32, least_bytes: u64) {
+        self.last_stage = stages.saturating_sub(1);
+        self.budget.least_bytes = least_bytes;
     }
 
-    /// The stage has `tasks` ready tasks that have no slot.
-    pub fn handle_ready(&mut self, lease: LeaseId, tasks: u32) {
-        let Some(rank) = self.rank(lease) else { return };
-        self.silent.remove(&lease);
-        if tasks == 0 {
-            self.ready.remove(&rank);
+    /// A bucket of a stage has arrived, in answer to the request for a `later` one or to another one; what it
+    /// could use is told by [`handle_demand`](Self::handle_demand).
+    pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32, bucket: BucketId, later: bool) {
+        if later {
+            self.asked_after = None;
         } else {
-            self.ready.insert(rank, tasks);
+            self.asked = self.asked.saturating_sub(1);
+        }
+        let rank = (Reverse(stage), bucket, lease);
+        self.rank_of.insert(lease, rank);
+        self.leases.insert(rank, Held::default());
+        self.balance();
+    }
+
+    /// The stage says what it could use: when it has begun, and after every grant.
+    pub fn handle_demand(&mut self, lease: LeaseId, demand: Demand) {
+        if let Some(held) = self.held(lease) {
+            held.hear(demand);
         }
         self.balance();
     }
 
-    /// A task has left its slot, and its stage has `tasks` ready tasks that have no slot.
-    pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, tasks: u32) {
-        debug_assert!(slot.0 < self.slots && !self.free.contains(&slot), "{slot} was not taken");
+    /// So many bytes of stage inputs are not in storage that a bucket reads. Its stage has said so in its demand; until
+    /// it begins, other buckets may bring them.
+    pub fn handle_missing(&mut self, lease: LeaseId, bytes: u64) {
+        if let Some(demand) = self.held(lease).and_then(|held| held.demand.as_mut())
+            && !demand.started
+        {
+            demand.load_bytes = bytes;
+        }
+    }
+
+    /// A task has left its slot, and its stage says what it could use now.
+    pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: Demand) {
+        let reserved = self.running.remove(&slot);
+        debug_assert!(reserved.is_some(), "{slot} was not taken");
         self.free.push(slot);
-        self.handle_ready(lease, tasks);
-        self.balance();
+        self.handle_demand(lease, demand);
     }
 
     /// The bucket under this lease is over.
     pub fn handle_stage_over(&mut self, lease: LeaseId) {
-        if let Some(rank) = self.rank(lease) {
-            self.ready.remove(&rank);
+        if let Some(rank) = self.rank_of.remove(&lease) {
+            self.leases.remove(&rank);
         }
-        self.stages.remove(&lease);
-        self.silent.remove(&lease);
+        self.balance();
+    }
+
+    /// So many bytes of regions are in this worker's storage now; said before the event that changed it, or on its own.
+    /// What buckets hold besides is known from their demands.
+    pub fn handle_stored(&mut self, bytes: u64) {
+        let less = bytes < self.stored_bytes;
+        self.stored_bytes = bytes;
+        if less {
+            self.balance();
+        }
+    }
+
+    /// The manager's answer to a [`Call`](Effect::Call): nothing more is on its way. If nothing is admitted even now, the
+    /// next task in turn runs that fits, whatever is foreseen; and if none fits, the estimates have promised too much,
+    /// and one runs beyond the budget rather than never.
+    pub fn handle_echo(&mut self, call: u64) {
+        if self.called == Some(call) {
+            self.called = None;
+            self.balance_after(true);
+        }
+    }
+
+    /// Nothing more is started; [`Effect::Leave`] follows when nothing runs any more.
+    pub fn handle_stop(&mut self) {
+        self.stopping = true;
         self.balance();
     }
 
@@ -107,68 +242,69 @@ impl Worker {
     /// Leases held.
     #[must_use]
     pub fn leases(&self) -> usize {
-        self.stages.len()
+        self.leases.len()
     }
 
-    fn rank(&self, lease: LeaseId) -> Option<Rank> {
-        self.stages.get(&lease).map(|&stage| (std::cmp::Reverse(stage), lease))
+    /// The most bytes ever held and reserved at once.
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes
     }
 
-    /// Grants free slots to ready tasks; asks for as many buckets as slots stay free, no matter how many tasks
-    /// each will bring: a bucket that cannot use its share only waits here instead of at the manager.
+    fn held(&mut self, lease: LeaseId) -> Option<&mut Held> {
+        self.leases.get_mut(self.rank_of.get(&lease)?)
+    }
+
     fn balance(&mut self) {
-        while let Some(mut entry) = self.ready.first_entry() {
-            let Some(slot) = self.free.pop() else { return };
-            let lease = entry.key().1;
-            *entry.get_mut() -= 1;
-            if *entry.get() == 0 {
-                entry.remove();
+        self.balance_after(false);
+    }
+
+    /// Grants free slots to ready tasks that memory admits, asks for buckets, and calls when that leaves nothing running;
+    /// after an `echo` of such a call, goes by turns.
+    fn balance_after(&mut self, echo: bool) {
+        if self.stopping {
+            if self.running.is_empty() && !self.left {
+                self.left = true;
+                self.effects.push_back(Effect::Leave);
             }
-            self.effects.push_back(Effect::Grant { lease, slot });
+            return;
         }
-        let idle = self.free.len().saturating_sub(self.silent.len()) as u32;
-        if idle > self.asked {
-            self.effects.push_back(Effect::Request { buckets: idle - self.asked });
-            self.asked = idle;
+        while !self.free.is_empty() {
+            let Some(lease) = self.admitted() else { break };
+            self.grant(lease);
+        }
+        let asks = self.request();
+        let ready = self.first_ready().filter(|_| self.running.is_empty() && self.unspoken() == 0);
+        match ready {
+            None => self.called = None,
+            Some(first) if echo => {
+                self.grant(self.whose_turn_it_is().unwrap_or(first));
+                self.request();
+            }
+            // What has just been asked for would come after the answer to an earlier call.
+            Some(_) if asks || self.called.is_none() => {
+                self.calls += 1;
+                self.called = Some(self.calls);
+                self.effects.push_back(Effect::Call { call: self.calls });
+            }
+            Some(_) => {}
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn effects(worker: &mut Worker) -> Vec<Effect> {
-        std::iter::from_fn(|| worker.poll_effect()).collect()
+    fn grant(&mut self, lease: LeaseId) {
+        let Some(held) = self.held(lease) else { return };
+        let Some((demand, node)) = held.demand.and_then(|demand| Some((demand, demand.next?))) else {
+            return;
+        };
+        held.granted += 1;
+        held.demand = Some(after_grant(demand));
+        let Some(slot) = self.free.pop() else { return };
+        self.running.insert(slot, (lease, takes(&demand)));
+        self.peak_bytes = self.peak_bytes.max(self.held_bytes().saturating_add(self.reserved_bytes()));
+        self.effects.push_back(Effect::Grant { lease, slot, node });
     }
 
-    #[test]
-    fn asks_for_what_it_can_run_and_not_more() {
-        let mut worker = Worker::new(2);
-        assert_eq!(effects(&mut worker), [Effect::Request { buckets: 2 }]);
-        worker.handle_assigned(LeaseId(0), 0);
-        worker.handle_ready(LeaseId(0), 5);
-        let grant = |lease, slot| Effect::Grant { lease: LeaseId(lease), slot: SlotId(slot) };
-        // Both slots go to the one bucket; the second bucket asked for will come all the same.
-        assert_eq!(effects(&mut worker), [grant(0, 0), grant(0, 1)]);
-        worker.handle_slot_free(SlotId(0), LeaseId(0), 0);
-        assert_eq!(effects(&mut worker), []);
-        worker.handle_slot_free(SlotId(1), LeaseId(0), 0);
-        assert_eq!(effects(&mut worker), [Effect::Request { buckets: 1 }]);
-    }
-
-    #[test]
-    fn later_stages_come_first_then_earlier_leases() {
-        let mut worker = Worker::new(1);
-        let _ = effects(&mut worker);
-        for (lease, stage) in [(0, 1), (1, 1), (2, 2)] {
-            worker.handle_assigned(LeaseId(lease), stage);
-        }
-        worker.handle_ready(LeaseId(1), 1);
-        assert_eq!(effects(&mut worker), [Effect::Grant { lease: LeaseId(1), slot: SlotId(0) }]);
-        worker.handle_ready(LeaseId(0), 1);
-        worker.handle_ready(LeaseId(2), 1);
-        worker.handle_slot_free(SlotId(0), LeaseId(1), 0);
-        assert_eq!(effects(&mut worker), [Effect::Grant { lease: LeaseId(2), slot: SlotId(0) }]);
+    fn unspoken(&self) -> usize {
+        self.leases.values().filter(|held| held.demand.is_none()).count()
     }
 }

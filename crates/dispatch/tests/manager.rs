@@ -2,28 +2,32 @@
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/failures.rs"]
+mod failures;
 #[path = "support/plans.rs"]
 mod plans;
 #[path = "support/shapes.rs"]
 mod shapes;
 
 use cluster::{Cluster, Granted};
-use plans::{chain, output_key, plans, tile_key};
+use failures::failure;
+use plans::{chain, ids, output_key, plans, tile_key};
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use shapes::{failure, ids};
+use std::collections::BTreeSet;
 
 /// Effects in short: `w0 <- 1 2` for a grant.
 fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
         lines.push(match effect {
-            Effect::Assign { worker, lease, work } => {
+            Effect::Assign { worker, lease, work, later } => {
                 let ids: Vec<String> = work.instances.iter().map(|i| i.id.0.to_string()).collect();
-                format!("w{} <- {} under {}", worker.0, ids.join(" "), lease.0)
+                let later = if later { ", later" } else { "" };
+                format!("w{} <- {} under {}{later}", worker.0, ids.join(" "), lease.0)
             }
             Effect::Release(keys) => {
                 let name = |key| match (0..3).find(|tile| tile_key(*tile) == key) {
@@ -35,6 +39,8 @@ fn effects(manager: &mut Manager) -> Vec<String> {
             Effect::Finished(instance) => format!("finished {}", instance.0),
             Effect::Failed { instance, origin, .. } => format!("failed {} by {}", instance.0, origin.0),
             Effect::Complete => "complete".to_owned(),
+            Effect::Stop => "stop".to_owned(),
+            Effect::Stopped => "stopped".to_owned(),
         });
         manager.sanity_check().expect("sane");
     }
@@ -55,15 +61,15 @@ fn later_stages_come_first_then_the_plans_order() {
     // Two tiles' worth of one chain: 0 -> 2, 1 -> 3.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
     let worker = manager.handle_join();
-    manager.handle_request(worker, 1);
+    manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
-    manager.handle_request(worker, 2);
+    manager.handle_request(worker, 2, None);
     // Instance 2 before 1, although 1 has waited for longer: 2 lets go of what 0 wrote.
     assert_eq!(effects(&mut manager), ["w0 <- 2 under 1", "w0 <- 1 under 2"]);
     assert_eq!(done(&mut manager, worker, 1, 2), ["finished 2", "release 0"]);
     assert_eq!(done(&mut manager, worker, 2, 1), ["finished 1", "release tile"]);
-    manager.handle_request(worker, 1);
+    manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 3 under 3"]);
     assert_eq!(done(&mut manager, worker, 3, 3), ["finished 3", "release 1", "complete"]);
     assert_eq!(manager.unfinished(), 0);
@@ -73,7 +79,7 @@ fn later_stages_come_first_then_the_plans_order() {
 fn a_bucket_waits_for_the_parents_of_all_its_instances() {
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2, 3]]);
     let worker = manager.handle_join();
-    manager.handle_request(worker, 3);
+    manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
     // The third request was remembered.
@@ -84,8 +90,8 @@ fn a_bucket_waits_for_the_parents_of_all_its_instances() {
 fn workers_that_wait_are_served_in_turn() {
     let mut manager = manager(&[(0, None), (0, None), (0, None), (0, None)], &[&[0], &[1], &[2], &[3]]);
     let (first, second) = (manager.handle_join(), manager.handle_join());
-    manager.handle_request(second, 3);
-    manager.handle_request(first, 1);
+    manager.handle_request(second, 3, None);
+    manager.handle_request(first, 1, None);
     assert_eq!(
         effects(&mut manager),
         ["w1 <- 0 under 0", "w1 <- 1 under 1", "w1 <- 2 under 2", "w0 <- 3 under 3"]
@@ -94,8 +100,8 @@ fn workers_that_wait_are_served_in_turn() {
     let mut manager =
         self::manager(&[(0, None), (1, Some(0)), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
     let (first, second) = (manager.handle_join(), manager.handle_join());
-    manager.handle_request(first, 3);
-    manager.handle_request(second, 1);
+    manager.handle_request(first, 3, None);
+    manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     // One each in turn: the second worker does not wait until the first has all it asked for.
     assert_eq!(
@@ -108,8 +114,8 @@ fn workers_that_wait_are_served_in_turn() {
 fn leaving_gives_back_only_what_is_unfinished() {
     let mut manager = manager(&[(0, None), (0, None), (0, None)], &[&[0, 1, 2]]);
     let (first, second) = (manager.handle_join(), manager.handle_join());
-    manager.handle_request(first, 1);
-    manager.handle_request(second, 1);
+    manager.handle_request(first, 1, None);
+    manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 1 2 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 1), ["finished 1"]);
     manager.handle_leave(first);
@@ -120,7 +126,7 @@ fn leaving_gives_back_only_what_is_unfinished() {
     assert!(!manager.handle_done(first, LeaseId(1), InstanceId(0)));
     assert!(!manager.handle_done(second, LeaseId(1), InstanceId(1)));
     assert!(!manager.handle_done(second, LeaseId(1), InstanceId(99)));
-    manager.handle_request(first, 5);
+    manager.handle_request(first, 5, None);
     manager.handle_leave(first);
     assert_eq!(effects(&mut manager), [""; 0]);
     assert_eq!(done(&mut manager, second, 1, 2), ["finished 2"]);
@@ -133,7 +139,7 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
     let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
     let worker = manager.handle_join();
-    manager.handle_request(worker, 3);
+    manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1"]);
     assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
@@ -162,7 +168,7 @@ fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
     plan.instances[0].outputs[0].stored = true;
     let mut manager = Manager::new(plan).expect("a plan that keeps the rules");
     let worker = manager.handle_join();
-    manager.handle_request(worker, 2);
+    manager.handle_request(worker, 2, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
     assert_eq!(effects(&mut manager), ["failed 0 by 0", "failed 2 by 0", "release 0"]);
@@ -209,6 +215,97 @@ fn plans_that_break_the_rules_are_refused() {
     assert_eq!(refusal(chain(&[(0, None), (0, Some(7))], &[&[0], &[1]])), parent);
 }
 
+#[test]
+fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
+    // 0 -> 2, 1 -> 3, and 4 by itself.
+    let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (0, None)];
+    let mut manager = manager(&instances, &[&[0], &[1], &[2], &[3], &[4]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 2, None);
+    manager.handle_request(first, 1, Some(0));
+    // 4 is ready, and not later.
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "w0 <- 2 under 2, later"]);
+    // Asked twice is asked once, for what was asked last: nothing comes after the last stage.
+    manager.handle_request(first, 1, Some(0));
+    manager.handle_request(first, 1, Some(1));
+    manager.handle_request(second, 1, None);
+    assert_eq!(effects(&mut manager), ["w1 <- 4 under 3"]);
+    manager.handle_request(second, 1, None);
+    assert_eq!(done(&mut manager, first, 1, 1), ["finished 1", "w1 <- 3 under 4"]);
+    // The second worker leaves with it: who is idle comes first, then who has asked for a later one.
+    manager.handle_request(first, 1, Some(0));
+    manager.handle_leave(second);
+    assert_eq!(effects(&mut manager), ["w0 <- 3 under 5, later"]);
+}
+
+#[test]
+fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
+    let mut manager = manager(&[(0, None), (0, None)], &[&[0], &[1]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 1, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    manager.handle_stop();
+    manager.handle_stop();
+    assert_eq!(effects(&mut manager), ["stop"]);
+    manager.handle_request(second, 1, None);
+    manager.handle_leave(second);
+    // Who comes now is told as well.
+    let third = manager.handle_join();
+    assert_eq!(effects(&mut manager), ["stop"]);
+    manager.handle_leave(third);
+    // What runs still counts.
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0"]);
+    manager.handle_leave(first);
+    assert_eq!(effects(&mut manager), ["stopped"]);
+}
+
+#[test]
+fn a_study_that_ends_with_what_runs_is_complete_though_told_to_stop() {
+    let mut manager = manager(&[(0, None)], &[&[0]]);
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 1, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    manager.handle_stop();
+    assert_eq!(done(&mut manager, worker, 0, 0), ["stop", "finished 0", "release tile", "complete"]);
+    manager.handle_leave(worker);
+    manager.handle_stop();
+    assert_eq!(effects(&mut manager), [""; 0]);
+}
+
+#[test]
+fn without_workers_a_study_stops_at_once() {
+    let mut manager = manager(&[(0, None)], &[&[0]]);
+    manager.handle_stop();
+    assert_eq!(effects(&mut manager), ["stop", "stopped"]);
+}
+
+#[test]
+fn what_is_resumed_is_what_is_open_and_what_that_reads() {
+    // 0 -> 1 -> 2 and 0 -> 3; 4 -> 5 by itself. The ends report.
+    let instances = [(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0)), (0, None), (1, Some(4))];
+    let plan = chain(&instances, &[&[0], &[4], &[1, 3], &[5], &[2]]);
+    let mut manager = Manager::resume(plan.clone(), &ids([3, 5]).into_iter().collect()).expect("valid");
+    assert_eq!(manager.unfinished(), 3);
+    let worker = manager.handle_join();
+    manager.handle_request(worker, 9, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    // Of the bucket of 1 and 3, only 1; the tile goes with 0, which alone reads it now.
+    assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0", "release tile", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1", "release 0", "w0 <- 2 under 2"]);
+    assert_eq!(done(&mut manager, worker, 2, 2), ["finished 2", "release 1", "complete"]);
+
+    let finished = ids([2, 3, 5]).into_iter().collect();
+    let mut manager = Manager::resume(plan.clone(), &finished).expect("valid");
+    assert_eq!(effects(&mut manager), ["complete"]);
+
+    // Of what reports nothing and is read by nobody, it is not known whether it has run.
+    let mut plan = plan;
+    plan.instances[5].outputs[0].reported = false;
+    let manager = Manager::resume(plan, &finished).expect("valid");
+    assert_eq!(manager.unfinished(), 2);
+}
+
 /// What may happen to a cluster; numbers choose among what there is at the time.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -216,6 +313,10 @@ enum Event {
     Ask {
         worker: usize,
         buckets: u32,
+    },
+    AskAfter {
+        worker: usize,
+        stage: u32,
     },
     Report {
         which: usize,
@@ -240,6 +341,7 @@ fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
         2 => Just(Event::Join),
         6 => (number(), 0u32..4).prop_map(|(worker, buckets)| Event::Ask { worker, buckets }),
+        4 => (number(), 0u32..4).prop_map(|(worker, stage)| Event::AskAfter { worker, stage }),
         10 => (number(), prop::bool::weighted(0.9))
             .prop_map(|(which, succeeds)| Event::Report { which, succeeds }),
         2 => number().prop_map(|worker| Event::Leave { worker }),
@@ -261,6 +363,11 @@ fn happen(cluster: &mut Cluster, event: Event) {
         Event::Ask { worker, buckets } => {
             if let Some(worker) = choose(&workers, worker) {
                 cluster.ask(worker, buckets);
+            }
+        }
+        Event::AskAfter { worker, stage } => {
+            if let Some(worker) = choose(&workers, worker) {
+                cluster.ask_after(worker, stage);
             }
         }
         Event::Report { which, succeeds } => {
@@ -312,6 +419,47 @@ proptest! {
         }
         prop_assert!(cluster.complete);
         prop_assert_eq!(cluster.done.len() + cluster.failed.len(), instances);
+    }
+
+    /// What is stopped at any point and resumed with what was reported comes to the same as what was never stopped.
+    #[test]
+    fn what_is_stopped_is_resumed(
+        plan in plans(), before in vec(events(), 0..80), after in vec(events(), 0..40), also in vec(any::<bool>(), 40),
+    ) {
+        let mut cluster = Cluster::new(plan.clone());
+        for event in before {
+            happen(&mut cluster, event);
+        }
+        cluster.stop();
+        for event in after {
+            if !cluster.stopped {
+                happen(&mut cluster, event);
+            }
+        }
+        for worker in cluster.workers() {
+            cluster.leave(worker);
+        }
+        cluster.stop();
+        prop_assert!(cluster.complete != cluster.stopped);
+        // Of instances that report nothing it is never known that they were finished; naming them changes nothing.
+        let mut finished = cluster.reported();
+        let needless = (0u32..).map(InstanceId).zip(&plan.instances).zip(also);
+        let silent = needless.filter(|((_, instance), also)| *also && instance.outputs.iter().all(|o| !o.reported));
+        finished.extend(silent.map(|((id, _), _)| id));
+
+        let mut rest = Cluster::resume(plan.clone(), &finished);
+        let worker = rest.join();
+        while !rest.complete {
+            rest.ask(worker, 1);
+            prop_assert!(!rest.granted.is_empty(), "there is work, and none is given");
+            while let Some(report) = rest.granted.first().copied() {
+                rest.report(report, true);
+            }
+        }
+        let reported: BTreeSet<InstanceId> = finished.union(&rest.reported()).copied().collect();
+        let reports = |id: &InstanceId| plan.instances[id.index()].outputs.iter().any(|output| output.reported);
+        let all = (0..plan.instances.len() as u32).map(InstanceId).filter(reports);
+        prop_assert!(all.into_iter().all(|id| reported.contains(&id)), "results of all");
     }
 
     #[test]

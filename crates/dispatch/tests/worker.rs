@@ -1,8 +1,10 @@
-//! A worker's slots under stages that compete for them: granted one at a time, never idle beside a ready task,
-//! and more work asked for exactly when slots stay free.
+//! A worker's slots under stages that compete for them, where memory is plenty: granted one at a time, never idle beside
+//! a ready task, and more work asked for exactly when slots stay free. Where it is short, see `admission.rs`.
 
+use pleach_dispatch::memory::{Budget, Demand};
+use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{LeaseId, SlotId};
+use pleach_dispatch::{BucketId, LeaseId, SlotId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,8 +17,10 @@ struct Bucket {
     running: u32,
     /// Ready tasks that the next ended ones will bring.
     brings: VecDeque<u32>,
-    /// Its inputs are here, and its first tasks announced.
+    /// It has said what it could use.
     announced: bool,
+    /// Tasks started.
+    started: u32,
 }
 
 impl Bucket {
@@ -30,9 +34,22 @@ impl Bucket {
         }
     }
 
+    fn demand(&self) -> Demand {
+        let next = (self.ready > 0).then_some(NodeId(self.started));
+        let (heard, started) = (u64::from(self.started), self.started > 0);
+        Demand { heard, ready: self.ready, next, started, ..Demand::default() }
+    }
+
     fn is_over(&self) -> bool {
         self.announced && self.ready == 0 && self.running == 0
     }
+}
+
+const STAGES: u32 = 4;
+
+/// The number in the plan of a bucket, some other than that of its lease.
+fn number_of(lease: LeaseId) -> BucketId {
+    BucketId((lease.0 as u32 * 7 + 3) % 32)
 }
 
 /// A worker, its buckets, and the tasks in its slots.
@@ -42,6 +59,8 @@ struct Shell {
     /// Buckets that the manager still has.
     waiting: VecDeque<Bucket>,
     asked: u32,
+    /// A bucket of a later stage has been asked for as well.
+    asked_after: Option<u32>,
     next_lease: u64,
     buckets: BTreeMap<LeaseId, Bucket>,
     running: BTreeMap<SlotId, LeaseId>,
@@ -50,24 +69,42 @@ struct Shell {
 
 impl Shell {
     fn new(slots: u32, waiting: Vec<Bucket>) -> Self {
-        let worker = Worker::new(slots);
+        let mut worker = Worker::new(slots, Budget::UNLIMITED);
+        worker.handle_study(STAGES, 0);
         let waiting = waiting.into();
         let (buckets, running) = (BTreeMap::new(), BTreeMap::new());
-        let mut shell = Self { worker, slots, waiting, asked: 0, next_lease: 0, buckets, running, ended: 0 };
+        let mut shell = Self {
+            worker,
+            slots,
+            waiting,
+            asked: 0,
+            asked_after: None,
+            next_lease: 0,
+            buckets,
+            running,
+            ended: 0,
+        };
         shell.perform();
         shell
     }
 
-    /// The manager sends a bucket that was asked for.
+    /// The manager sends a bucket that was asked for, one of a later stage if it has one.
     fn assign(&mut self) {
-        if self.asked == 0 {
-            return;
-        }
-        let Some(bucket) = self.waiting.pop_front() else { return };
+        let suits = |bucket: &Bucket| self.asked_after.is_some_and(|after| after < bucket.stage);
+        let (bucket, later) = match self.waiting.iter().position(suits) {
+            Some(number) => (self.waiting.remove(number), true),
+            None if self.asked > 0 => (self.waiting.pop_front(), false),
+            None => return,
+        };
+        let Some(bucket) = bucket else { return };
         let lease = LeaseId(self.next_lease);
         self.next_lease += 1;
-        self.asked -= 1;
-        self.worker.handle_assigned(lease, bucket.stage);
+        if later {
+            self.asked_after = None;
+        } else {
+            self.asked -= 1;
+        }
+        self.worker.handle_assigned(lease, bucket.stage, number_of(lease), later);
         self.buckets.insert(lease, bucket);
         self.perform();
     }
@@ -81,7 +118,7 @@ impl Shell {
         let lease = silent[which % silent.len()];
         let bucket = self.buckets.get_mut(&lease).expect("held");
         bucket.announced = true;
-        self.worker.handle_ready(lease, bucket.ready);
+        self.worker.handle_demand(lease, bucket.demand());
         self.perform();
     }
 
@@ -106,7 +143,7 @@ impl Shell {
         self.ended += 1;
         let bucket = self.buckets.get_mut(&lease).expect("held");
         bucket.end_task();
-        self.worker.handle_slot_free(slot, lease, bucket.ready);
+        self.worker.handle_slot_free(slot, lease, bucket.demand());
         self.perform();
         if self.buckets[&lease].is_over() {
             self.buckets.remove(&lease);
@@ -126,24 +163,37 @@ impl Shell {
     fn perform(&mut self) {
         while let Some(effect) = self.worker.poll_effect() {
             match effect {
-                Effect::Grant { lease, slot } => {
+                Effect::Grant { lease, slot, node } => {
                     assert!(slot.0 < self.slots);
                     assert!(self.running.insert(slot, lease).is_none(), "{slot} is granted twice");
                     let ready =
                         self.buckets.iter().filter(|(_, bucket)| bucket.announced && bucket.ready > 0);
-                    let first =
-                        ready.min_by_key(|(lease, bucket)| (std::cmp::Reverse(bucket.stage), **lease));
+                    let first = ready
+                        .min_by_key(|(lease, bucket)| (std::cmp::Reverse(bucket.stage), number_of(**lease)));
                     assert_eq!(first.map(|(first, _)| *first), Some(lease), "whose turn it is");
                     let bucket = self.buckets.get_mut(&lease).expect("held");
+                    assert_eq!(Some(node), bucket.demand().next);
                     bucket.ready -= 1;
                     bucket.running += 1;
+                    bucket.started += 1;
+                    self.worker.handle_demand(lease, bucket.demand());
                 }
-                Effect::Request { buckets } => {
+                Effect::Request { buckets, after: Some(after) } => {
+                    assert_eq!(buckets, 1);
+                    assert!(self.buckets.values().any(|bucket| bucket.stage <= after) && after + 1 < STAGES);
+                    // It takes the place of the one before, which must have been for less.
+                    assert!(
+                        self.asked_after.replace(after).is_none_or(|before| after < before),
+                        "asks twice"
+                    );
+                }
+                Effect::Request { buckets, after: None } => {
                     assert!(buckets > 0);
                     self.asked += buckets;
                     // Never more than slots that nothing is on the way for.
                     assert!(self.asked + self.silent().count() as u32 <= self.free(), "hoards buckets");
                 }
+                Effect::Call { .. } | Effect::Leave => panic!("{effect:?}"),
             }
         }
         assert_eq!(self.worker.leases(), self.buckets.len());
@@ -151,12 +201,16 @@ impl Shell {
             self.buckets.values().any(|bucket| bucket.announced && bucket.ready > 0) && self.free() > 0;
         assert!(!idle, "a slot is idle beside a ready task");
         assert!(self.asked + self.silent().count() as u32 >= self.free(), "a slot is idle and nobody asks");
+        let later =
+            self.buckets.values().map(|bucket| bucket.stage).min().is_none_or(|stage| stage + 1 >= STAGES);
+        let waits = self.buckets.values().any(|bucket| bucket.started == 0);
+        assert!(later || waits || self.asked_after.is_some(), "nobody asks for what would let go of memory");
     }
 }
 
 prop_compose! {
     fn bucket()(stage in 0u32..4, ready in 1u32..4, brings in vec(0u32..4, 0..6)) -> Bucket {
-        Bucket { stage, ready, running: 0, brings: brings.into(), announced: false }
+        Bucket { stage, ready, running: 0, brings: brings.into(), announced: false, started: 0 }
     }
 }
 
@@ -219,22 +273,64 @@ proptest! {
     }
 }
 
+fn effects(worker: &mut Worker) -> Vec<Effect> {
+    std::iter::from_fn(|| worker.poll_effect()).collect()
+}
+
+fn request(buckets: u32, after: Option<u32>) -> Effect {
+    Effect::Request { buckets, after }
+}
+
 #[test]
-fn a_bucket_whose_inputs_are_on_the_way_holds_its_slot() {
-    let effects =
-        |worker: &mut Worker| -> Vec<Effect> { std::iter::from_fn(|| worker.poll_effect()).collect() };
-    let mut worker = Worker::new(2);
-    assert_eq!(effects(&mut worker), [Effect::Request { buckets: 2 }]);
-    worker.handle_assigned(LeaseId(0), 0);
-    worker.handle_ready(LeaseId(0), 1);
-    assert_eq!(effects(&mut worker), [Effect::Grant { lease: LeaseId(0), slot: SlotId(0) }]);
-    worker.handle_assigned(LeaseId(1), 0);
-    // The first bucket runs task after task while the second one's inputs travel: no third one is asked for.
-    for _ in 0..3 {
-        worker.handle_slot_free(SlotId(0), LeaseId(0), 1);
-        assert_eq!(effects(&mut worker), [Effect::Grant { lease: LeaseId(0), slot: SlotId(0) }]);
+fn a_bucket_that_has_not_spoken_holds_its_slot() {
+    let demand =
+        |heard| Demand { heard, ready: 1, next: Some(NodeId(0)), started: heard > 0, ..Demand::default() };
+    let grant = |lease| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(0) };
+    let mut worker = Worker::new(2, Budget::UNLIMITED);
+    worker.handle_study(1, 0);
+    assert_eq!(effects(&mut worker), [request(2, None)]);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    worker.handle_demand(LeaseId(0), demand(0));
+    assert_eq!(effects(&mut worker), [grant(0)]);
+    worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
+    // The first bucket runs task after task while the second one is made ready: no third one is asked for.
+    for heard in 1..4 {
+        worker.handle_slot_free(SlotId(0), LeaseId(0), demand(heard));
+        assert_eq!(effects(&mut worker), [grant(0)]);
     }
-    // They turn out to be lost.
+    // It turns out that it cannot be run.
     worker.handle_stage_over(LeaseId(1));
-    assert_eq!(effects(&mut worker), [Effect::Request { buckets: 1 }]);
+    assert_eq!(effects(&mut worker), [request(1, None)]);
+}
+
+#[test]
+fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
+    let demand = |heard, ready| {
+        let next = (ready > 0).then_some(NodeId(heard as u32));
+        Demand { heard, ready, next, started: heard > 0, ..Demand::default() }
+    };
+    let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
+    let mut worker = Worker::new(1, Budget::UNLIMITED);
+    worker.handle_study(3, 0);
+    assert_eq!(effects(&mut worker), [request(1, None)]);
+    worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
+    assert_eq!(effects(&mut worker), [request(1, Some(0))]);
+    worker.handle_demand(LeaseId(0), demand(0, 1));
+    assert_eq!(effects(&mut worker), [grant(0, 0)]);
+    // It has come, and waits: another one of its stage would only wait as well, one of a still later stage would not.
+    worker.handle_assigned(LeaseId(1), 1, BucketId(1), true);
+    assert_eq!(effects(&mut worker), [request(1, Some(1))]);
+    worker.handle_demand(LeaseId(1), demand(0, 1));
+    worker.handle_demand(LeaseId(0), demand(1, 1));
+    assert_eq!(effects(&mut worker), []);
+    // It begins, before the first goes on; the next of its stage may come, in place of what was asked for.
+    worker.handle_slot_free(SlotId(0), LeaseId(0), demand(1, 2));
+    assert_eq!(effects(&mut worker), [grant(1, 0), request(1, Some(0))]);
+    // The last stage has none after it.
+    worker.handle_assigned(LeaseId(2), 2, BucketId(2), true);
+    assert_eq!(effects(&mut worker), []);
+    worker.handle_slot_free(SlotId(0), LeaseId(1), demand(1, 0));
+    worker.handle_demand(LeaseId(2), demand(0, 1));
+    // Between the two, the first bucket took the slot.
+    assert_eq!(effects(&mut worker), [grant(0, 1)]);
 }

@@ -1,18 +1,23 @@
 //! The segmentation against the original's published times, in yardsticks: `cargo bench -p pleach-pathology --bench yardstick`.
 //!
 //! A yardstick is OpenCV's `medianBlur` with a 7 × 7 window on the same tile, one thread. It is timed in the same
-//! process, right before and after each round, because times do not travel between machines and ratios nearly do.
+//! process, right before and after each operation, because times do not travel between machines and ratios nearly do.
+//! All of it runs on one thread, so seconds are that thread's on its core, the system's work for it included: whoever
+//! else uses the machine delays them, but does not add to them.
 //! Tile: `tiles/CMU-1_x150_y800_2048.png` of the test data, mirrored to 4096 × 4096 px. Default parameters, one core,
-//! medians of [`ROUNDS`] rounds.
+//! medians of [`ROUNDS`] rounds. Page faults are those of one round, and bytes a pixel its metered peak.
 
 use opencv::core::{Mat, Vec3b};
 use opencv::imgproc;
+use pleach_pages::Recycler;
 use pleach_pathology::{registry, tile};
 use pleach_regions::{DataRegion, ElementType, Raster};
 use pleach_workflow::Value;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: Recycler = Recycler;
 
 /// As many as the original was timed with.
 const ROUNDS: usize = 5;
@@ -48,6 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tile = mirrored(tile::read_bgr(&path)?.raster(ElementType::Bgr8)?)?;
     let mut regions = vec![("tile", DataRegion::Bgr8(tile))];
     let mut yardsticks = vec![yardstick(&regions[0].1)?];
+    let pixels = regions[0].1.raster(ElementType::Bgr8)?.pixels();
     let mut lines = Vec::new();
     for (name, numbers, reads, writes, original) in ROWS {
         let registry = registry();
@@ -60,31 +66,70 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect();
         let find = |region: &&str| regions.iter().find(|(name, _)| name == region).map(|(_, region)| region);
         let inputs: Vec<&DataRegion> = reads.iter().filter_map(find).collect();
-        let mut outputs = operation.run(&inputs, &arguments)?;
+        let (outputs, peak_bytes) = pleach_pages::metered(|| operation.run(&inputs, &arguments));
+        let mut outputs = outputs?;
         let mut seconds = Vec::new();
+        let faults = page_faults();
         for _ in 0..ROUNDS {
-            let start = Instant::now();
+            let start = thread_seconds();
             outputs = black_box(operation.run(black_box(&inputs), &arguments)?);
-            seconds.push(start.elapsed().as_secs_f64());
+            seconds.push(thread_seconds() - start);
         }
+        let faults = (page_faults() - faults) / ROUNDS as u64;
         yardsticks.push(yardstick(&regions[0].1)?);
-        lines.push((name, median(&mut seconds), original));
+        lines.push(Line { name, seconds: median(&mut seconds), original, faults, peak_bytes });
         regions.extend(writes.iter().copied().zip(outputs));
     }
+    let tasks = &lines[1..];
+    lines.push(Line {
+        name: "t1 to t7",
+        seconds: tasks.iter().map(|line| line.seconds).sum(),
+        original: 3.18,
+        faults: tasks.iter().map(|line| line.faults).sum(),
+        peak_bytes: tasks.iter().map(|line| line.peak_bytes).max().unwrap_or_default(),
+    });
     let unit = median(&mut yardsticks);
-    println!("one yardstick: {:.0} ms (median of {})", unit * 1e3, yardsticks.len());
-    println!("| operation | ms | yardsticks | of the original | ratio |\n| --- | --- | --- | --- | --- |");
-    let print = |name: &str, seconds: f64, original: f64| {
+    println!("one yardstick: {:.0} ms (median of {}), the original's 1350 ms", unit * 1e3, yardsticks.len());
+    println!(
+        "| operation | ms | yardsticks | the original's | ratio | ns a pixel | bytes a pixel | page faults |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    for Line { name, seconds, original, faults, peak_bytes } in lines {
         let measured = seconds / unit;
+        let (nanoseconds, bytes) = (seconds * 1e9 / pixels as f64, peak_bytes as f64 / pixels as f64);
         println!(
-            "| {name} | {:.1} | {measured:.3} | {original} | {:.2} |",
+            "| {name} | {:.1} | {measured:.3} | {original:.3} | {:.2} | {nanoseconds:.1} | {bytes:.2} | {faults} |",
             seconds * 1e3,
             measured / original
         );
-    };
-    lines.iter().for_each(|(name, seconds, original)| print(name, *seconds, *original));
-    print("t1 to t7", lines[1..].iter().map(|(_, seconds, _)| seconds).sum(), 3.18);
+    }
     Ok(())
+}
+
+/// What was measured of one operation, and yardsticks of the original.
+struct Line {
+    name: &'static str,
+    seconds: f64,
+    original: f64,
+    faults: u64,
+    peak_bytes: u64,
+}
+
+/// Seconds that this thread has spent on a core.
+#[expect(clippy::cast_precision_loss, reason = "days in nanoseconds are exact")]
+fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to the one struct it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Pages of this process that the system had to provide when they were touched, so far; 0 where it does not say.
+fn page_faults() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the program's name, which is in brackets and may hold anything, the eighth number.
+    let numbers = status.rsplit(')').next().unwrap_or_default();
+    numbers.split_whitespace().nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
 }
 
 /// Seconds of one median filter.
@@ -95,10 +140,10 @@ fn yardstick(tile: &DataRegion) -> Result<f64, Box<dyn std::error::Error>> {
     let (rows, columns) = (i32::try_from(tile.height_px())?, i32::try_from(tile.width_px())?);
     let image = Mat::new_rows_cols_with_data(rows, columns, &pixels)?;
     let mut blurred = Mat::default();
-    let start = Instant::now();
+    let start = thread_seconds();
     imgproc::median_blur(&image, &mut blurred, 7)?;
     black_box(&blurred);
-    Ok(start.elapsed().as_secs_f64())
+    Ok(thread_seconds() - start)
 }
 
 /// The tile, its left-right mirror beside it, both mirrored below.

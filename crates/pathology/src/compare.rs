@@ -1,8 +1,9 @@
-//! Comparison of two masks over their pixels.
+//! Comparison with the reference: of two masks over their pixels, and of their objects.
 //!
-//! Objects are not matched with each other here.
+//! What an object is and what pairs of them come to is said in [`crate::objects`].
 
 use crate::declared::{Arguments, Declared, Inputs, port};
+use crate::objects;
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::OperationError;
 
@@ -13,13 +14,41 @@ pub(crate) const MASKS: Declared = Declared {
     inputs: &[port("mask", ElementType::Mask), port("reference", ElementType::Mask)],
     outputs: &[port("metrics", ElementType::Table)],
     nanoseconds_a_pixel: 0.2,
-    bytes_a_pixel: 0,
+    bytes_a_pixel: 0.0,
     fixed_bytes: 0,
-    run,
+    run: masks,
 };
 
+pub(crate) const OBJECTS: Declared = Declared {
+    name: "compare.objects",
+    version: 1,
+    arguments: &[],
+    inputs: &[port("mask", ElementType::Mask), port("reference", ElementType::Labels)],
+    outputs: &[port("object_metrics", ElementType::Table)],
+    // Of a densely packed tile: 818 nuclei in 1000 × 1000 px on either side.
+    nanoseconds_a_pixel: 2.5,
+    // Three copies of the runs of both images, 8 to 12 bytes each; tissue has fewer than one run in 20 pixels.
+    bytes_a_pixel: 2.0,
+    fixed_bytes: 0,
+    run: nuclei,
+};
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
+fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let compared = objects::compare(&inputs.objects(0)?, &inputs.objects(1)?);
+    let metrics = Table::new([
+        ("object-dice", compared.dice()),
+        ("object-jaccard", compared.jaccard()),
+        ("object-pair-dice", compared.pair_dice()),
+        ("object-recall", compared.recall()),
+        ("nuclei", compared.objects as f64),
+        ("mean-area", compared.mean_area()),
+    ]);
+    Ok(vec![DataRegion::Table(metrics)])
+}
+
 #[expect(clippy::cast_precision_loss, reason = "a tile has far fewer than 2^53 pixels")]
-fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let (mask, reference) = (inputs.pixels(0)?, inputs.pixels(1)?);
     let (mut both, mut either) = (0_u64, 0_u64);
     // Bytes are counted in bytes, for as long as one cannot overflow: the compiler makes vectors of it.

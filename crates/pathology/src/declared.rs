@@ -4,7 +4,8 @@
 //! many arguments, each accepted. What an operation computes is not known here.
 
 use crate::kernels::Connectivity;
-use pleach_regions::{DataRegion, ElementType, Raster, ShapeError, Table};
+use crate::objects::PixelObjects;
+use pleach_regions::{DataRegion, ElementType, Raster, ShapeError, Table, WrongElement};
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
 
 /// Any 8-bit grey level.
@@ -36,11 +37,11 @@ pub(crate) struct Declared {
     pub(crate) arguments: &'static [Argument],
     pub(crate) inputs: &'static [Port],
     pub(crate) outputs: &'static [Port],
-    /// Measured: release build, defaults, `CMU-1_x150_y800_2048.png` mirrored to 4096 × 4096 px, one core of a
-    /// 2.6 GHz Xeon.
+    /// Measured: the yardsticks of `benches/yardstick.rs` (4096 × 4096 px, defaults, blocks recycled) of 1.74 s each, as
+    /// on one core of a 2.6 GHz Xeon.
     pub(crate) nanoseconds_a_pixel: f64,
-    /// Outputs and scratch alive at the same time, counted from the buffers in the code.
-    pub(crate) bytes_a_pixel: u64,
+    /// Outputs and scratch alive at the same time: metered on tissue (`tests/memory.rs`), with a little to spare.
+    pub(crate) bytes_a_pixel: f64,
     /// The same, for what does not grow with the image.
     pub(crate) fixed_bytes: u64,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
@@ -72,8 +73,14 @@ impl Operation for Declared {
         pixels as f64 * self.nanoseconds_a_pixel * 1e-9
     }
 
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate; a cast from f64 saturates"
+    )]
     fn memory_bytes(&self, pixels: u64) -> u64 {
-        pixels.saturating_mul(self.bytes_a_pixel).saturating_add(self.fixed_bytes)
+        ((pixels as f64 * self.bytes_a_pixel).ceil() as u64).saturating_add(self.fixed_bytes)
     }
 
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
@@ -89,7 +96,7 @@ impl Operation for Declared {
     }
 }
 
-/// Inputs of the declared number and types, all rasters of one size.
+/// Inputs of the declared number and types, all images of one size.
 pub(crate) struct Inputs<'a> {
     ports: &'static [Port],
     regions: &'a [&'a DataRegion],
@@ -105,13 +112,14 @@ impl<'a> Inputs<'a> {
         }
         let mut size = None;
         for (port, region) in ports.iter().zip(regions) {
-            if port.element == ElementType::Table {
-                region.table()?;
-                continue;
+            let found = region.element();
+            if !port.element.accepts(found) {
+                return Err(WrongElement { wanted: port.element, found }.into());
             }
-            let raster = region.raster(port.element)?;
-            check_channels(port.element, raster)?;
-            let (width, height) = (raster.width_px(), raster.height_px());
+            if let Ok(raster) = region.raster(found) {
+                check_channels(found, raster)?;
+            }
+            let Some((width, height)) = region.size_px() else { continue };
             match size {
                 Some((w, h)) if (w, h) != (width, height) => {
                     return Err(OperationError::SizesDiffer(w, h, width, height));
@@ -123,7 +131,7 @@ impl<'a> Inputs<'a> {
         Ok(Self { ports, regions, width_px, height_px })
     }
 
-    /// Width of every raster, pixels.
+    /// Width of every image, pixels.
     pub(crate) fn width(&self) -> usize {
         self.width_px as usize
     }
@@ -131,6 +139,14 @@ impl<'a> Inputs<'a> {
     /// The bytes of raster input `index`: one a pixel, or B, G, R.
     pub(crate) fn pixels(&self, index: usize) -> Result<&'a [u8], OperationError> {
         Ok(self.regions[index].raster(self.ports[index].element)?.data())
+    }
+
+    /// The objects of input `index`: of a label map, or of a mask where one was given instead.
+    pub(crate) fn objects(&self, index: usize) -> Result<PixelObjects, OperationError> {
+        match self.regions[index] {
+            DataRegion::Labels(map) => Ok(PixelObjects::of_labels(map.labels(), self.width())),
+            mask => Ok(PixelObjects::of_mask(mask.raster(ElementType::Mask)?.data(), self.width())),
+        }
     }
 
     /// Table input `index`.

@@ -1,11 +1,12 @@
 //! Image operations on H&E tiles: normalization, the seven tasks of nuclear segmentation, and the comparison of
-//! masks (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
+//! masks and their objects (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
 //!
 //! Operations are reached by name through [`registry`] and run through the [`Operation`]
 //! trait; the [`kernels`] below them are plain functions on planes of pixels. Nothing here knows of studies, workers
 //! or keys, and nothing starts a thread. This is the only crate that links OpenCV.
 
 pub mod kernels;
+pub mod objects;
 pub mod tile;
 pub mod tissue;
 
@@ -17,7 +18,7 @@ mod nuclei;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
-/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*` and `compare.masks`.
+/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and `compare.objects`.
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
@@ -30,6 +31,7 @@ pub fn registry() -> Registry {
         nuclei::SEPARATE,
         nuclei::FINAL_AREA,
         compare::MASKS,
+        compare::OBJECTS,
     ];
     Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
 }

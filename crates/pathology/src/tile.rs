@@ -1,13 +1,25 @@
-//! Tiles and masks in files: PNG, JPEG and TIFF in, PNG out.
+//! Tiles, masks and label maps in files: PNG, JPEG and TIFF in, PNG out; and polygons in GeoJSON, read as a mask or
+//! label map.
 //!
-//! The format is told by the content, never by the file's name. Of a TIFF the first image is read; an orientation noted
-//! in a file is not followed. Whole-slide formats and their pyramids are not read here.
+//! The format of an image is told by the content, never by the file's name. Of a TIFF (or BigTIFF) the first image is
+//! read; an orientation noted in a file is not followed. Whole-slide formats and their pyramids are not read here.
+//!
+//! Headers are looked at before a decoder believes them, so that no file costs more memory than the pixels it can hold;
+//! `tests/hostile_images` says what it may cost, and shows it.
 
+mod encode;
+mod geojson;
+mod jpeg;
 mod png;
 mod read;
+mod reference;
+mod tiff;
 mod write;
 
-pub use read::{TileInfo, probe, read_bgr, read_mask};
+pub use encode::{is_image, jpeg_bytes, png_bytes};
+pub use geojson::{MAX_GEOJSON_BYTES, MAX_POSITION_PX, read_polygons};
+pub use read::{TileInfo, probe, read_bgr, read_labels, read_mask};
+pub use reference::{check_reference, read_reference};
 pub use write::{write_bgr, write_gray, write_labels, write_mask};
 
 use std::io;
@@ -35,6 +47,12 @@ pub enum TileError {
     #[error("{}: is a folder; a PNG, JPEG or TIFF file is wanted", path.display())]
     Folder {
         /// The folder.
+        path: PathBuf,
+    },
+    /// It is a pipe, a socket or a device.
+    #[error("{}: is no regular file; a PNG, JPEG or TIFF file is wanted", path.display())]
+    NoFile {
+        /// What it is called.
         path: PathBuf,
     },
     /// There is nothing in it.
@@ -65,6 +83,16 @@ pub enum TileError {
         /// What kind.
         found: String,
     },
+    /// It is an image of a kind that is not read.
+    #[error("{}: {found} is not read; {allowed} is", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What kind.
+        found: String,
+        /// What is read instead.
+        allowed: &'static str,
+    },
     /// It is larger than allowed.
     #[error("{}: {width_px} x {height_px} px is too large; up to {MAX_SIDE_PX} px a side and {} MiB decoded are allowed", path.display(), MAX_BYTES >> 20)]
     TooLarge {
@@ -73,6 +101,82 @@ pub enum TileError {
         /// Width in its header, pixels.
         width_px: u32,
         /// Height in its header, pixels.
+        height_px: u32,
+    },
+    /// The file itself is longer than any image that is read.
+    #[error("{}: {bytes} bytes are too many; a JPEG file of up to {} MiB is allowed", path.display(), MAX_BYTES >> 20)]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length, bytes.
+        bytes: u64,
+    },
+    /// A label map in colour: which colour is which object is not known.
+    #[error("{}: colours do not number objects; a grey image (0 is background, any other value one object), or one colour on black, is wanted for labels", path.display())]
+    ColourLabels {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A reference that has another size than its tile.
+    #[error("{}: {} x {} px, but its tile {} has {} x {} px; a reference mask has its tile's size", path.display(), found.width_px, found.height_px, tile.display(), wanted.width_px, wanted.height_px)]
+    SizeDiffers {
+        /// The reference file.
+        path: PathBuf,
+        /// Its size.
+        found: TileInfo,
+        /// The tile's file.
+        tile: PathBuf,
+        /// The tile's size.
+        wanted: TileInfo,
+    },
+    /// A GeoJSON file is larger than is read.
+    #[error("{}: {found_bytes} bytes of GeoJSON are too many; {} MiB are allowed", path.display(), MAX_GEOJSON_BYTES >> 20)]
+    GeoJsonTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found_bytes: u64,
+    },
+    /// The file is no JSON, or no collection of polygons.
+    #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted", path.display())]
+    NotGeoJson {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, such as `features[3].geometry: `; empty for the whole.
+        place: String,
+        /// What the parser said.
+        cause: serde_json::Error,
+    },
+    /// The outline of a feature encloses nothing.
+    #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are wanted", path.display())]
+    ShortRing {
+        /// The file.
+        path: PathBuf,
+        /// The feature, from 0.
+        feature: usize,
+        /// Positions that differ from the one before.
+        positions: usize,
+    },
+    /// A position is far from any image.
+    #[error("{}: features[{feature}]: position {value} is beyond {MAX_POSITION_PX} px; positions are pixels from the tile's top left corner", path.display())]
+    FarPosition {
+        /// The file.
+        path: PathBuf,
+        /// The feature, from 0.
+        feature: usize,
+        /// The coordinate.
+        value: f64,
+    },
+    /// All features lie outside the tile.
+    #[error("{}: none of its {features} features covers a pixel of the tile of {width_px} x {height_px} px; positions are pixels from the tile's top left corner", path.display())]
+    NothingInside {
+        /// The file.
+        path: PathBuf,
+        /// How many there are.
+        features: usize,
+        /// Width of the tile, pixels.
+        width_px: u32,
+        /// Height of the tile, pixels.
         height_px: u32,
     },
     /// The raster to write does not have the channels that the kind of file does.
@@ -84,6 +188,12 @@ pub enum TileError {
         wanted: u8,
         /// Channels given.
         found: u8,
+    },
+    /// It could not be turned into the bytes of an image file.
+    #[error("cannot be encoded as an image: {cause}")]
+    NotEncoded {
+        /// What is wrong with it.
+        cause: io::Error,
     },
     /// It could not be written. Nothing was changed under its name.
     #[error("{}: cannot be written: {cause}", path.display())]

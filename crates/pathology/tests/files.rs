@@ -4,7 +4,7 @@
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
 use pleach_pathology::tile::{self, MAX_SIDE_PX, TileError};
-use pleach_regions::{DataRegion, ElementType, Raster};
+use pleach_regions::{DataRegion, ElementType, Raster, Table};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -101,6 +101,44 @@ fn what_is_written_reads_back() {
     assert_eq!(bytes(&tile::read_bgr(&path).unwrap()), colour.data());
     // Nothing is left beside it.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn bytes_of_a_file_are_those_of_the_file() {
+    let folder = folder();
+    let path = folder.path().join("image.png");
+    let raster = |channels: u8| {
+        let data = (0..5 * 3 * usize::from(channels)).map(|value| value as u8 * 5).collect();
+        Raster::new(5, 3, channels, data).unwrap()
+    };
+    tile::write_mask(&path, &raster(1)).unwrap();
+    assert_eq!(tile::png_bytes(&DataRegion::Mask(raster(1))).unwrap(), fs::read(&path).unwrap());
+    tile::write_gray(&path, &raster(1)).unwrap();
+    assert_eq!(tile::png_bytes(&DataRegion::Gray8(raster(1))).unwrap(), fs::read(&path).unwrap());
+    tile::write_bgr(&path, &raster(3)).unwrap();
+    assert_eq!(tile::png_bytes(&DataRegion::Bgr8(raster(3))).unwrap(), fs::read(&path).unwrap());
+
+    for region in
+        [DataRegion::Table(Table::default()), DataRegion::Bgr8(raster(1)), DataRegion::Mask(raster(3))]
+    {
+        assert!(matches!(tile::png_bytes(&region), Err(TileError::NotEncoded { .. })), "{region:?}");
+    }
+    assert!(!tile::is_image(ElementType::Table));
+}
+
+#[test]
+fn a_jpeg_shows_nearly_the_same() {
+    let colour = [200, 120, 180];
+    let image = Raster::new(20, 10, 3, colour.repeat(200)).unwrap();
+    let folder = folder();
+    let path = folder.path().join("image");
+    fs::write(&path, tile::jpeg_bytes(&image, 85).unwrap()).unwrap();
+    let info = tile::probe(&path).unwrap();
+    assert_eq!((info.width_px, info.height_px), (20, 10));
+    let (read, _) = read(&path);
+    assert!(read.iter().zip(image.data()).all(|(a, b)| a.abs_diff(*b) <= 3));
+    let grey = Raster::filled(20, 10, 1, 0).unwrap();
+    assert!(matches!(tile::jpeg_bytes(&grey, 85), Err(TileError::NotEncoded { .. })));
 }
 
 #[test]

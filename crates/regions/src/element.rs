@@ -13,13 +13,15 @@ pub enum ElementType {
     Gray8,
     /// Binary mask: one channel of 8 bits, 0 or 255.
     Mask,
+    /// Label map: 32 bits a pixel, 0 is background, every other value one object.
+    Labels,
     /// A table of named numbers, such as the metrics of one comparison.
     Table,
 }
 
 impl ElementType {
     /// Every element type, in the order error messages list them.
-    pub const ALL: [Self; 4] = [Self::Bgr8, Self::Gray8, Self::Mask, Self::Table];
+    pub const ALL: [Self; 5] = [Self::Bgr8, Self::Gray8, Self::Mask, Self::Labels, Self::Table];
 
     /// The name used in descriptors.
     #[must_use]
@@ -28,8 +30,16 @@ impl ElementType {
             Self::Bgr8 => "bgr8",
             Self::Gray8 => "gray8",
             Self::Mask => "mask",
+            Self::Labels => "labels",
             Self::Table => "table",
         }
+    }
+
+    /// Whether a region that holds `found` may be read where this type is wanted: a mask passes for a label map,
+    /// since its connected components are its objects. Whoever reads it labels it.
+    #[must_use]
+    pub fn accepts(self, found: Self) -> bool {
+        self == found || (self == Self::Labels && found == Self::Mask)
     }
 
     /// Bytes that a region of this type takes for an image of `pixels` pixels (a table: a small constant).
@@ -38,6 +48,7 @@ impl ElementType {
         match self {
             Self::Bgr8 => 3 * pixels,
             Self::Gray8 | Self::Mask => pixels,
+            Self::Labels => 4 * pixels,
             // A handful of names and numbers.
             Self::Table => 256,
         }

@@ -5,6 +5,7 @@
 
 mod element;
 mod key;
+mod labels;
 mod ledger;
 mod ram;
 mod raster;
@@ -12,6 +13,7 @@ mod region;
 
 pub use element::ElementType;
 pub use key::RegionKey;
+pub use labels::LabelMap;
 pub use ledger::Ledger;
 pub use ram::{RamTier, StoreError};
 pub use raster::{Raster, ShapeError};

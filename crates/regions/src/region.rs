@@ -1,6 +1,6 @@
 //! Data regions: the values that pass between tasks and stages.
 
-use crate::{ElementType, Raster};
+use crate::{ElementType, LabelMap, Raster};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -35,6 +35,8 @@ pub enum DataRegion {
     Gray8(Raster),
     /// See [`ElementType::Mask`].
     Mask(Raster),
+    /// See [`ElementType::Labels`].
+    Labels(LabelMap),
     /// See [`ElementType::Table`].
     Table(Table),
 }
@@ -57,6 +59,7 @@ impl DataRegion {
             Self::Bgr8(_) => ElementType::Bgr8,
             Self::Gray8(_) => ElementType::Gray8,
             Self::Mask(_) => ElementType::Mask,
+            Self::Labels(_) => ElementType::Labels,
             Self::Table(_) => ElementType::Table,
         }
     }
@@ -66,9 +69,22 @@ impl DataRegion {
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => raster.data().len() as u64,
+            Self::Labels(map) => size_of_val(map.labels()) as u64,
             Self::Table(table) => {
                 table.0.iter().map(|(name, _)| (name.len() + size_of::<(String, f64)>()) as u64).sum()
             }
+        }
+    }
+
+    /// Width and height in pixels; none of a table.
+    #[must_use]
+    pub fn size_px(&self) -> Option<(u32, u32)> {
+        match self {
+            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => {
+                Some((raster.width_px(), raster.height_px()))
+            }
+            Self::Labels(map) => Some((map.width_px(), map.height_px())),
+            Self::Table(_) => None,
         }
     }
 

@@ -5,6 +5,7 @@
 //! type and not against sampling ranges, which a user may leave on purpose. Rows are kept in order, equal
 //! ones included.
 
+use pleach_workflow::text::quoted;
 use pleach_workflow::{Parameter, ParseValueError, Value};
 use thiserror::Error;
 
@@ -25,7 +26,8 @@ pub enum TableError {
     NoRows,
     /// A column that names no parameter.
     #[error(
-        "line {line}: column {position} is \"{column}\", which is no parameter; allowed are {known} and {}",
+        "line {line}: column {position} is \"{}\", which is no parameter; allowed are {known} and {}",
+        quoted(column, 80),
         EVALUATION_COLUMN
     )]
     UnknownColumn {
@@ -39,7 +41,7 @@ pub enum TableError {
         known: String,
     },
     /// Two columns of one name.
-    #[error("line {line}: column \"{column}\" occurs twice; each parameter may have one")]
+    #[error("line {line}: column \"{}\" occurs twice; each parameter may have one", quoted(column, 80))]
     DuplicateColumn {
         /// Line of the header.
         line: usize,

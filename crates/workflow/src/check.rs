@@ -6,7 +6,9 @@ use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescri
 use crate::error::{DescriptorError, Problem};
 use crate::graph;
 use crate::operation::Registry;
-use crate::workflow::{Origin, ReferenceDecl, RegionDecl, Response, Stage, StageInput, Switch, Workflow};
+use crate::workflow::{
+    Aggregate, Origin, ReferenceDecl, RegionDecl, Response, Stage, StageInput, Switch, Workflow,
+};
 use pleach_regions::ElementType;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,18 @@ pub(crate) struct At {
 impl At {
     fn fail<T>(&self, pointer: impl Into<String>, problem: Problem) -> Result<T, DescriptorError> {
         Err(DescriptorError { file: self.file.clone(), pointer: pointer.into(), problem: Box::new(problem) })
+    }
+}
+
+/// Most stages, tasks or regions in one list: names are looked up by walking lists, and ten thousand are a hundred
+/// times what the largest workflow has.
+const MOST_ENTRIES: usize = 10_000;
+
+impl At {
+    /// Refuses a list that is too long to be walked for every one of its entries.
+    fn limit(&self, pointer: &str, what: &'static str, found: usize) -> Result<(), DescriptorError> {
+        let problem = Problem::TooMany { what, found, most: MOST_ENTRIES };
+        if found > MOST_ENTRIES { self.fail(pointer, problem) } else { Ok(()) }
     }
 }
 
@@ -53,6 +67,11 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
     let workflow: WorkflowDescriptor = files.parse(file)?;
     if workflow.stages.is_empty() {
         return at.fail("/stages", Problem::Empty { what: "stages" });
+    }
+    at.limit("/stages", "stages", workflow.stages.len())?;
+    at.limit("/inputs", "inputs", workflow.inputs.len())?;
+    for (place, response) in workflow.response.each() {
+        at.limit(&format!("{place}/metrics"), "metrics", response.metrics.len())?;
     }
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut entries = Vec::new();
@@ -166,7 +185,7 @@ fn stage_origins(entry: &Entry, regions: &Regions) -> Result<Vec<Origin>, Descri
             let known = regions.known.iter().map(|(name, ..)| name.clone()).collect();
             return entry.at.fail(pointer, Problem::DanglingRead { region: input.region.clone(), known });
         };
-        if found != input.element {
+        if !input.element.accepts(found) {
             let reader = format!("stage \"{}\"", entry.descriptor.stage);
             let (region, wanted) = (input.region.clone(), input.element);
             return entry.at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
@@ -275,19 +294,30 @@ fn finish(at: &At, workflow: WorkflowDescriptor, stages: Vec<Stage>) -> Result<W
             Some(ReferenceDecl { region, stage, output })
         }
     };
-    let (stage, output) =
-        find(&workflow.response.region, ElementType::Table, "/response/region", "the response")?;
-    if workflow.response.metrics.is_empty() {
-        return at.fail("/response/metrics", Problem::Empty { what: "metrics" });
-    }
-    for (number, column) in workflow.response.metrics.iter().enumerate() {
-        if workflow.response.metrics[..number].iter().any(|other| other.metric == column.metric) {
-            let pointer = format!("/response/metrics/{number}/metric");
-            let name = column.metric.clone();
-            return at.fail(pointer, Problem::DuplicateName { what: "metrics", name });
+    let mut responses: Vec<Response> = Vec::new();
+    for (place, written) in workflow.response.each() {
+        let (stage, output) =
+            find(&written.region, ElementType::Table, &format!("{place}/region"), "the response")?;
+        if written.metrics.is_empty() {
+            return at.fail(format!("{place}/metrics"), Problem::Empty { what: "metrics" });
         }
+        let mut metrics: Vec<(String, Aggregate)> = Vec::new();
+        for (number, column) in written.metrics.iter().enumerate() {
+            // A study names a metric alone, so it must say which table is meant.
+            let mut taken = responses.iter().flat_map(|other| &other.metrics).chain(&metrics);
+            if taken.any(|(name, _)| *name == column.metric) {
+                let pointer = format!("{place}/metrics/{number}/metric");
+                let name = column.metric.clone();
+                return at.fail(pointer, Problem::DuplicateName { what: "metrics", name });
+            }
+            metrics.push((column.metric.clone(), column.over_tiles));
+        }
+        responses.push(Response { stage, output, metrics });
     }
-    let metrics = workflow.response.metrics.into_iter().map(|m| (m.metric, m.over_tiles)).collect();
+    if responses.is_empty() {
+        return at.fail("/response", Problem::Empty { what: "responses" });
+    }
+    let response = responses.remove(0);
     Ok(Workflow {
         name: workflow.workflow,
         description: workflow.description,
@@ -295,7 +325,8 @@ fn finish(at: &At, workflow: WorkflowDescriptor, stages: Vec<Stage>) -> Result<W
         reference,
         parameters: Vec::new(),
         stages,
-        response: Response { stage, output, metrics },
+        response,
+        alternatives: responses,
     })
 }
 

@@ -3,11 +3,14 @@
 //! `workflow::check` turns these into a validated [`Workflow`](crate::Workflow).
 
 use crate::error::{DescriptorError, Problem};
+use crate::text;
 use crate::value::ValueType;
 use pleach_regions::ElementType;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// A workflow file: stages and how they meet.
@@ -21,7 +24,7 @@ pub(crate) struct WorkflowDescriptor {
     #[serde(default)]
     pub(crate) reference: Option<ReferenceDescriptor>,
     pub(crate) stages: Vec<StageEntry>,
-    pub(crate) response: ResponseDescriptor,
+    pub(crate) response: ResponsesDescriptor,
 }
 
 /// A region's name and what it holds.
@@ -54,7 +57,49 @@ pub(crate) struct StageEntry {
     pub(crate) bypass: BTreeMap<String, String>,
 }
 
-/// The table a study takes its responses from, and how each column is put together over tiles.
+/// The tables that a study may take its responses from, written as one object or as a list of them.
+#[derive(Clone, Debug)]
+pub(crate) enum ResponsesDescriptor {
+    One(ResponseDescriptor),
+    Several(Vec<ResponseDescriptor>),
+}
+
+impl ResponsesDescriptor {
+    /// Each with its JSON pointer.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (String, &ResponseDescriptor)> {
+        let (list, one) = match self {
+            Self::One(response) => (std::slice::from_ref(response), true),
+            Self::Several(list) => (list.as_slice(), false),
+        };
+        let place = move |index| if one { "/response".to_owned() } else { format!("/response/{index}") };
+        list.iter().enumerate().map(move |(index, response)| (place(index), response))
+    }
+}
+
+/// By hand, since a derived choice between the two forms forgets where in the document a mistake is.
+impl<'de> Deserialize<'de> for ResponsesDescriptor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrSeveral;
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = ResponsesDescriptor;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a response object or a list of them")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(map)).map(ResponsesDescriptor::One)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(ResponsesDescriptor::Several)
+            }
+        }
+        deserializer.deserialize_any(OneOrSeveral)
+    }
+}
+
+/// A table a study takes its responses from, and how each column is put together over tiles.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a response object")]
 pub(crate) struct ResponseDescriptor {
@@ -158,7 +203,7 @@ impl Files<'_> {
 
     fn read(self, file: &Path) -> std::io::Result<String> {
         match self {
-            Self::Disk => std::fs::read_to_string(file),
+            Self::Disk => text::read(file),
             Self::Embedded(files) => files
                 .iter()
                 .find(|(name, _)| Path::new(name) == file)

@@ -206,6 +206,26 @@ pub enum Problem {
         /// Kind of thing.
         what: &'static str,
     },
+    /// A list is longer than any workflow's.
+    #[error("the list of {what} has {found} entries; up to {most} are allowed")]
+    TooMany {
+        /// Kind of thing.
+        what: &'static str,
+        /// Entries given.
+        found: usize,
+        /// Entries allowed.
+        most: usize,
+    },
+    /// The parameters of a workflow have more values than can be held.
+    #[error(
+        "the parameters up to \"{parameter}\" have more than {most} values together; a \"step\" makes them fewer"
+    )]
+    TooManyValues {
+        /// The parameter that is too much.
+        parameter: String,
+        /// Values allowed.
+        most: usize,
+    },
     /// A stage that can be left out names no replacement for a region that others read.
     #[error(
         "stage \"{stage}\" can be switched off, but \"bypass\" names no replacement for its output \"{region}\""

@@ -10,6 +10,7 @@ mod graph;
 mod operation;
 mod parameter;
 mod study;
+pub mod text;
 mod value;
 mod workflow;
 

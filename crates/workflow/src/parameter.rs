@@ -2,6 +2,7 @@
 
 use crate::value::{Real, Value, ValueType};
 use serde::Serialize;
+use std::collections::HashSet;
 use thiserror::Error;
 
 /// The values a sampler may draw. A default, or a value given by the user, may lie outside it.
@@ -129,10 +130,14 @@ impl Domain {
         if numbers.is_empty() {
             return Err(DomainError::NoValues);
         }
+        if numbers.len() > Self::MOST_LEVELS {
+            return Err(DomainError::TooManyLevels { count: numbers.len() as f64 });
+        }
         let mut values = Vec::with_capacity(numbers.len());
+        let mut seen = HashSet::with_capacity(numbers.len());
         for &number in numbers {
             let value = value_of(value_type, number)?;
-            if values.contains(&value) {
+            if !seen.insert(value) {
                 return Err(DomainError::DuplicateValue(value));
             }
             values.push(value);
@@ -158,6 +163,15 @@ impl Domain {
                 let numbers = values.iter().map(|value| value.as_f64());
                 (numbers.clone().fold(f64::INFINITY, f64::min), numbers.fold(f64::NEG_INFINITY, f64::max))
             }
+        }
+    }
+
+    /// Number of values held.
+    pub(crate) fn values_held(&self) -> usize {
+        match self {
+            Self::Continuous { .. } => 0,
+            Self::Levels { values } => values.len(),
+            Self::Fixed { .. } => 1,
         }
     }
 

@@ -22,7 +22,8 @@ pub struct Study {
     pub name: String,
     /// Seed of everything random in it.
     pub seed: u64,
-    /// The workflow, without the stages that the study leaves out, and with the study's parameter domains.
+    /// The workflow, without the stages that the study leaves out or does not need for its metric, and with the
+    /// study's parameter domains.
     pub workflow: Workflow,
     /// Switches of the workflow that the study turned off, such as `normalize`.
     pub switched_off: Vec<String>,
@@ -143,7 +144,7 @@ pub enum FieldProblem {
         wanted: &'static str,
     },
     /// A reference folder has nothing for a tile.
-    #[error("{} has neither {stem}_labels.png nor {stem}.png for tile {}", folder.display(), tile.display())]
+    #[error("{} has none of {stem}_labels.png, {stem}.geojson and {stem}.png for tile {}", folder.display(), tile.display())]
     NoMask {
         /// The folder.
         folder: PathBuf,
@@ -200,7 +201,8 @@ impl Study {
         let tiles = inputs::tiles(&input)?;
         let reference = inputs::reference(&input, &tiles)?;
         let method = method(&root.section("method")?)?;
-        let metric = metric(&root, &workflow)?;
+        let (table, metric) = metric(&root, &workflow)?;
+        workflow = workflow.measuring(table);
         override_parameters(&root, &mut workflow.parameters)?;
         Ok(Self { name, seed, workflow, switched_off, tiles, reference, method, metric })
     }
@@ -273,15 +275,16 @@ fn method(section: &Section<'_>) -> Result<Method, StudyError> {
     }
 }
 
-fn metric(root: &Section<'_>, workflow: &Workflow) -> Result<usize, StudyError> {
+/// The metric that is analysed: the table it is in, and its place there.
+fn metric(root: &Section<'_>, workflow: &Workflow) -> Result<(usize, usize), StudyError> {
     let response = root.section("response")?;
     response.allow(&["metric"])?;
     let wanted = response.text("metric")?;
-    let metrics = &workflow.response.metrics;
-    match metrics.iter().position(|(name, _)| *name == wanted) {
-        Some(metric) => Ok(metric),
+    let found = workflow.metrics().find(|(.., name)| *name == wanted);
+    match found {
+        Some((table, place, _)) => Ok((table, place)),
         None => {
-            let known: Vec<_> = metrics.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            let known: Vec<_> = workflow.metrics().map(|(.., name)| format!("\"{name}\"")).collect();
             response.not_allowed("metric", &format!("\"{wanted}\""), &known.join(", "))
         }
     }

@@ -1,5 +1,6 @@
 //! Parameter values: exact, hashable and printable in a form that reads back.
 
+use crate::text::quoted;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
@@ -76,7 +77,7 @@ pub enum Value {
 
 /// A text is no value of the wanted type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{text}\" is not {}", match wanted { ValueType::Integer => "an integer", ValueType::Real => "a finite number" })]
+#[error("\"{}\" is not {}", quoted(text, 80), match wanted { ValueType::Integer => "an integer", ValueType::Real => "a finite number" })]
 pub struct ParseValueError {
     /// What was read.
     pub text: String,

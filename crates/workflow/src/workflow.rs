@@ -23,8 +23,11 @@ pub struct Workflow {
     pub parameters: Vec<Parameter>,
     /// Stages, each after those it reads from.
     pub stages: Vec<Stage>,
-    /// Where responses come from.
+    /// Where responses come from: the first table that the descriptor lists, unless [`Workflow::measuring`] picked
+    /// another.
     pub response: Response,
+    /// The other tables that a study may take its responses from instead.
+    pub alternatives: Vec<Response>,
 }
 
 /// A region: its name and what it holds.
@@ -178,10 +181,60 @@ impl Workflow {
             self.stages[stage].switch.as_ref().filter(|switch| off.contains(&switch.name)).map(|s| &s.bypass)
         };
         let kept: Vec<usize> = (0..self.stages.len()).filter(|&s| bypass_of(s).is_none()).collect();
+        self.keeping(&kept, |stage, output| bypass_of(stage).map(|bypass| bypass[output]))
+    }
+
+    /// Every metric that a study may name: the table it is in, for [`Workflow::measuring`], its place in
+    /// [`Response::metrics`], and its name.
+    pub fn metrics(&self) -> impl Iterator<Item = (usize, usize, &str)> {
+        let tables = std::iter::once(&self.response).chain(&self.alternatives).enumerate();
+        tables.flat_map(|(table, response)| {
+            response.metrics.iter().enumerate().map(move |(place, (name, _))| (table, place, name.as_str()))
+        })
+    }
+
+    /// The same workflow with its responses from one of its tables only (0 is [`Workflow::response`], 1 the first of
+    /// [`Workflow::alternatives`]), without the stages, and their parameters, on which neither that table nor the
+    /// reference depends.
+    #[must_use]
+    pub fn measuring(&self, table: usize) -> Self {
+        let response = table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]);
+        let mut needed: BTreeSet<usize> = [response.stage].into();
+        needed.extend(self.reference.as_ref().map(|reference| reference.stage));
+        // Every stage comes after those it reads from.
+        for stage in (0..self.stages.len()).rev() {
+            if needed.contains(&stage) {
+                needed.extend(self.stages[stage].inputs.iter().filter_map(|input| match input.origin {
+                    Origin::Stage { stage, .. } => Some(stage),
+                    Origin::Input(_) | Origin::Reference => None,
+                }));
+            }
+        }
+        let chosen = Self { response: response.clone(), alternatives: Vec::new(), ..self.clone() };
+        chosen.keeping(&needed.into_iter().collect::<Vec<_>>(), |_, _| None)
+    }
+
+    /// The types as which stages read the reference, each once.
+    #[must_use]
+    pub fn reference_elements(&self) -> Vec<ElementType> {
+        let inputs = self.stages.iter().flat_map(|stage| &stage.inputs);
+        let read = inputs.filter(|input| input.origin == Origin::Reference).map(|input| input.region.element);
+        let mut elements = Vec::new();
+        for element in read {
+            if !elements.contains(&element) {
+                elements.push(element);
+            }
+        }
+        elements
+    }
+
+    /// Only these stages (ascending), and the parameters that they consume. `bypass` says which workflow input is read
+    /// instead of an output of a stage that is gone.
+    fn keeping(&self, kept: &[usize], bypass: impl Fn(usize, usize) -> Option<usize>) -> Self {
         let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
         let origin = |origin: Origin| match origin {
-            Origin::Stage { stage, output } => match bypass_of(stage) {
-                Some(bypass) => Origin::Input(bypass[output]),
+            Origin::Stage { stage, output } => match bypass(stage, output) {
+                Some(input) => Origin::Input(input),
                 None => Origin::Stage { stage: moved(stage), output },
             },
             other => other,
@@ -199,8 +252,11 @@ impl Workflow {
                 input.origin = origin(input.origin);
             }
         }
-        // `check` refuses a switch on the stages that these two name, so they are always kept.
+        // `check` refuses a switch on the stages that these name, so they are always kept.
         workflow.response.stage = moved(self.response.stage);
+        for response in &mut workflow.alternatives {
+            response.stage = moved(response.stage);
+        }
         if let Some(reference) = &mut workflow.reference {
             reference.stage = moved(reference.stage);
         }

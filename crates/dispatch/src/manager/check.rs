@@ -28,7 +28,8 @@ impl Manager {
                 State::Waiting(count) if count != open => {
                     return Err(format!("{id} waits for {count} parents, {open} are open"));
                 }
-                State::Ready | State::Leased(_) | State::Done if open > 0 => {
+                // One that was finished before may be done before its parents are, for others.
+                State::Ready | State::Leased(_) if open > 0 => {
                     return Err(format!("{id} is {:?} before its parents are done", instance.state));
                 }
                 _ => {}
@@ -64,12 +65,14 @@ impl Manager {
             }
         }
         for (worker, member) in &self.members {
-            let queued = self.queue.iter().filter(|queued| *queued == worker).count();
-            if queued != usize::from(member.wanted > 0) {
-                return Err(format!("{worker} wants {}, and is queued {queued} times", member.wanted));
+            let queued = self.queue.count(*worker);
+            if queued != (usize::from(member.wanted > 0), usize::from(member.wants_later)) {
+                return Err(format!("{worker} is queued {queued:?} times, and is {member:?}"));
             }
         }
-        if !self.queue.is_empty() && !self.ready.is_empty() {
+        if let Some((stage, _)) = self.ready.first().filter(|_| !self.stopping)
+            && self.queue.is_waiting_for(stage.0)
+        {
             return Err("buckets are ready and workers wait for them".to_owned());
         }
         let mut users = HashMap::new();

@@ -1,12 +1,13 @@
 //! Simulated workers around a [`Manager`], and a model of what must be true of every effect: what was granted
 //! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
 
-use crate::shapes::failure;
+use crate::failures::failure;
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
-use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
+use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a worker would say about an instance it was granted.
@@ -17,36 +18,58 @@ pub(crate) struct Granted {
     pub(crate) instance: InstanceId,
 }
 
+/// What a worker waits for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    buckets: u32,
+    /// One of a later stage than this.
+    after: Option<u32>,
+}
+
 /// One manager, its workers, and the model.
 pub(crate) struct Cluster {
     pub(crate) manager: Manager,
     plan: ExecutionPlan,
-    /// Workers that are there, and how many buckets each still waits for.
-    wanted: BTreeMap<WorkerId, u32>,
+    /// Workers that are there.
+    wanted: BTreeMap<WorkerId, Wanted>,
     /// Granted to workers that are there, and not reported.
     pub(crate) granted: Vec<Granted>,
     /// Reports that no longer count: made already, or by workers that have left.
     pub(crate) stale: Vec<Granted>,
     leases: BTreeSet<LeaseId>,
+    /// Instances that were finished before, or that nobody needs.
+    pub(crate) closed: BTreeSet<InstanceId>,
     pub(crate) done: BTreeSet<InstanceId>,
     pub(crate) failed: BTreeSet<InstanceId>,
     released: BTreeSet<RegionKey>,
     pub(crate) complete: bool,
+    pub(crate) stopping: bool,
+    pub(crate) stopped: bool,
 }
 
 impl Cluster {
     pub(crate) fn new(plan: ExecutionPlan) -> Self {
+        Self::resume(plan, &BTreeSet::new())
+    }
+
+    /// A cluster for what is left of a plan when `finished` instances have reported before.
+    pub(crate) fn resume(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Self {
+        let ids = (0..plan.instances.len() as u32).map(InstanceId);
+        let closed = ids.filter(|id| !is_needed(&plan, finished, *id)).collect();
         let mut cluster = Self {
-            manager: Manager::new(plan.clone()).expect("a plan that keeps the rules"),
+            manager: Manager::resume(plan.clone(), finished).expect("a plan that keeps the rules"),
             plan,
             wanted: BTreeMap::new(),
             granted: Vec::new(),
             stale: Vec::new(),
             leases: BTreeSet::new(),
+            closed,
             done: BTreeSet::new(),
             failed: BTreeSet::new(),
             released: BTreeSet::new(),
             complete: false,
+            stopping: false,
+            stopped: false,
         };
         cluster.perform(&[]);
         cluster
@@ -58,16 +81,28 @@ impl Cluster {
 
     pub(crate) fn join(&mut self) -> WorkerId {
         let worker = self.manager.handle_join();
-        assert!(self.wanted.insert(worker, 0).is_none(), "{worker} joined twice");
+        assert!(self.wanted.insert(worker, Wanted::default()).is_none(), "{worker} joined twice");
+        if self.stopping {
+            assert_eq!(self.manager.poll_effect(), Some(Effect::Stop), "late comers are told as well");
+        }
         self.perform(&[]);
         worker
     }
 
     pub(crate) fn ask(&mut self, worker: WorkerId, buckets: u32) {
         if let Some(wanted) = self.wanted.get_mut(&worker) {
-            *wanted += buckets;
+            wanted.buckets += buckets;
         }
-        self.manager.handle_request(worker, buckets);
+        self.manager.handle_request(worker, buckets, None);
+        self.perform(&[]);
+    }
+
+    /// Asks for a bucket of a later stage, instead of what was asked for in this way before.
+    pub(crate) fn ask_after(&mut self, worker: WorkerId, stage: u32) {
+        if let Some(wanted) = self.wanted.get_mut(&worker) {
+            wanted.after = Some(stage);
+        }
+        self.manager.handle_request(worker, 1, Some(stage));
         self.perform(&[]);
     }
 
@@ -77,6 +112,15 @@ impl Cluster {
         self.granted = left;
         self.stale.extend::<Vec<Granted>>(gone);
         self.manager.handle_leave(worker);
+        self.perform(&[]);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.manager.handle_stop();
+        if !self.stopping && !self.complete {
+            self.stopping = true;
+            assert_eq!(self.manager.poll_effect(), Some(Effect::Stop));
+        }
         self.perform(&[]);
     }
 
@@ -107,11 +151,17 @@ impl Cluster {
         self.perform(&[]);
     }
 
+    /// Instances of those done whose outputs were reported: what a later run is told.
+    pub(crate) fn reported(&self) -> BTreeSet<InstanceId> {
+        self.done.iter().copied().filter(|id| reports(&self.plan.instances[id.index()])).collect()
+    }
+
     /// The instance and all that read from it, directly or not, and are not over yet.
     fn struck_by(&self, origin: InstanceId) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut struck = BTreeSet::from([origin]);
         for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
-            if instance.parents.iter().any(|parent| struck.contains(parent)) && !self.failed.contains(&id) {
+            let open = !self.failed.contains(&id) && !self.closed.contains(&id);
+            if open && instance.parents.iter().any(|parent| struck.contains(parent)) {
                 struck.insert(id);
             }
         }
@@ -124,9 +174,9 @@ impl Cluster {
         self.manager.sanity_check().expect("sane");
         let mut ended = Vec::new();
         while let Some(effect) = self.manager.poll_effect() {
-            assert!(!self.complete, "{effect:?} after the end");
+            assert!(!self.complete && !self.stopped, "{effect:?} after the end");
             match effect {
-                Effect::Assign { worker, lease, work } => self.assigned(worker, lease, &work),
+                Effect::Assign { worker, lease, work, later } => self.assigned(worker, lease, &work, later),
                 Effect::Finished(instance) => {
                     assert!(self.done.insert(instance), "{instance} is finished twice");
                     ended.push((instance, None));
@@ -138,45 +188,100 @@ impl Cluster {
                 }
                 Effect::Release(keys) => keys.into_iter().for_each(|key| self.let_go(key)),
                 Effect::Complete => self.complete = true,
+                Effect::Stop => panic!("told to stop twice"),
+                Effect::Stopped => self.stopped = true,
             }
         }
         ended.sort_unstable();
         assert_eq!(ended, expected);
         assert!(self.done.is_disjoint(&self.failed));
-        let open = self.plan.instances.len() - self.done.len() - self.failed.len();
+        assert!(self.done.union(&self.failed).all(|id| !self.closed.contains(id)), "needless work");
+        let open = self.plan.instances.len() - self.closed.len() - self.done.len() - self.failed.len();
         assert_eq!(self.manager.unfinished(), open);
         assert_eq!(self.complete, open == 0);
+        assert_eq!(self.stopped, self.stopping && open > 0 && self.wanted.is_empty());
+        let ready = self.ready();
+        if !self.stopping {
+            for (worker, wanted) in &self.wanted {
+                let suits =
+                    ready.first().is_some_and(|(stage, _)| wanted.after.is_some_and(|after| after < stage.0));
+                assert!(
+                    ready.is_empty() || (wanted.buckets == 0 && !suits),
+                    "{worker} waits beside ready buckets"
+                );
+            }
+        }
         if self.complete {
-            let used: BTreeSet<RegionKey> = self.plan.instances.iter().flat_map(uses).collect();
+            let open = (0u32..)
+                .map(InstanceId)
+                .zip(&self.plan.instances)
+                .filter(|(id, _)| !self.closed.contains(id));
+            let used: BTreeSet<RegionKey> = open.flat_map(|(_, instance)| uses(instance)).collect();
             assert_eq!(self.released, used, "released in the end");
         }
     }
 
-    fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork) {
-        let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
-        *wanted = wanted.checked_sub(1).expect("a worker that asked");
+    /// Buckets of which nothing is granted and nothing waits, in order of rank.
+    fn ready(&self) -> BTreeSet<(Reverse<u32>, BucketId)> {
+        let is_ready = |bucket: &BucketPlan| {
+            let mut open = bucket.instances.iter().filter(|id| !self.is_over(**id)).peekable();
+            let granted = |id: &InstanceId| self.granted.iter().any(|granted| granted.instance == *id);
+            let waits = |id: &InstanceId| {
+                let mut parents = self.plan.instances[id.index()].parents.iter();
+                !parents.all(|parent| self.done.contains(parent) || self.closed.contains(parent))
+            };
+            open.peek().is_some() && open.all(|id| !granted(id) && !waits(id))
+        };
+        let ready = (0u32..).map(BucketId).zip(&self.plan.buckets).filter(|(_, bucket)| is_ready(bucket));
+        ready.map(|(id, bucket)| (Reverse(self.stage(bucket.instances[0])), id)).collect()
+    }
+
+    fn stage(&self, instance: InstanceId) -> u32 {
+        self.plan.instances[instance.index()].stage as u32
+    }
+
+    fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
+        assert!(!self.stopping, "assigned after the stop");
+        let first = self.ready().first().copied();
+        assert_eq!(
+            first,
+            Some((Reverse(work.stage), work.bucket)),
+            "later stages first, then the plan's order"
+        );
+        if later {
+            let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
+            assert!(!idle, "{worker} got {work:?}, and others are idle");
+            let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
+            let after = wanted.after.take().expect("a worker that asked for a later stage");
+            assert!(work.stage > after, "{work:?} is not later than {after}");
+        } else {
+            let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
+            wanted.buckets = wanted.buckets.checked_sub(1).expect("a worker that asked");
+        }
         assert!(self.leases.insert(lease), "{lease} is used twice");
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
-        let bucket = self.plan.buckets.iter().find(|bucket| bucket.instances.contains(&ids[0]));
+        let bucket = &self.plan.buckets[work.bucket.index()];
         let open: BTreeSet<InstanceId> =
-            bucket.expect("a bucket").instances.iter().copied().filter(|id| !self.is_over(*id)).collect();
+            bucket.instances.iter().copied().filter(|id| !self.is_over(*id)).collect();
         assert_eq!(
             ids.iter().copied().collect::<BTreeSet<_>>(),
             open,
             "what is open of the bucket, all of it"
         );
-        assert_eq!(ids.len(), open.len());
+        assert_eq!((ids.len(), work.pixels), (open.len(), bucket.pixels));
         for instance in &work.instances {
             let plan = &self.plan.instances[instance.id.index()];
-            assert!(
-                plan.parents.iter().all(|parent| self.done.contains(parent)),
-                "{} came too early",
-                instance.id
-            );
             assert!(self.granted.iter().all(|granted| granted.instance != instance.id), "granted twice");
             assert!(instance.inputs.iter().all(|key| !self.released.contains(key)), "an input is gone");
             assert_eq!((&instance.inputs, &instance.parameters), (&plan.inputs, &plan.parameters));
             assert_eq!((&instance.outputs, work.stage as usize), (&plan.outputs, plan.stage));
+            let waits = |reader: &InstancePlan| {
+                let mut parents = reader.parents.iter();
+                reader.parents.contains(&instance.id)
+                    && parents
+                        .any(|id| *id != instance.id && !self.done.contains(id) && !self.closed.contains(id))
+            };
+            assert_eq!(instance.stays, self.plan.instances.iter().any(waits), "{}", instance.id);
             self.granted.push(Granted { worker, lease, instance: instance.id });
         }
     }
@@ -190,8 +295,23 @@ impl Cluster {
     }
 
     fn is_over(&self, instance: InstanceId) -> bool {
-        self.done.contains(&instance) || self.failed.contains(&instance)
+        [&self.closed, &self.done, &self.failed].iter().any(|over| over.contains(&instance))
     }
+}
+
+/// Whether an instance is to be executed: it has something to report that is not known, or something that is to be
+/// executed reads from it, or it is the end of its chain and reports nothing.
+fn is_needed(plan: &ExecutionPlan, finished: &BTreeSet<InstanceId>, id: InstanceId) -> bool {
+    let instance = &plan.instances[id.index()];
+    let children =
+        (0u32..).map(InstanceId).zip(&plan.instances).filter(|(_, child)| child.parents.contains(&id));
+    let mut children = children.map(|(child, _)| child).peekable();
+    let wanted = if reports(instance) { !finished.contains(&id) } else { children.peek().is_none() };
+    wanted || children.any(|child| is_needed(plan, finished, child))
+}
+
+fn reports(instance: &InstancePlan) -> bool {
+    instance.outputs.iter().any(|output| output.reported)
 }
 
 /// Regions an instance reads, or stores for others.

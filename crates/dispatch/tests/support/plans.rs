@@ -1,12 +1,16 @@
 //! Execution plans: written out for examples, random for laws.
 
-use crate::shapes::{ids, key, stage, task};
+use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Read, Stage};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+pub(crate) fn ids(numbers: impl IntoIterator<Item = u32>) -> Vec<InstanceId> {
+    numbers.into_iter().map(InstanceId).collect()
+}
 
 /// The key of an instance's output; tiles have keys from 10,000.
 pub(crate) fn output_key(instance: u32, output: usize) -> RegionKey {
@@ -40,8 +44,13 @@ pub(crate) fn chain(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> E
     ExecutionPlan {
         stages: (0..stages).map(|_| plain_stage(1, 1)).collect(),
         instances: (0u32..).zip(instances).map(plan).collect(),
-        buckets: buckets.iter().map(|bucket| BucketPlan { instances: ids(bucket.iter().copied()) }).collect(),
+        buckets: buckets.iter().map(|bucket| bucket_of(ids(bucket.iter().copied()))).collect(),
+        ..ExecutionPlan::default()
     }
+}
+
+fn bucket_of(instances: Vec<InstanceId>) -> BucketPlan {
+    BucketPlan { instances, pixels: 64 }
 }
 
 /// One random instance: its bucket among those of the stage, and for each input some number to choose it by.
@@ -90,7 +99,7 @@ fn wrap(raw: &[RawStage], later_first: bool) -> ExecutionPlan {
             buckets[*bucket].push(InstanceId(id));
         }
         buckets.retain(|bucket| !bucket.is_empty());
-        plan.buckets.extend(buckets.into_iter().map(|instances| BucketPlan { instances }));
+        plan.buckets.extend(buckets.into_iter().map(bucket_of));
     }
     if later_first {
         plan.buckets.reverse();
@@ -98,6 +107,8 @@ fn wrap(raw: &[RawStage], later_first: bool) -> ExecutionPlan {
     let read: Vec<RegionKey> = plan.instances.iter().flat_map(|instance| instance.inputs.clone()).collect();
     for output in plan.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
         output.stored = read.contains(&output.key);
+        // Of what is read as well, some is a result.
+        output.reported = !output.stored || output.key.0[15].is_multiple_of(3);
     }
     plan
 }

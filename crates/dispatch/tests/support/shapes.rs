@@ -1,21 +1,11 @@
 //! Stages and keys made by hand, as small as a test needs them.
 
-use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{ElementType, RegionKey};
 use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
 
 /// A key that prints its number.
 pub(crate) fn key(number: u32) -> RegionKey {
     RegionKey(u128::from(number).to_be_bytes())
-}
-
-pub(crate) fn ids(numbers: impl IntoIterator<Item = u32>) -> Vec<InstanceId> {
-    numbers.into_iter().map(InstanceId).collect()
-}
-
-pub(crate) fn failure(at: &str) -> TaskFailure {
-    TaskFailure { at: at.to_owned(), cause: "the library said no".to_owned() }
 }
 
 /// A task that consumes these parameters of the stage, reads these regions and writes so many.

@@ -1,13 +1,15 @@
 //! The shell around a [`BucketRun`], without threads: runs tasks on values that are hashes, holds their outputs,
-//! and refuses everything that a real shell could not do.
+//! counts their bytes, and refuses everything that a real shell could not do.
 
-use crate::shapes::failure;
+use crate::failures::failure;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::memory::{Demand, TaskBytes};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, OutputId, TaskCall};
 use pleach_workflow::{Read, Stage, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroU32;
 
 /// Stands for the content of a region: everything it was computed from.
 pub(crate) type Content = u64;
@@ -61,8 +63,11 @@ pub(crate) struct Shell<'a> {
     stage: &'a Stage,
     work: &'a BucketWork,
     failing: u64,
+    bytes: Vec<TaskBytes>,
+    active_paths: Option<NonZeroU32>,
     run: BucketRun,
     held: BTreeMap<OutputId, Content>,
+    sizes: BTreeMap<OutputId, u64>,
     running: Vec<TaskCall>,
     /// Tasks started, in order, by name and arguments.
     pub(crate) started: Vec<String>,
@@ -76,13 +81,23 @@ pub(crate) struct Shell<'a> {
 }
 
 impl<'a> Shell<'a> {
-    pub(crate) fn new(stage: &'a Stage, work: &'a BucketWork, failing: u64) -> Self {
+    pub(crate) fn new(
+        stage: &'a Stage,
+        work: &'a BucketWork,
+        bytes: Vec<TaskBytes>,
+        active_paths: Option<NonZeroU32>,
+        failing: u64,
+    ) -> Self {
+        let run = BucketRun::new(stage, work, bytes.clone(), active_paths).expect("work that fits its stage");
         Self {
             stage,
             work,
             failing,
-            run: BucketRun::new(stage, work).expect("work that fits its stage"),
+            bytes,
+            active_paths,
+            run,
             held: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             running: Vec::new(),
             started: Vec::new(),
             ended: Vec::new(),
@@ -110,14 +125,34 @@ impl<'a> Shell<'a> {
         self.held.len()
     }
 
+    /// The bytes of outputs held now.
+    fn held_bytes(&self) -> u64 {
+        self.held.keys().map(|id| self.sizes[id]).sum()
+    }
+
+    /// What the bucket says it could use, checked against what can be seen from outside.
+    pub(crate) fn demand(&self) -> Demand {
+        let demand = self.run.demand(self.stage, 0);
+        assert_eq!(demand.held_bytes, self.held_bytes());
+        assert_eq!(demand.started, !self.started.is_empty());
+        assert_eq!(demand.ready as usize, self.run.ready());
+        let paths = self.active_paths.map_or(usize::MAX, |paths| paths.get() as usize);
+        assert!(self.run.ready() + self.running.len() <= paths || self.run.ready() == 0);
+        assert!(demand.now.finish_bytes >= demand.now.growth_bytes);
+        demand
+    }
+
     /// Starts the next task, if any is ready; all it reads must be held.
     pub(crate) fn start(&mut self) -> bool {
-        let ready = self.run.ready();
-        let Some(call) = self.run.start_task(self.stage) else {
-            assert_eq!(ready, 0, "a ready task was not given");
-            return false;
-        };
-        assert_eq!(self.run.ready(), ready - 1);
+        let before = self.demand();
+        assert_eq!(before.next.is_some(), before.ready > 0);
+        let Some(next) = before.next else { return false };
+        let call = self.run.start_task(self.stage, next, 0).expect("a ready task");
+        assert_eq!(call.node, next);
+        let takes = self.bytes[call.task].running();
+        assert!(before.next_bytes >= takes);
+        assert_eq!(call.brings_inputs, self.started.is_empty());
+        assert!(self.active_paths.is_none_or(|paths| self.running.len() < paths.get() as usize));
         for input in &call.inputs {
             if let Input::Task(output) = input {
                 assert!(self.held.contains_key(output), "{call:?} reads {output:?}, which is not held");
@@ -126,6 +161,9 @@ impl<'a> Shell<'a> {
         let arguments = call.arguments.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
         self.started.push(format!("{}({arguments})", self.stage.tasks[call.task].name));
         self.running.push(call);
+        let after = self.demand();
+        assert_eq!(after.now, before.then, "what was foreseen of this grant");
+        assert_eq!(after.heard, before.heard + 1);
         true
     }
 
@@ -148,7 +186,9 @@ impl<'a> Shell<'a> {
             Some(contents) => {
                 assert_eq!(call.wanted.len(), contents.len());
                 for (output, content) in contents.into_iter().enumerate().filter(|(o, _)| call.wanted[*o]) {
-                    self.held.insert(OutputId { node: call.node, output }, content);
+                    let id = OutputId { node: call.node, output };
+                    self.held.insert(id, content);
+                    self.sizes.insert(id, self.bytes[call.task].outputs[output]);
                 }
                 self.run.handle_done(self.stage, call.node);
             }

@@ -138,6 +138,9 @@ pub fn pad<T: Copy>(plane: &[T], width: usize, margin: usize, value: T) -> Vec<T
 #[must_use]
 pub fn crop<T: Copy>(plane: &[T], width: usize, margin: usize) -> Vec<T> {
     let rows = height(plane.len(), width);
-    let inner = margin * width..(rows - margin) * width;
-    plane[inner].chunks_exact(width).flat_map(|row| &row[margin..width - margin]).copied().collect()
+    let mut inner = Vec::with_capacity((rows - 2 * margin) * (width - 2 * margin));
+    for row in plane[margin * width..(rows - margin) * width].chunks_exact(width) {
+        inner.extend_from_slice(&row[margin..width - margin]);
+    }
+    inner
 }

@@ -21,8 +21,8 @@ pub(crate) const BACKGROUND: Declared = Declared {
     ],
     inputs: &[NORMALIZED],
     outputs: &[port("rbc", ElementType::Mask), port("background", ElementType::Table)],
-    nanoseconds_a_pixel: 5.0,
-    bytes_a_pixel: 4,
+    nanoseconds_a_pixel: 4.0,
+    bytes_a_pixel: 3.3,
     fixed_bytes: 0,
     run,
 };

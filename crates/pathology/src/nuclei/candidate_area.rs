@@ -11,8 +11,8 @@ pub(crate) const CANDIDATE_AREA: Declared = Declared {
     arguments: &[argument("minSize", AREA), argument("maxSize", AREA)],
     inputs: &[port("bw1", ElementType::Mask)],
     outputs: &[port("bw1_t", ElementType::Mask)],
-    nanoseconds_a_pixel: 0.6,
-    bytes_a_pixel: 2,
+    nanoseconds_a_pixel: 0.5,
+    bytes_a_pixel: 1.3,
     fixed_bytes: 0,
     run,
 };

@@ -16,8 +16,8 @@ pub(crate) const FINAL_AREA: Declared = Declared {
     ],
     inputs: &[port("seg_nonoverlap", ElementType::Mask)],
     outputs: &[port("mask", ElementType::Mask)],
-    nanoseconds_a_pixel: 1.0,
-    bytes_a_pixel: 3,
+    nanoseconds_a_pixel: 0.6,
+    bytes_a_pixel: 2.3,
     fixed_bytes: 0,
     run,
 };

@@ -18,8 +18,8 @@ pub(crate) const NUCLEI: Declared = Declared {
         port("background", ElementType::Table),
     ],
     outputs: &[port("seg_open", ElementType::Mask)],
-    nanoseconds_a_pixel: 4.2,
-    bytes_a_pixel: 5,
+    nanoseconds_a_pixel: 2.6,
+    bytes_a_pixel: 4.3,
     fixed_bytes: 0,
     run,
 };

@@ -1,12 +1,49 @@
-//! PNG of 1 bit a pixel, which the `image` crate reads but does not write.
+//! PNG of 1 bit a pixel, which the `image` crate reads but does not write; and how long a PNG is at least.
 //!
 //! Written after the PNG specification, third edition, sections 5 and 11: signature, IHDR, one IDAT, IEND. Rows are
 //! unfiltered, as the specification advises below 8 bits a pixel.
 
+use super::TileInfo;
 use flate2::{Compression, Crc, write::ZlibEncoder};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+
+/// Most bytes that one byte of Deflate can become (RFC 1951): 258 of two bits.
+const MOST_INFLATED: u64 = 1_032;
+
+/// What the header says that a PNG starts with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) info: TileInfo,
+    /// Bits of a pixel; of a header that makes no sense too few, and the decoder refuses it.
+    pixel_bits: u64,
+}
+
+impl Header {
+    /// # Errors
+    /// What the system says.
+    pub(super) fn read(file: &mut impl Read) -> io::Result<Self> {
+        let mut start = [0; 26];
+        file.read_exact(&mut start)?;
+        let side = |at: usize| u32::from_be_bytes([start[at], start[at + 1], start[at + 2], start[at + 3]]);
+        // Colour types: grey, colour, palette, grey and alpha, colour and alpha.
+        let channels = match start[25] {
+            2 => 3,
+            4 => 2,
+            6 => 4,
+            _ => 1,
+        };
+        let info = TileInfo { width_px: side(16), height_px: side(20) };
+        Ok(Self { info, pixel_bits: u64::from(start[24]).clamp(1, 16) * channels })
+    }
+
+    /// The shortest file that can hold the image. Rows are rounded up and have a byte more, which only makes it longer.
+    pub(super) fn least_bytes(self) -> u64 {
+        let pixels = u64::from(self.info.width_px) * u64::from(self.info.height_px);
+        pixels.saturating_mul(self.pixel_bits) / 8 / MOST_INFLATED
+    }
+}
 
 /// Writes a mask of `width × height` bytes; 1 where a byte is not 0.
 pub(super) fn write_bits(file: &mut dyn Write, width: u32, height: u32, mask: &[u8]) -> io::Result<()> {

@@ -1,11 +1,15 @@
-//! Reading tiles and masks.
+//! Reading tiles, masks and label maps.
 
-use super::{MAX_BYTES, MAX_SIDE_PX, TileError};
+use super::jpeg::{self, Frame};
+use super::tiff::{self, Refusal};
+use super::{MAX_BYTES, MAX_SIDE_PX, TileError, png};
+use crate::kernels::components::Components;
+use crate::objects::OBJECT_CONNECTIVITY;
 use image::error::{ImageError, UnsupportedErrorKind};
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
-use pleach_regions::{DataRegion, Raster};
+use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
+use pleach_regions::{DataRegion, LabelMap, Raster};
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
 /// What the header of an image says.
@@ -22,7 +26,12 @@ pub struct TileInfo {
 /// # Errors
 /// [`TileError`].
 pub fn probe(path: &Path) -> Result<TileInfo, TileError> {
-    let (width_px, height_px) = decoder(path)?.dimensions();
+    let mut opened = Opened::new(path)?;
+    if opened.format == ImageFormat::Jpeg {
+        // The decoder would read the whole file.
+        return Ok(opened.frame()?.info);
+    }
+    let (width_px, height_px) = opened.decoder()?.dimensions();
     Ok(TileInfo { width_px, height_px })
 }
 
@@ -54,85 +63,249 @@ pub fn read_mask(path: &Path) -> Result<DataRegion, TileError> {
     image.raster(1, data).map(DataRegion::Mask).map_err(|cause| unreadable(path, cause))
 }
 
+/// Reads a label map from a grey image of 8 or 16 bits: 0 is background, every other value one object; alpha is dropped.
+/// Where all objects have the same value (or colour: such a mask may be in colour) the image is a mask, and its
+/// objects are its connected components ([`OBJECT_CONNECTIVITY`]).
+///
+/// # Errors
+/// [`TileError::ColourLabels`] where there are colours that tell objects apart; any other [`TileError`].
+///
+/// [`OBJECT_CONNECTIVITY`]: crate::objects::OBJECT_CONNECTIVITY
+pub fn read_labels(path: &Path) -> Result<DataRegion, TileError> {
+    let image = Samples::read(path)?;
+    let labels = match &image.values {
+        Values::Bytes(values) => image.labels(values),
+        Values::Words(values) => image.labels(values),
+    };
+    let labels = labels.ok_or_else(|| TileError::ColourLabels { path: path.to_owned() })?;
+    let map = LabelMap::new(image.info.width_px, image.info.height_px, labels);
+    map.map(DataRegion::Labels).map_err(|cause| unreadable(path, cause))
+}
+
 /// The nearest of 256 levels.
 #[expect(clippy::cast_possible_truncation, reason = "65,535 becomes 255")]
 fn scaled_down(value: u16) -> u8 {
     ((u32::from(value) + 128) / 257) as u8
 }
 
-fn unreadable(path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> TileError {
+pub(super) fn unreadable(
+    path: &Path,
+    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> TileError {
     TileError::Unreadable { path: path.to_owned(), cause: io::Error::other(cause) }
 }
 
-/// A decoder that has read the header, of an image of allowed size.
-fn decoder(path: &Path) -> Result<impl ImageDecoder, TileError> {
-    let unreadable = |cause| TileError::Unreadable { path: path.to_owned(), cause };
-    let file = File::open(path).map_err(unreadable)?;
-    let about = file.metadata().map_err(unreadable)?;
-    if about.is_dir() {
-        return Err(TileError::Folder { path: path.to_owned() });
+/// What a JPEG may be, for messages.
+const JPEG_ALLOWED: &str = "baseline or progressive JPEG of 8 bits a channel";
+
+/// What a TIFF may be, for messages.
+const TIFF_ALLOWED: &str = "TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4,";
+
+/// Most bytes of what a PNG holds beside its pixels, unpacked: profiles, texts. Profiles have up to a few MiB, and may
+/// unpack to a thousand times what is in the file.
+const PNG_METADATA_BYTES: u64 = 16 << 20;
+
+/// What tells a format: the longest mark that is looked for has 8 bytes.
+const START_BYTES: u64 = 16;
+
+/// The marks of a BigTIFF in both byte orders, by which `image` does not know it.
+const BIG_TIFF: [[u8; 4]; 2] = [*b"II+\0", *b"MM\0+"];
+
+/// A file that starts as an image does.
+struct Opened<'a> {
+    path: &'a Path,
+    file: BufReader<File>,
+    format: ImageFormat,
+    length: u64,
+}
+
+impl<'a> Opened<'a> {
+    fn new(path: &'a Path) -> Result<Self, TileError> {
+        let unreadable = |cause| TileError::Unreadable { path: path.to_owned(), cause };
+        // Looked at before it is opened: opening a pipe waits for somebody to write to it.
+        let about = std::fs::metadata(path).map_err(unreadable)?;
+        if about.is_dir() {
+            return Err(TileError::Folder { path: path.to_owned() });
+        }
+        if !about.is_file() {
+            return Err(TileError::NoFile { path: path.to_owned() });
+        }
+        if about.len() == 0 {
+            return Err(TileError::Empty { path: path.to_owned() });
+        }
+        let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+        let mut start = Vec::new();
+        file.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(unreadable)?;
+        let format = match image::guess_format(&start) {
+            Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Tiff)) => format,
+            _ if BIG_TIFF.iter().any(|mark| start.starts_with(mark)) => ImageFormat::Tiff,
+            _ => return Err(TileError::UnknownFormat { path: path.to_owned() }),
+        };
+        let mut opened = Self { path, file, format, length: about.len() };
+        opened.rewind()?;
+        Ok(opened)
     }
-    if about.is_file() && about.len() == 0 {
-        return Err(TileError::Empty { path: path.to_owned() });
+
+    fn rewind(&mut self) -> Result<(), TileError> {
+        self.file.rewind().map_err(|cause| TileError::Unreadable { path: self.path.to_owned(), cause })
     }
-    let mut reader = ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(unreadable)?;
-    if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Tiff)) {
-        return Err(TileError::UnknownFormat { path: path.to_owned() });
+
+    /// The frame header of a JPEG, of an image of allowed size and channels.
+    fn frame(&mut self) -> Result<Frame, TileError> {
+        let frame = Frame::read(&mut self.file).map_err(|cause| failed(self.path, cause))?;
+        self.rewind()?;
+        let path = || self.path.to_owned();
+        if !matches!(frame.components, 1 | 3) {
+            let found = match frame.components {
+                4 => "CMYK".to_owned(),
+                other => format!("{other}-channel"),
+            };
+            return Err(TileError::UnsupportedPixels { path: path(), found });
+        }
+        allowed_size(self.path, frame.info, 3)?;
+        if self.length > MAX_BYTES {
+            return Err(TileError::TooLong { path: path(), bytes: self.length });
+        }
+        Ok(frame)
     }
-    // Sides are checked below, where the message can name them.
-    let mut limits = Limits::no_limits();
-    limits.max_alloc = Some(MAX_BYTES);
-    reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|cause| refused(path, cause))?;
-    let (width_px, height_px) = decoder.dimensions();
-    let as_bgr = 3 * u64::from(width_px) * u64::from(height_px);
-    if width_px.max(height_px) > MAX_SIDE_PX || decoder.total_bytes().max(as_bgr) > MAX_BYTES {
-        return Err(TileError::TooLarge { path: path.to_owned(), width_px, height_px });
+
+    /// The header of a PNG, of an image of allowed size.
+    fn png_header(&mut self) -> Result<png::Header, TileError> {
+        let header = png::Header::read(&mut self.file).map_err(|cause| failed(self.path, cause))?;
+        self.rewind()?;
+        allowed_size(self.path, header.info, 1)?;
+        Ok(header)
     }
-    Ok(decoder)
+
+    /// A decoder that has read the header, of an image of allowed size.
+    fn decoder(mut self) -> Result<impl ImageDecoder + 'a, TileError> {
+        let path = self.path;
+        let mut limits = Limits::no_limits();
+        limits.max_alloc = Some(MAX_BYTES);
+        let mut frame = None;
+        match self.format {
+            ImageFormat::Jpeg => frame = Some(self.frame()?),
+            ImageFormat::Tiff => {
+                tiff::check(&mut self.file, self.length).map_err(|refusal| match refusal {
+                    Refusal::Failed(cause) => failed(path, cause),
+                    Refusal::TooLarge(info) => too_large(path, info),
+                    Refusal::Compression(number) => {
+                        let found = format!("TIFF with compression {number}");
+                        TileError::Unsupported { path: path.to_owned(), found, allowed: TIFF_ALLOWED }
+                    }
+                })?;
+                self.rewind()?;
+            }
+            // Its pixels are not among what this limits; a row is held before anything is looked at.
+            _ => {
+                self.png_header()?;
+                limits.max_alloc = Some(PNG_METADATA_BYTES);
+            }
+        }
+        let mut reader = ImageReader::with_format(self.file, self.format);
+        reader.limits(limits);
+        let decoder = reader.into_decoder().map_err(|cause| refused(path, cause))?;
+        let (width_px, height_px) = decoder.dimensions();
+        let info = TileInfo { width_px, height_px };
+        if frame.is_some_and(|frame| frame.info != info) {
+            let cause = io::Error::new(ErrorKind::InvalidData, "it has two sizes");
+            return Err(failed(path, cause));
+        }
+        allowed_size(path, info, u64::from(decoder.color_type().bytes_per_pixel()))?;
+        // What their ink would look like is written nowhere, or in a profile that is not followed.
+        if let found @ (ExtendedColorType::Cmyk8 | ExtendedColorType::Cmyk16) = decoder.original_color_type()
+        {
+            return Err(TileError::UnsupportedPixels { path: path.to_owned(), found: format!("{found:?}") });
+        }
+        Ok(decoder)
+    }
+
+    /// The shortest file that can hold what the header promises, in bytes.
+    fn least_bytes(&mut self) -> Result<u64, TileError> {
+        match self.format {
+            ImageFormat::Jpeg => Ok(self.frame()?.least_bytes()),
+            ImageFormat::Png => Ok(self.png_header()?.least_bytes()),
+            // A TIFF may use one strip again and again.
+            _ => Ok(0),
+        }
+    }
+
+    /// Refuses a JPEG without an end.
+    fn check_end(&mut self) -> Result<(), TileError> {
+        if self.format != ImageFormat::Jpeg {
+            return Ok(());
+        }
+        if !jpeg::is_whole(&mut self.file).map_err(|cause| failed(self.path, cause))? {
+            let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG has no end marker");
+            return Err(failed(self.path, cause));
+        }
+        self.rewind()
+    }
+}
+
+fn too_large(path: &Path, info: TileInfo) -> TileError {
+    TileError::TooLarge { path: path.to_owned(), width_px: info.width_px, height_px: info.height_px }
+}
+
+/// Refuses sides and sizes beyond what is allowed, as it is decoded to or as B, G, R.
+fn allowed_size(path: &Path, info: TileInfo, pixel_bytes: u64) -> Result<(), TileError> {
+    let pixels = u64::from(info.width_px) * u64::from(info.height_px);
+    if info.width_px.max(info.height_px) > MAX_SIDE_PX
+        || pixels.saturating_mul(pixel_bytes.max(3)) > MAX_BYTES
+    {
+        return Err(too_large(path, info));
+    }
+    if pixels == 0 {
+        return Err(failed(path, io::Error::new(ErrorKind::InvalidData, "it has no pixels")));
+    }
+    Ok(())
+}
+
+/// What an error before decoding means for the user: an image that is damaged or of a kind that is not read is its
+/// own fault, anything else is the system's.
+fn failed(path: &Path, cause: io::Error) -> TileError {
+    let path = path.to_owned();
+    match cause.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData => {
+            TileError::Damaged { path, cause: ImageError::IoError(cause) }
+        }
+        ErrorKind::Unsupported => {
+            TileError::Unsupported { path, found: format!("JPEG with {cause}"), allowed: JPEG_ALLOWED }
+        }
+        _ => TileError::Unreadable { path, cause },
+    }
 }
 
 /// What the decoder's error means for the user.
 fn refused(path: &Path, cause: ImageError) -> TileError {
-    let path = path.to_owned();
+    let pixels = |found| TileError::UnsupportedPixels { path: path.to_owned(), found };
     match cause {
         ImageError::Unsupported(error) => match error.kind() {
-            UnsupportedErrorKind::Color(colour) => {
-                TileError::UnsupportedPixels { path, found: format!("{colour:?}") }
+            UnsupportedErrorKind::Color(ExtendedColorType::Unknown(bits)) => {
+                pixels(format!("palette or other {bits}-bit"))
             }
-            _ => TileError::Damaged { path, cause: ImageError::Unsupported(error) },
+            UnsupportedErrorKind::Color(colour) => pixels(format!("{colour:?}")),
+            kind => {
+                let found = match kind {
+                    UnsupportedErrorKind::GenericFeature(text) => format!("this kind of image ({text})"),
+                    _ => "this kind of image".to_owned(),
+                };
+                let allowed = "grey or colour of 8 or 16 bits a channel";
+                TileError::Unsupported { path: path.to_owned(), found, allowed }
+            }
         },
-        // A file that ends too early is the image's fault, anything else the system's.
-        ImageError::IoError(cause) if cause.kind() != ErrorKind::UnexpectedEof => {
-            TileError::Unreadable { path, cause }
-        }
-        cause => TileError::Damaged { path, cause },
+        ImageError::IoError(cause) => failed(path, cause),
+        cause => TileError::Damaged { path: path.to_owned(), cause },
     }
 }
 
-/// The JPEG decoder fills what is missing of a file that was cut short with grey, and says nothing. Compressed data
-/// holds no marker but restarts, so behind the last start of a scan the first other one of a whole file ends the
-/// scan: without an end marker there, the file is not whole.
-fn check_jpeg_end(path: &Path) -> Result<(), TileError> {
-    let mut file =
-        File::open(path).map_err(|cause| TileError::Unreadable { path: path.to_owned(), cause })?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|cause| TileError::Unreadable { path: path.to_owned(), cause })?;
-    if !bytes.starts_with(&JPEG_START) {
-        return Ok(());
-    }
-    let last_scan = bytes.windows(2).rposition(|pair| pair == SCAN_START).unwrap_or(0);
-    if bytes[last_scan..].windows(2).any(|pair| pair == IMAGE_END) {
-        return Ok(());
-    }
-    let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG has no end marker");
-    Err(TileError::Damaged { path: path.to_owned(), cause: ImageError::IoError(cause) })
+/// The components of a mask, numbered from 1.
+fn label(mask: &[u8], width: usize) -> Vec<u32> {
+    let mut labels = vec![0; mask.len()];
+    let components = Components::of_objects(mask, width, OBJECT_CONNECTIVITY);
+    components.for_each_run(|pixels, component| labels[pixels].fill(component + 1));
+    labels
 }
-
-/// Markers of the JPEG format (ITU-T T.81, table B.1).
-const JPEG_START: [u8; 3] = [0xff, 0xd8, 0xff];
-const SCAN_START: [u8; 2] = [0xff, 0xda];
-const IMAGE_END: [u8; 2] = [0xff, 0xd9];
 
 /// A decoded image: `channels` values a pixel, alpha last where there is one.
 struct Samples {
@@ -148,8 +321,15 @@ enum Values {
 
 impl Samples {
     fn read(path: &Path) -> Result<Self, TileError> {
-        let image = DynamicImage::from_decoder(decoder(path)?).map_err(|cause| refused(path, cause))?;
-        check_jpeg_end(path)?;
+        let mut opened = Opened::new(path)?;
+        let (length, least) = (opened.length, opened.least_bytes()?);
+        // Found out before memory is asked for.
+        if length < least {
+            let text = format!("{length} bytes cannot hold what its header says; {least} at least could");
+            return Err(failed(path, io::Error::new(ErrorKind::UnexpectedEof, text)));
+        }
+        opened.check_end()?;
+        let image = DynamicImage::from_decoder(opened.decoder()?).map_err(|cause| refused(path, cause))?;
         let info = TileInfo { width_px: image.width(), height_px: image.height() };
         let channels = usize::from(image.color().channel_count());
         let values = match image {
@@ -180,6 +360,19 @@ impl Samples {
         let colours = if self.channels < 3 { 1 } else { 3 };
         let object = |pixel: &[S]| pixel[..colours].iter().any(|value| *value != S::default());
         values.chunks_exact(self.channels).map(|pixel| if object(pixel) { 255 } else { 0 }).collect()
+    }
+
+    /// None where colours differ from object to object.
+    fn labels<S: Copy + Default + PartialEq + Into<u32>>(&self, values: &[S]) -> Option<Vec<u32>> {
+        let colours = if self.channels < 3 { 1 } else { 3 };
+        let pixels = || values.chunks_exact(self.channels).map(|pixel| &pixel[..colours]);
+        let is_object = |pixel: &&[S]| pixel.iter().any(|value| *value != S::default());
+        let mut objects = pixels().filter(is_object);
+        let first = objects.next();
+        if objects.all(|pixel| Some(pixel) == first) {
+            return Some(label(&self.mask(values), self.info.width_px as usize));
+        }
+        (colours == 1).then(|| pixels().map(|pixel| pixel[0].into()).collect())
     }
 
     fn raster(&self, channels: u8, data: Vec<u8>) -> Result<Raster, pleach_regions::ShapeError> {

@@ -1,5 +1,6 @@
 //! Writing tiles and masks as PNG: whole or not at all.
 
+use super::encode::rgb;
 use super::{TileError, png};
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageError};
@@ -29,11 +30,7 @@ pub fn write_gray(path: &Path, plane: &Raster) -> Result<(), TileError> {
 /// # Errors
 /// [`TileError::Channels`] unless it has three channels; [`TileError::Unwritable`].
 pub fn write_bgr(path: &Path, image: &Raster) -> Result<(), TileError> {
-    replace(path, image, 3, |file| {
-        let (pixels, _) = image.data().as_chunks::<3>();
-        let rgb: Vec<u8> = pixels.iter().flat_map(|&[b, g, r]| [r, g, b]).collect();
-        encode(file, image, &rgb, ExtendedColorType::Rgb8)
-    })
+    replace(path, image, 3, |file| encode(file, image, &rgb(image), ExtendedColorType::Rgb8))
 }
 
 /// Writes an instance label map (0 background, 1.. one object each) as a PNG of 16 bits a pixel, row-major and
@@ -48,7 +45,12 @@ pub fn write_labels(path: &Path, width_px: u32, labels: &[u16]) -> Result<(), Ti
     replace_file(path, |file| encode_shape(file, width_px, height_px, &bytes, ExtendedColorType::L16))
 }
 
-fn encode(file: &mut dyn Write, raster: &Raster, data: &[u8], colour: ExtendedColorType) -> io::Result<()> {
+pub(super) fn encode(
+    file: &mut dyn Write,
+    raster: &Raster,
+    data: &[u8],
+    colour: ExtendedColorType,
+) -> io::Result<()> {
     encode_shape(file, raster.width_px(), raster.height_px(), data, colour)
 }
 

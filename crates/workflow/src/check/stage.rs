@@ -27,6 +27,10 @@ impl Parameters {
     }
 }
 
+/// Most values that all parameters of a workflow hold together: 64 MB, for a few parameters of as many values as one
+/// may have.
+const MOST_VALUES: usize = 4 * Domain::MOST_LEVELS;
+
 /// Where a region of a stage comes from: a stage input, or a task (in listed order) and its output.
 type Writer = (String, ElementType, Read);
 
@@ -39,6 +43,9 @@ pub(super) fn check(
     if descriptor.tasks.is_empty() {
         return at.fail("/tasks", Problem::Empty { what: "tasks" });
     }
+    at.limit("/tasks", "tasks", descriptor.tasks.len())?;
+    at.limit("/inputs", "inputs", descriptor.inputs.len())?;
+    at.limit("/outputs", "outputs", descriptor.outputs.len())?;
     let operations = operations(at, descriptor, registry)?;
     let writers = writers(at, descriptor, &operations)?;
     let reads = reads(at, descriptor, &operations, &writers)?;
@@ -174,7 +181,7 @@ fn reads(
                 let known = writers.iter().map(|(name, ..)| name.clone()).collect();
                 return at.fail(pointer, Problem::DanglingRead { region: name.clone(), known });
             };
-            if *found != port.element {
+            if !port.element.accepts(*found) {
                 let reader = format!("input \"{}\" of operation \"{}\"", port.name, task.operation);
                 let (region, found, wanted) = (name.clone(), *found, port.element);
                 return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
@@ -323,6 +330,10 @@ fn define(
             return at.fail(format!("{pointer}/{key}"), Problem::Domain { parameter: name(), error });
         }
     };
+    let held: usize = parameters.list.iter().map(|(parameter, _)| parameter.domain.values_held()).sum();
+    if held + domain.values_held() > MOST_VALUES {
+        return at.fail(pointer, Problem::TooManyValues { parameter: name(), most: MOST_VALUES });
+    }
     let default = default_value(at, pointer, written, value_type)?;
     let place = format!("{}#{pointer}", at.file.display());
     let parameter = Parameter { name: name(), value_type, default, domain };

@@ -1,6 +1,7 @@
 //! Typed access to the fields of a TOML document, with errors that name the field.
 
 use super::{FieldProblem, StudyError};
+use crate::text;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -12,8 +13,8 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn read(file: &Path) -> Result<Self, StudyError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|cause| StudyError::Unreadable { file: file.to_owned(), cause })?;
+        let text =
+            text::read(file).map_err(|cause| StudyError::Unreadable { file: file.to_owned(), cause })?;
         let table = text.parse().map_err(|error: toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;

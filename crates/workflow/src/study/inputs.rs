@@ -1,9 +1,9 @@
-//! The files of a study: tiles found by pattern, and the reference masks that belong to them.
+//! The files of a study: tiles found by pattern, and the reference files that belong to them.
 
 use super::fields::Section;
 use super::{FieldProblem, StudyError};
 use glob::MatchOptions;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Tile {
 pub enum Reference {
     /// The output at default parameters: evaluation 0.
     Defaults,
-    /// A mask for each tile, in the tiles' order.
+    /// A file for each tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON.
     Masks(Vec<PathBuf>),
 }
 
@@ -79,7 +79,9 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
     let mut seen = HashSet::new();
     paths.retain(|path| seen.insert(place(path)));
     let stems: Vec<String> = paths.iter().map(|path| stem(path)).collect();
-    let unique = |name: &String| stems.iter().filter(|other| *other == name).count() == 1;
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    stems.iter().for_each(|stem| *counts.entry(stem).or_default() += 1);
+    let unique = |stem: &String| counts[stem.as_str()] == 1;
     let named = paths.iter().zip(&stems).map(|(path, stem)| Tile {
         name: if unique(stem) { stem.clone() } else { input.relative(path).display().to_string() },
         path: path.clone(),
@@ -98,14 +100,17 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference
         return input.fail("reference", FieldProblem::NotThere { path: folder, wanted });
     }
     let mut masks = Vec::new();
+    let mut taken = HashSet::new();
     for tile in tiles {
         let stem = stem(&tile.path);
-        let candidates = [folder.join(format!("{stem}{LABELS}.png")), folder.join(format!("{stem}.png"))];
+        // What says more comes first: objects by number or outline, then pixels.
+        let endings = [format!("{LABELS}.png"), ".geojson".to_owned(), ".png".to_owned()];
+        let candidates = endings.map(|ending| folder.join(format!("{stem}{ending}")));
         // A folder that holds tiles and label maps: the tile itself is not its own reference.
         let mask = candidates.into_iter().find(|mask| mask.is_file() && !same_file(mask, &tile.path));
         match mask {
             // Tiles of one name in several folders: a mask can belong to one of them only.
-            Some(mask) if masks.contains(&mask) => {
+            Some(mask) if !taken.insert(mask.clone()) => {
                 return input.fail("reference", FieldProblem::SharedMask { mask, stem });
             }
             Some(mask) => masks.push(mask),

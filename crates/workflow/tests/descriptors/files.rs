@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Names of the files; the first one is the workflow.
-const NAMES: [&str; 4] = ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"];
+const NAMES: [&str; 5] =
+    ["workflow.json", "normalization.json", "segmentation.json", "comparison.json", "object-comparison.json"];
 
 /// Documents by file name.
 pub(crate) struct Files(BTreeMap<&'static str, Value>);
@@ -40,6 +41,15 @@ impl Files {
 
     pub(crate) fn comparison(&mut self) -> &mut Value {
         self.document("comparison.json")
+    }
+
+    pub(crate) fn object_comparison(&mut self) -> &mut Value {
+        self.document("object-comparison.json")
+    }
+
+    /// One of the tables that a study may take its responses from.
+    pub(crate) fn response(&mut self, table: usize) -> &mut Value {
+        &mut self.workflow()["response"][table]
     }
 
     fn document(&mut self, name: &'static str) -> &mut Value {

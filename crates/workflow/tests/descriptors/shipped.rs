@@ -2,7 +2,9 @@
 
 use crate::files::Files;
 use crate::registry::{registry, shipped};
+use pleach_regions::ElementType;
 use pleach_workflow::{Aggregate, Domain, Origin, Parameter, Read, Value, Workflow, stage_file};
+use std::collections::BTreeSet;
 
 fn nuclei() -> Workflow {
     Workflow::load(&shipped(), &registry()).expect("shipped descriptors are right")
@@ -50,7 +52,7 @@ const PARAMETERS: [&str; 15] = [
 ];
 
 #[test]
-fn it_has_three_stages_and_the_parameters_of_the_paper_in_order_of_use() {
+fn it_has_four_stages_and_the_parameters_of_the_paper_in_order_of_use() {
     let workflow = nuclei();
     assert_eq!(workflow.name, "nuclei");
     assert_eq!(names(&workflow.parameters), PARAMETERS);
@@ -61,12 +63,18 @@ fn it_has_three_stages_and_the_parameters_of_the_paper_in_order_of_use() {
             "segmentation.normalized <- normalization.normalized",
             "comparison.mask <- segmentation.mask",
             "comparison.reference <- reference",
+            "object-comparison.mask <- segmentation.mask",
+            "object-comparison.reference <- reference",
         ]
     );
     let metrics =
         [("dice", Aggregate::Mean), ("jaccard", Aggregate::Mean), ("pixel-difference", Aggregate::Sum)];
     assert_eq!(workflow.response.metrics, metrics.map(|(name, over)| (name.to_owned(), over)));
     assert_eq!((workflow.response.stage, workflow.response.output), (2, 0));
+    let [objects] = workflow.alternatives.as_slice() else { panic!("one other table") };
+    assert_eq!((objects.stage, objects.output), (3, 0));
+    let sums = objects.metrics.iter().filter(|(_, over)| *over == Aggregate::Sum);
+    assert_eq!(sums.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["nuclei"]);
     let reference = workflow.reference.expect("masks are compared with something");
     assert_eq!((reference.region.region.as_str(), reference.stage, reference.output), ("reference", 1, 0));
 }
@@ -123,15 +131,52 @@ fn without_normalization_the_tile_is_segmented_as_it_is() {
             "segmentation.normalized <- file tile",
             "comparison.mask <- segmentation.mask",
             "comparison.reference <- reference",
+            "object-comparison.mask <- segmentation.mask",
+            "object-comparison.reference <- reference",
         ]
     );
     assert_eq!(
         (short.response.stage, short.reference.as_ref().map(|reference| reference.stage)),
         (1, Some(0))
     );
+    assert_eq!(short.alternatives[0].stage, 2);
     assert_eq!(names(&short.parameters), PARAMETERS);
     assert_eq!(connections(&workflow.without(&[])), connections(&workflow));
     assert_eq!(connections(&workflow.without(&["nonsense".to_owned()])), connections(&workflow));
+}
+
+#[test]
+fn a_study_has_the_stages_that_its_metric_needs() {
+    let workflow = nuclei();
+    let stages = |workflow: &Workflow| -> Vec<String> {
+        workflow.stages.iter().map(|stage| stage.name.clone()).collect()
+    };
+    let pixels = workflow.measuring(0);
+    assert_eq!(stages(&pixels), ["normalization", "segmentation", "comparison"]);
+    assert_eq!((pixels.response.stage, pixels.alternatives.len()), (2, 0));
+    assert_eq!(pixels.reference_elements(), [ElementType::Mask]);
+    let objects = workflow.measuring(1);
+    assert_eq!(stages(&objects), ["normalization", "segmentation", "object-comparison"]);
+    assert_eq!((objects.response.stage, objects.response.metrics[0].0.as_str()), (2, "object-dice"));
+    assert_eq!(objects.reference_elements(), [ElementType::Labels]);
+    assert_eq!(workflow.reference_elements(), [ElementType::Mask, ElementType::Labels]);
+    let short = workflow.without(&["normalize".to_owned()]).measuring(1);
+    assert_eq!(stages(&short), ["segmentation", "object-comparison"]);
+    assert_eq!(
+        connections(&short),
+        [
+            "segmentation.normalized <- file tile",
+            "object-comparison.mask <- segmentation.mask",
+            "object-comparison.reference <- reference",
+        ]
+    );
+    for workflow in [&pixels, &objects, &short] {
+        assert_eq!(names(&workflow.parameters), PARAMETERS);
+        assert_eq!(stages(&workflow.measuring(0)), stages(workflow));
+    }
+    let named: Vec<_> =
+        workflow.metrics().filter(|(table, ..)| *table == 1).map(|(_, place, _)| place).collect();
+    assert_eq!(named, [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
@@ -173,7 +218,10 @@ fn stages_and_tasks_may_be_listed_in_any_order() {
     // t5 before t4, which it reads from; parameters stay in listed order.
     files.segmentation()["tasks"].as_array_mut().unwrap().swap(3, 4);
     let sorted = files.load().unwrap();
-    assert_eq!(connections(&sorted), connections(&listed));
+    // The two comparisons wait for nothing of each other, so they keep the order in which they are listed.
+    let sorted_lines = |workflow: &Workflow| connections(workflow).into_iter().collect::<BTreeSet<_>>();
+    assert_eq!(sorted_lines(&sorted), sorted_lines(&listed));
+    assert_eq!(connections(&sorted)[..2], connections(&listed)[..2]);
     let tasks = |workflow: &Workflow| -> Vec<String> {
         workflow.stages[1].tasks.iter().map(|task| format!("{} {:?}", task.name, task.reads)).collect()
     };
@@ -192,7 +240,7 @@ fn whatever_reads_the_reference_comes_after_the_stage_that_writes_it() {
     files.comparison()["tasks"][0]["reads"][0] = "reference".into();
     files.workflow()["stages"].as_array_mut().unwrap().reverse();
     let order: Vec<String> = files.load().unwrap().stages.into_iter().map(|stage| stage.name).collect();
-    assert_eq!(order, ["normalization", "segmentation", "comparison"]);
+    assert_eq!(order, ["normalization", "segmentation", "object-comparison", "comparison"]);
 }
 
 #[test]
@@ -216,7 +264,9 @@ fn one_switch_may_leave_out_several_stages() {
     files.segmentation()["outputs"] = serde_json::json!([
         { "region": "mask", "type": "mask" }, { "region": "background", "type": "table" }
     ]);
-    files.workflow()["response"]["region"] = "background".into();
+    files.workflow()["stages"].as_array_mut().unwrap().pop();
+    files.workflow()["response"].as_array_mut().unwrap().pop();
+    files.response(0)["region"] = "background".into();
     let workflow = files.load().unwrap();
     assert_eq!(workflow.switches(), ["normalize"]);
     assert_eq!(workflow.stages.len(), 3);

@@ -9,7 +9,7 @@ use serde_json::json;
 fn operations() {
     refused(
         |f| f.task(2)["operation"] = json!("nuclei.reconstruckt"),
-        r#"segmentation.json#/tasks/1/operation: operation "nuclei.reconstruckt" is unknown; known are compare.masks, nuclei.background, nuclei.candidate-area, nuclei.candidates, nuclei.final-area, nuclei.normalize, nuclei.nuclei, nuclei.reconstruct, nuclei.separate"#,
+        r#"segmentation.json#/tasks/1/operation: operation "nuclei.reconstruckt" is unknown; known are compare.masks, compare.objects, nuclei.background, nuclei.candidate-area, nuclei.candidates, nuclei.final-area, nuclei.normalize, nuclei.nuclei, nuclei.reconstruct, nuclei.separate"#,
     );
     refused(
         |f| f.task(2)["version"] = json!(3),
@@ -262,7 +262,7 @@ fn json() {
     );
     refused(
         |f| f.segmentation()["inputs"][0]["type"] = json!("rgb8"),
-        "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `table`",
+        "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `labels`, `table`",
     );
     refused(
         |f| *f.segmentation() = json!(7),

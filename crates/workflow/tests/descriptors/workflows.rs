@@ -29,7 +29,7 @@ fn stages() {
     );
     refused(
         |f| f.comparison()["inputs"][0]["region"] = json!("masks"),
-        r#"comparison.json#/inputs/0/region: region "masks" is read, but nothing writes it; there are tile, reference, normalized, mask, metrics"#,
+        r#"comparison.json#/inputs/0/region: region "masks" is read, but nothing writes it; there are tile, reference, normalized, mask, metrics, object_metrics"#,
     );
     refused(
         |f| f.comparison()["inputs"][0]["type"] = json!("gray8"),
@@ -88,24 +88,24 @@ fn switches() {
 #[test]
 fn response_and_reference() {
     refused(
-        |f| f.workflow()["response"]["region"] = json!("metric"),
-        r#"workflow.json#/response/region: no stage writes the region "metric" in every study; there are mask, metrics"#,
+        |f| f.response(0)["region"] = json!("metric"),
+        r#"workflow.json#/response/0/region: no stage writes the region "metric" in every study; there are mask, metrics, object_metrics"#,
     );
     refused(
-        |f| f.workflow()["response"]["region"] = json!("mask"),
-        r#"workflow.json#/response/region: region "mask" holds mask, but table is wanted by the response"#,
+        |f| f.response(0)["region"] = json!("mask"),
+        r#"workflow.json#/response/0/region: region "mask" holds mask, but table is wanted by the response"#,
     );
     refused(
-        |f| f.workflow()["response"]["metrics"] = json!([]),
-        "workflow.json#/response/metrics: the list of metrics is empty; at least one is needed",
+        |f| f.response(0)["metrics"] = json!([]),
+        "workflow.json#/response/0/metrics: the list of metrics is empty; at least one is needed",
     );
     refused(
-        |f| f.workflow()["response"]["metrics"][1]["metric"] = json!("dice"),
-        r#"workflow.json#/response/metrics/1/metric: the name "dice" is given to two metrics"#,
+        |f| f.response(0)["metrics"][1]["metric"] = json!("dice"),
+        r#"workflow.json#/response/0/metrics/1/metric: the name "dice" is given to two metrics"#,
     );
     refused(
-        |f| f.workflow()["response"]["metrics"][1]["over_tiles"] = json!("median"),
-        "workflow.json#/response/metrics/1/over_tiles: unknown value `median`, expected `mean` or `sum`",
+        |f| f.response(0)["metrics"][1]["over_tiles"] = json!("median"),
+        "workflow.json#/response/0/metrics/1/over_tiles: unknown value `median`, expected `mean` or `sum`",
     );
     // Comparison reads the reference, so it cannot be it.
     refused(
@@ -126,7 +126,70 @@ fn response_and_reference() {
     // A study can leave normalization out, so nothing can be measured there.
     refused(
         |f| f.workflow()["reference"]["output"] = json!("normalized"),
-        r#"workflow.json#/reference/output: no stage writes the region "normalized" in every study; there are mask, metrics"#,
+        r#"workflow.json#/reference/output: no stage writes the region "normalized" in every study; there are mask, metrics, object_metrics"#,
+    );
+}
+
+#[test]
+fn several_responses() {
+    refused(
+        |f| f.workflow()["response"] = json!([]),
+        "workflow.json#/response: the list of responses is empty; at least one is needed",
+    );
+    refused(
+        |f| f.workflow()["response"] = json!("metrics"),
+        r#"workflow.json#/response: invalid type: string "metrics", expected a response object or a list of them"#,
+    );
+    refused(
+        |f| f.response(1)["region"] = json!("objects"),
+        r#"workflow.json#/response/1/region: no stage writes the region "objects" in every study; there are mask, metrics, object_metrics"#,
+    );
+    // A study names a metric without its table.
+    refused(
+        |f| f.response(1)["metrics"][2]["metric"] = json!("dice"),
+        r#"workflow.json#/response/1/metrics/2/metric: the name "dice" is given to two metrics"#,
+    );
+    // One response needs no list.
+    let mut files = Files::shipped();
+    *files.workflow() = {
+        let mut workflow = files.workflow().clone();
+        workflow["response"] = workflow["response"][0].take();
+        workflow
+    };
+    assert_eq!(files.load().expect("one response").alternatives.len(), 0);
+    refused(
+        |f| {
+            f.workflow()["response"] = f.workflow()["response"][0].take();
+            f.workflow()["response"]["metrics"] = json!([])
+        },
+        "workflow.json#/response/metrics: the list of metrics is empty; at least one is needed",
+    );
+}
+
+#[test]
+fn a_mask_passes_for_a_label_map_and_not_the_other_way_round() {
+    // As shipped, the reference is a mask and the object comparison reads it as labels.
+    let mut files = Files::shipped();
+    files.object_comparison()["inputs"][1]["type"] = json!("mask");
+    files.load().expect("the operation labels the mask");
+    let labels = |f: &mut Files| {
+        f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "drawn", "type": "labels" }))
+    };
+    refused(
+        |f| {
+            labels(f);
+            f.comparison()["inputs"][1] = json!({ "region": "drawn", "type": "mask" });
+            f.comparison()["tasks"][0]["reads"][1] = json!("drawn")
+        },
+        r#"comparison.json#/inputs/1/region: region "drawn" holds labels, but mask is wanted by stage "comparison""#,
+    );
+    refused(
+        |f| {
+            labels(f);
+            f.comparison()["inputs"][1] = json!({ "region": "drawn", "type": "labels" });
+            f.comparison()["tasks"][0]["reads"][1] = json!("drawn")
+        },
+        r#"comparison.json#/tasks/0/reads/1: region "drawn" holds labels, but mask is wanted by input "reference" of operation "compare.masks""#,
     );
 }
 

@@ -85,9 +85,27 @@ fn normalization_can_be_left_out() {
 }
 
 #[test]
+fn a_metric_brings_the_stages_it_needs() {
+    let folder = Folder::with(&["tiles/a.png"]);
+    for (name, place) in [("object-dice", 0), ("nuclei", 4)] {
+        let study =
+            folder.example(&[("metric = \"dice\"", &format!("metric = \"{name}\""))]).expect("a metric");
+        assert_eq!((study.metric_name(), study.metric), (name, place));
+        let stages: Vec<&str> = study.workflow.stages.iter().map(|stage| stage.name.as_str()).collect();
+        assert_eq!(stages, ["normalization", "segmentation", "object-comparison"]);
+    }
+}
+
+#[test]
 fn a_workflow_may_be_a_file_beside_the_study() {
     let folder = Folder::with(&["tiles/a.png"]);
-    for name in ["workflow.json", "normalization.json", "segmentation.json", "comparison.json"] {
+    for name in [
+        "workflow.json",
+        "normalization.json",
+        "segmentation.json",
+        "comparison.json",
+        "object-comparison.json",
+    ] {
         let text = std::fs::read(registry::shipped().with_file_name(name)).expect("a shipped descriptor");
         folder.write(&format!("mine/{name}"), text);
     }

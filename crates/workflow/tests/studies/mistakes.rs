@@ -114,7 +114,7 @@ fn references() {
     refused_beside(
         &files,
         &[(defaults, "reference = \"truth\"")],
-        ": input.reference: DIR/truth has neither b_labels.png nor b.png for tile DIR/tiles/b.png",
+        ": input.reference: DIR/truth has none of b_labels.png, b.geojson and b.png for tile DIR/tiles/b.png",
     );
     // A mask belongs to one tile.
     let files = ["tiles/a.png", "more/a.png", "truth/a.png"];
@@ -129,7 +129,7 @@ fn references() {
     // A tile is not its own reference.
     refused(
         &[(defaults, "reference = \"tiles\"")],
-        ": input.reference: DIR/tiles has neither a_labels.png nor a.png for tile DIR/tiles/a.png",
+        ": input.reference: DIR/tiles has none of a_labels.png, a.geojson and a.png for tile DIR/tiles/a.png",
     );
     refused(&[(defaults, "reference = true")], ": input.reference: true is given, a text is wanted");
 }
@@ -175,7 +175,7 @@ fn methods() {
     refused(&[table], ": method.file: missing; a text is needed");
     refused(
         &[("metric = \"dice\"", "metric = \"f1\"")],
-        r#": response.metric: "f1" is not allowed; allowed: "dice", "jaccard", "pixel-difference""#,
+        r#": response.metric: "f1" is not allowed; allowed: "dice", "jaccard", "pixel-difference", "object-dice", "object-jaccard", "object-pair-dice", "object-recall", "nuclei", "mean-area""#,
     );
     refused(
         &[("metric = \"dice\"", "metric = 1979-05-27")],

@@ -63,9 +63,9 @@ fn operation(
     Arc::new(Declared { name, arguments, inputs: ports(inputs), outputs: ports(outputs) })
 }
 
-/// The nine operations of the nuclei workflow.
+/// The ten operations of the nuclei workflow.
 pub(crate) fn registry() -> Registry {
-    use ElementType::{Bgr8, Gray8, Mask, Table};
+    use ElementType::{Bgr8, Gray8, Labels, Mask, Table};
     let thresholds = [("B", BYTE), ("G", BYTE), ("R", BYTE), ("T1", RATIO), ("T2", RATIO)];
     let select = [("diff", Gray8), ("bw1_t", Mask), ("rbc", Mask), ("background", Table)];
     let last = [("minSizeSeg", AREA), ("maxSizeSeg", AREA), ("FillHoles", CONNECTIVITY)];
@@ -104,6 +104,12 @@ pub(crate) fn registry() -> Registry {
         ),
         operation("nuclei.final-area", &last, &[("seg_nonoverlap", Mask)], &[("mask", Mask)]),
         operation("compare.masks", &[], &[("mask", Mask), ("reference", Mask)], &[("metrics", Table)]),
+        operation(
+            "compare.objects",
+            &[],
+            &[("mask", Mask), ("reference", Labels)],
+            &[("object_metrics", Table)],
+        ),
     ])
 }
 

@@ -1,13 +1,14 @@
 //! Every kernel against an independent, slow statement of what it computes, on small random images.
 
-#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
-
-use opencv::core::{Mat, MatTraitConst, MatTraitConstManual, Vec3b};
+use crate::slow::{
+    crop, flood_fill, opencv_watershed, pad, slow_distance, slow_fill_holes, slow_filter, slow_reconstruct,
+};
+use opencv::core::{Mat, MatTraitConst, MatTraitConstManual};
 use opencv::imgproc;
 use pleach_pathology::kernels::components::{Components, fill_holes, filter_by_area, select};
 use pleach_pathology::kernels::distance::distance_to_background;
 use pleach_pathology::kernels::morphology::{self, Element};
-use pleach_pathology::kernels::reconstruct::{Level, reconstruct};
+use pleach_pathology::kernels::reconstruct::reconstruct;
 use pleach_pathology::kernels::{Connectivity, watershed};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,97 +27,6 @@ fn plane<T: std::fmt::Debug + Clone + 'static>(
 fn mask() -> impl Strategy<Value = (Vec<u8>, usize)> {
     (1..10_u8)
         .prop_flat_map(|tenths| plane((0..10_u8).prop_map(move |draw| if draw < tenths { 255 } else { 0 })))
-}
-
-/// Numbers of the pixels beside `pixel`.
-fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
-    let (x, y) = ((pixel % width) as i64, (pixel / width) as i64);
-    let (columns, rows) = (width as i64, (length / width) as i64);
-    let mut found = Vec::new();
-    for (dx, dy) in (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy))) {
-        let near =
-            if connectivity == Connectivity::Four { dx * dx + dy * dy == 1 } else { dx != 0 || dy != 0 };
-        if near && (0..columns).contains(&(x + dx)) && (0..rows).contains(&(y + dy)) {
-            found.push(((y + dy) * columns + x + dx) as usize);
-        }
-    }
-    found
-}
-
-/// Object pixels connected to `start`, by flood fill.
-fn flood_fill(mask: &[u8], width: usize, connectivity: Connectivity, start: usize) -> Vec<usize> {
-    let mut reached = vec![false; mask.len()];
-    let mut found = vec![start];
-    reached[start] = true;
-    let mut done = 0;
-    while done < found.len() {
-        for next in beside(found[done], width, mask.len(), connectivity) {
-            if mask[next] != 0 && !std::mem::replace(&mut reached[next], true) {
-                found.push(next);
-            }
-        }
-        done += 1;
-    }
-    found
-}
-
-/// Geodesic dilations until nothing changes.
-fn slow_reconstruct<T: Level>(marker: &[T], mask: &[T], width: usize, connectivity: Connectivity) -> Vec<T> {
-    let low = |a: T, b: T| if a < b { a } else { b };
-    let high = |a: T, b: T| if a > b { a } else { b };
-    let mut now: Vec<T> = marker.iter().zip(mask).map(|(a, b)| low(*a, *b)).collect();
-    loop {
-        let dilated = |pixel: usize| {
-            let around = beside(pixel, width, now.len(), connectivity);
-            low(mask[pixel], around.into_iter().fold(now[pixel], |value, next| high(value, now[next])))
-        };
-        let next: Vec<T> = (0..now.len()).map(dilated).collect();
-        if next == now {
-            return now;
-        }
-        now = next;
-    }
-}
-
-/// Smallest or largest value at offsets that lie in the image.
-fn slow_filter(plane: &[u8], width: usize, element: Element, smallest: bool, outside: Option<u8>) -> Vec<u8> {
-    let (columns, rows) = (width as i64, (plane.len() / width) as i64);
-    let inside = |dx: i64, dy: i64| match element {
-        Element::Cross => dx.abs() + dy.abs() <= 1,
-        Element::Octagon => dx.abs().max(dy.abs()) <= 9 && dx.abs() + dy.abs() <= 14,
-    };
-    let value = |x: i64, y: i64| {
-        if (0..columns).contains(&x) && (0..rows).contains(&y) {
-            Some(plane[(y * columns + x) as usize])
-        } else {
-            outside
-        }
-    };
-    let pick = |pixel: usize| {
-        let (x, y) = (pixel as i64 % columns, pixel as i64 / columns);
-        let offsets = (-9..=9).flat_map(|dy| (-9..=9).map(move |dx| (dx, dy)));
-        let values = offsets.filter(|(dx, dy)| inside(*dx, *dy)).filter_map(|(dx, dy)| value(x + dx, y + dy));
-        if smallest { values.min() } else { values.max() }
-    };
-    (0..plane.len()).map(|pixel| pick(pixel).unwrap()).collect()
-}
-
-/// `cv::watershed` on the image with a margin, as the original calls it; the margin is cut off again.
-fn opencv_watershed(bgr: &[u8], inside: &[u8], labels: &[i32], width: usize) -> Vec<i32> {
-    let colours: Vec<Vec3b> = bgr
-        .chunks(3)
-        .zip(inside)
-        .map(|(p, inside)| if *inside == 0 { Vec3b::default() } else { Vec3b::from([p[0], p[1], p[2]]) })
-        .collect();
-    let padded_width = width + 2;
-    let colours = morphology::pad(&colours, width, 1, Vec3b::default());
-    let markers = morphology::pad(labels, width, 1, 0);
-    let rows = (markers.len() / padded_width) as i32;
-    let image = Mat::new_rows_cols_with_data(rows, padded_width as i32, &colours).unwrap();
-    let mut flooded =
-        Mat::new_rows_cols_with_data(rows, padded_width as i32, &markers).unwrap().try_clone().unwrap();
-    imgproc::watershed(&image, &mut flooded).unwrap();
-    morphology::crop(flooded.data_typed::<i32>().unwrap(), padded_width, 1)
 }
 
 proptest! {
@@ -184,14 +94,9 @@ proptest! {
 
     #[test]
     fn hole_filling((mask, width) in mask()) {
-        let padded = morphology::pad(&mask, width, 1, 0);
-        let background: Vec<u8> = padded.iter().map(|value| !value).collect();
         for connectivity in BOTH {
-            let mut wanted = vec![255; padded.len()];
-            for pixel in flood_fill(&background, width + 2, connectivity, 0) {
-                wanted[pixel] = 0;
-            }
-            prop_assert_eq!(fill_holes(&mask, width, connectivity), morphology::crop(&wanted, width + 2, 1));
+            let wanted = slow_fill_holes(&mask, width, connectivity);
+            prop_assert_eq!(fill_holes(&mask, width, connectivity), wanted);
         }
     }
 
@@ -216,17 +121,10 @@ proptest! {
 
     #[test]
     fn distance((mask, width) in mask()) {
-        let background: Vec<usize> = (0..mask.len()).filter(|pixel| mask[*pixel] == 0).collect();
-        let squared = |a: usize, b: usize| {
-            let (dx, dy) = ((a % width).abs_diff(b % width), (a / width).abs_diff(b / width));
-            dx * dx + dy * dy
-        };
-        let nearest = |pixel: usize| background.iter().map(|other| squared(pixel, *other)).min();
         let found = distance_to_background(&mask, width, -5.0);
-        prop_assert_eq!(found.is_none(), background.is_empty());
-        for (pixel, found) in found.iter().flatten().enumerate() {
-            let wanted = if mask[pixel] == 0 { -5.0 } else { (nearest(pixel).unwrap() as f32).sqrt() };
-            prop_assert_eq!(*found, wanted);
+        prop_assert_eq!(found.is_none(), !mask.contains(&0));
+        for ((found, wanted), value) in found.iter().flatten().zip(slow_distance(&mask, width)).zip(&mask) {
+            prop_assert_eq!(*found, if *value == 0 { -5.0 } else { wanted });
         }
     }
 
@@ -244,10 +142,10 @@ proptest! {
 
     #[test]
     fn opening_with_its_padding((values, width) in plane(any::<u8>())) {
-        let padded = morphology::pad(&values, width, 9, 255);
+        let padded = pad(&values, width, 9, 255);
         let eroded = slow_filter(&padded, width + 18, Element::Octagon, true, None);
         let opened = slow_filter(&eroded, width + 18, Element::Octagon, false, None);
-        prop_assert_eq!(morphology::open_octagon(&values, width).unwrap(), morphology::crop(&opened, width + 18, 8));
+        prop_assert_eq!(morphology::open_octagon(&values, width).unwrap(), crop(&opened, width + 18, 8));
     }
 
     /// Few grey levels, so that queues are long and ties are common.

@@ -1,0 +1,159 @@
+//! The real actors within a budget of bytes: what they hold is counted at every notice and never exceeds it; studies that
+//! are stopped and resumed come to the same.
+
+#[path = "support/images.rs"]
+mod images;
+
+use images::{Study, Watch};
+use pleach_actors::embedded::{Embedded, Finished, run};
+use pleach_actors::manager::Notice;
+use pleach_actors::task::unmetered;
+use pleach_actors::worker::Resources;
+use pleach_dispatch::InstanceId;
+use pleach_regions::Ledger;
+use proptest::prelude::*;
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// What a run was told and what it came to.
+struct Ran {
+    finished: Finished,
+    results: HashMap<InstanceId, f64>,
+    /// Bytes of regions held when something was told.
+    held_bytes: Vec<u64>,
+    /// See [`Watch`].
+    lit: Vec<usize>,
+}
+
+/// Runs a study from where it was left, and stops it after so many notices.
+fn execute(
+    study: &Study,
+    finished: &BTreeSet<InstanceId>,
+    (slots, memory_bytes, active_paths): (u32, u64, Option<NonZeroU32>),
+    mut notices: usize,
+) -> Ran {
+    let ledger = Arc::new(Ledger::default());
+    let watch = Arc::new(Watch::default());
+    let told = Arc::new(Mutex::new((HashMap::new(), Vec::new())));
+    let (seen, counted) = (Arc::clone(&told), Arc::clone(&ledger));
+    let (stop, stopped) = oneshot::channel();
+    let mut stop = Some(stop);
+    let slots = NonZeroU32::new(slots).expect("at least one slot");
+    let finished = run(Embedded {
+        plan: study.plan(),
+        finished: finished.clone(),
+        registry: study.registry(&watch),
+        sources: study.sources(&watch),
+        resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
+        ledger,
+        observer: Box::new(move |notice| {
+            let mut seen = seen.lock().expect("not poisoned");
+            if let Notice::Reported { instance, results } = notice {
+                let before = seen.0.insert(instance, results[0].get("x").expect("one number"));
+                assert_eq!(before, None, "{instance} is reported twice");
+            }
+            seen.1.push(counted.held_bytes());
+            notices = notices.saturating_sub(1);
+            if notices == 0 {
+                stop.take().map(|stop| stop.send(()));
+            }
+        }),
+        stop: stopped,
+    });
+    let (results, held_bytes) = told.lock().expect("not poisoned").clone();
+    let lit = watch.lit.lock().expect("not poisoned").clone();
+    Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit }
+}
+
+prop_compose! {
+    fn studies()(
+        tiles in prop::collection::vec(300u32..2000, 1..4),
+        sets in prop::collection::hash_set([0..2i64, 0..2i64, 0..4i64, 0..9i64], 1..12),
+        bucket in 1usize..6,
+        scratch in prop_oneof![Just(0u64), 1u64..9],
+    ) -> Study {
+        let mut sets: Vec<[i64; 4]> = sets.into_iter().collect();
+        sets.sort_unstable();
+        Study { tiles, sets, bucket, scratch }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_held_stays_within_the_budget(
+        study in studies(),
+        slots in 1u32..5,
+        more in prop_oneof![Just(0u64), 1u64..20_000],
+        active_paths in prop_oneof![Just(None), (1u32..3).prop_map(NonZeroU32::new)],
+    ) {
+        let budget = study.plan().needs.least_bytes + more;
+        let ran = execute(&study, &BTreeSet::new(), (slots, budget, active_paths), usize::MAX);
+        prop_assert!(ran.finished.outcome.failures.is_empty());
+        prop_assert_eq!(&ran.results, &study.expected());
+        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
+        prop_assert!(ran.held_bytes.iter().all(|held| *held <= ran.finished.peak_bytes));
+        prop_assert!(ran.held_bytes.iter().any(|held| *held > 0), "nothing was seen");
+    }
+
+    /// A study whose budget is too small ends all the same, and says by how much it was exceeded.
+    #[test]
+    fn too_small_a_budget_is_exceeded_and_said(study in studies(), slots in 1u32..5) {
+        let least = study.plan().needs.least_bytes;
+        let ran = execute(&study, &BTreeSet::new(), (slots, least - 1, None), usize::MAX);
+        prop_assert_eq!(&ran.results, &study.expected());
+        prop_assert_eq!(ran.finished.left_bytes, 0);
+        let ran = execute(&study, &BTreeSet::new(), (slots, 1, None), usize::MAX);
+        prop_assert_eq!(&ran.results, &study.expected());
+        prop_assert!(ran.finished.peak_bytes > 1);
+    }
+
+    /// Stopped at any notice, and resumed as often as it takes.
+    #[test]
+    fn what_is_stopped_and_resumed_comes_to_the_same(
+        study in studies(), slots in 1u32..5, stops in prop::collection::vec(1usize..40, 1..4), more in 0u64..5000,
+    ) {
+        let setup = (slots, study.plan().needs.least_bytes + more, None);
+        let mut results = HashMap::new();
+        for notices in stops.into_iter().chain([usize::MAX]) {
+            let finished: BTreeSet<InstanceId> = results.keys().copied().collect();
+            let ran = execute(&study, &finished, setup, notices);
+            prop_assert!(ran.results.keys().all(|id| !finished.contains(id)), "reported again");
+            let open: BTreeSet<InstanceId> = study.expected().into_keys().filter(|id| !finished.contains(id)).collect();
+            let all = ran.results.len() == open.len();
+            prop_assert_eq!(ran.finished.outcome.stopped, !all);
+            prop_assert!(!all || ran.finished.left_bytes == 0);
+            prop_assert!(ran.finished.peak_bytes <= setup.1);
+            results.extend(ran.results);
+        }
+        prop_assert_eq!(results, study.expected());
+    }
+}
+
+/// It was admitted with that, and storage does not grow later by what nobody has counted.
+#[test]
+fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
+    let study = Study {
+        tiles: vec![400],
+        sets: vec![[1, 2, 3, 4], [2, 1, 3, 4], [2, 2, 3, 4]],
+        bucket: 1,
+        scratch: 1,
+    };
+    let ran = execute(&study, &BTreeSet::new(), (3, u64::MAX, None), usize::MAX);
+    assert_eq!(ran.lit, [1, 1, 1]);
+    assert_eq!(ran.results, study.expected());
+}
+
+#[test]
+fn what_is_finished_already_runs_nothing() {
+    let study =
+        Study { tiles: vec![400, 500], sets: vec![[1, 2, 3, 4], [1, 1, 3, 4]], bucket: 2, scratch: 1 };
+    let finished = study.expected().into_keys().collect();
+    let ran = execute(&study, &finished, (2, 1 << 20, None), usize::MAX);
+    assert_eq!((ran.results.len(), ran.finished.outcome.tasks.len(), ran.finished.peak_bytes), (0, 0, 0));
+    assert!(!ran.finished.outcome.stopped);
+}

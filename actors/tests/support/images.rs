@@ -1,0 +1,291 @@
+//! Operations on grey images of any size, and studies over them whose bytes can be counted by hand.
+
+use pleach_actors::storage::Source;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::memory::TaskBytes;
+use pleach_dispatch::message::TaskFailure;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::rehearsal::rehearse;
+use pleach_regions::{DataRegion, ElementType, Raster, RegionKey, Table};
+use pleach_workflow::{
+    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage,
+    StageInput, StageOutput, Task, Value,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What was seen from within: how many lamps had been loaded whenever the first task of a painting ran.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    lamps: AtomicUsize,
+    pub(crate) lit: Mutex<Vec<usize>>,
+}
+
+/// Multiplies all pixels of one or two images and adds a number (mod 251), or says what comes of one pixel.
+struct Shade {
+    name: &'static str,
+    inputs: &'static [Port],
+    outputs: [Port; 1],
+    /// Bytes a pixel, beside its output.
+    scratch: u64,
+    watch: Arc<Watch>,
+}
+
+const GREY: Port = Port { name: "image", element: ElementType::Gray8 };
+
+impl Operation for Shade {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        const ARGUMENTS: [Argument; 1] =
+            [Argument { name: "add", accepts: Accepts::Integers { low: 0, high: 250 } }];
+        &ARGUMENTS
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    fn cost_seconds(&self, _: u64) -> f64 {
+        1e-6
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.outputs[0].element.bytes(pixels) + self.scratch * pixels
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        if self.name == "toy.first" {
+            self.watch.lit.lock().expect("not poisoned").push(self.watch.lamps.load(Ordering::SeqCst));
+        }
+        let image = inputs[0].raster(ElementType::Gray8)?;
+        let mut before = 0;
+        for input in inputs {
+            before += u64::from(input.raster(ElementType::Gray8)?.data()[0]);
+        }
+        let shade = shade(before, arguments[0].as_f64() as u64);
+        Ok(vec![match self.outputs[0].element {
+            ElementType::Table => DataRegion::Table(Table::new([("x", shade as f64)])),
+            _ => DataRegion::Gray8(image.plane(vec![shade as u8; image.pixels() as usize])?),
+        }])
+    }
+}
+
+fn shade(before: u64, add: u64) -> u64 {
+    (7 * before + add) % 251
+}
+
+/// A tile of so many pixels, of one shade, or its lamp.
+struct Tile {
+    pixels: u32,
+    shade: u8,
+    lamp: Option<Arc<Watch>>,
+}
+
+impl Source for Tile {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        if let Some(watch) = &self.lamp {
+            watch.lamps.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(DataRegion::Gray8(Raster::filled(self.pixels, 1, 1, self.shade).expect("some pixels")))
+    }
+}
+
+/// The shade of all lamps.
+const LAMP: u64 = 17;
+
+/// A study: tiles of so many pixels; parameter sets of five numbers, each run on each tile: one task prepares the tile,
+/// three make an image of it, the last of them with the tile's lamp, and one measures that.
+#[derive(Clone, Debug)]
+pub(crate) struct Study {
+    pub(crate) tiles: Vec<u32>,
+    pub(crate) sets: Vec<[i64; 4]>,
+    pub(crate) bucket: usize,
+    /// Bytes a pixel that the first task of a painting takes beside its output; the others take none.
+    pub(crate) scratch: u64,
+}
+
+impl Study {
+    pub(crate) fn registry(&self, watch: &Arc<Watch>) -> Registry {
+        let table = Port { name: "table", element: ElementType::Table };
+        let shade = |name, inputs, output, scratch| Shade {
+            name,
+            inputs,
+            outputs: [output],
+            scratch,
+            watch: Arc::clone(watch),
+        };
+        let operations = [
+            shade("toy.first", &[GREY], GREY, self.scratch),
+            shade("toy.shade", &[GREY], GREY, 0),
+            shade("toy.blend", &[GREY, GREY], GREY, 0),
+            shade("toy.measure", &[GREY], table, 0),
+        ];
+        Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
+    }
+
+    /// What the tasks of a stage take.
+    fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskBytes> {
+        let task = |element: ElementType, scratch| TaskBytes {
+            scratch: scratch * pixels,
+            outputs: vec![element.bytes(pixels)],
+        };
+        match stage {
+            0 => vec![task(ElementType::Gray8, 0)],
+            1 => [self.scratch, 0, 0].map(|scratch| task(ElementType::Gray8, scratch)).to_vec(),
+            _ => vec![task(ElementType::Table, 0)],
+        }
+    }
+
+    pub(crate) fn sources(&self, watch: &Arc<Watch>) -> HashMap<RegionKey, Arc<dyn Source>> {
+        let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
+        for (tile, &pixels) in self.tiles.iter().enumerate() {
+            let lamp = Some(Arc::clone(watch));
+            sources.insert(tile_key(tile), Arc::new(Tile { pixels, shade: tile as u8, lamp: None }));
+            sources.insert(lamp_key(tile), Arc::new(Tile { pixels, shade: LAMP as u8, lamp }));
+        }
+        sources
+    }
+
+    /// What its instances come to.
+    pub(crate) fn expected(&self) -> HashMap<InstanceId, f64> {
+        let plan = self.plan();
+        let results = plan.instances.iter().enumerate().filter(|(_, instance)| instance.stage == 2);
+        let runs = self.sets.iter().flat_map(|set| (0..self.tiles.len()).map(move |tile| (tile, set)));
+        let expected = |(tile, set): (usize, &[i64; 4])| {
+            let painted = set[..2].iter().fold(shade(tile as u64, 5), |x, add| shade(x, *add as u64));
+            shade(shade(painted + LAMP, set[2] as u64), set[3] as u64) as f64
+        };
+        results.zip(runs.map(expected)).map(|((id, _), x)| (InstanceId(id as u32), x)).collect()
+    }
+
+    pub(crate) fn plan(&self) -> ExecutionPlan {
+        let stages = vec![
+            stage(&["toy.shade"], &[Origin::Input(0)]),
+            stage(
+                &["toy.first", "toy.shade", "toy.blend"],
+                &[Origin::Stage { stage: 0, output: 0 }, Origin::Input(1)],
+            ),
+            stage(&["toy.measure"], &[Origin::Stage { stage: 1, output: 0 }]),
+        ];
+        let mut plan = ExecutionPlan { stages, ..ExecutionPlan::default() };
+        let prepared: Vec<InstanceId> =
+            (0..self.tiles.len()).map(|tile| add(&mut plan, 0, &[5], &[tile_key(tile)], None)).collect();
+        let mut painted = vec![Vec::new(); self.tiles.len()];
+        for set in &self.sets {
+            for (tile, prepared) in prepared.iter().enumerate() {
+                painted[tile].push(add(
+                    &mut plan,
+                    1,
+                    &set[..3],
+                    &[output_key(*prepared), lamp_key(tile)],
+                    Some(*prepared),
+                ));
+            }
+        }
+        let mut measured = vec![Vec::new(); self.tiles.len()];
+        for (number, set) in self.sets.iter().enumerate() {
+            for (tile, painted) in painted.iter().enumerate() {
+                let read = painted[number];
+                measured[tile].push(add(&mut plan, 2, &set[3..], &[output_key(read)], Some(read)));
+            }
+        }
+        for (stages, size) in
+            [(prepared.iter().map(|id| vec![*id]).collect(), 1), (painted, self.bucket), (measured, 1)]
+        {
+            for (tile, ids) in stages.iter().enumerate() {
+                let bucket = |ids: &[InstanceId]| BucketPlan {
+                    instances: ids.to_vec(),
+                    pixels: self.tiles[tile].into(),
+                };
+                plan.buckets.extend(ids.chunks(size).map(bucket));
+            }
+        }
+        plan.needs = rehearse(&plan, |stage, pixels| self.bytes(stage, pixels))
+            .expect("a plan that keeps the rules")
+            .needs;
+        plan
+    }
+}
+
+/// A stage of these operations in a row, each with a parameter of its own; the last one reads what the stage reads second.
+fn stage(operations: &[&str], origins: &[Origin]) -> Stage {
+    let element = if operations == ["toy.measure"] { ElementType::Table } else { ElementType::Gray8 };
+    let region = |name: String, element| RegionDecl { region: name, element };
+    let task = |(number, operation): (usize, &&str)| {
+        let first = match number {
+            0 => Read::StageInput(0),
+            _ => Read::Task { task: number - 1, output: 0 },
+        };
+        let second = (1..origins.len()).map(Read::StageInput).filter(|_| number + 1 == operations.len());
+        Task {
+            name: format!("{operation}{number}"),
+            description: String::new(),
+            operation: (*operation).to_owned(),
+            version: 1,
+            arguments: vec![number],
+            reads: std::iter::once(first).chain(second).collect(),
+            writes: vec![region(format!("{operation}{number}"), element)],
+        }
+    };
+    let input = |(number, &origin): (usize, &Origin)| StageInput {
+        region: region(format!("x{number}"), ElementType::Gray8),
+        origin,
+    };
+    Stage {
+        name: operations[0].to_owned(),
+        description: String::new(),
+        inputs: origins.iter().enumerate().map(input).collect(),
+        outputs: vec![StageOutput {
+            region: region("y".to_owned(), element),
+            task: operations.len() - 1,
+            output: 0,
+        }],
+        parameters: (0..operations.len()).collect(),
+        tasks: operations.iter().enumerate().map(task).collect(),
+        switch: None,
+    }
+}
+
+fn add(
+    plan: &mut ExecutionPlan,
+    stage: usize,
+    values: &[i64],
+    inputs: &[RegionKey],
+    parent: Option<InstanceId>,
+) -> InstanceId {
+    let id = InstanceId(plan.instances.len() as u32);
+    plan.instances.push(InstancePlan {
+        stage,
+        parameters: values.iter().map(|n| Value::Integer(*n)).collect(),
+        inputs: inputs.to_vec(),
+        outputs: vec![OutputPlan { key: output_key(id), stored: stage < 2, reported: stage == 2 }],
+        parents: parent.into_iter().collect(),
+    });
+    id
+}
+
+fn tile_key(tile: usize) -> RegionKey {
+    RegionKey([255, tile as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+fn lamp_key(tile: usize) -> RegionKey {
+    RegionKey([254, tile as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+fn output_key(id: InstanceId) -> RegionKey {
+    let mut key = [0; 16];
+    key[..4].copy_from_slice(&id.0.to_le_bytes());
+    RegionKey(key)
+}

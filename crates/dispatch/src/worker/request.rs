@@ -1,0 +1,35 @@
+//! What a worker asks its manager for: buckets for idle slots, and one of a later stage.
+
+use super::{Effect, Held, Rank, Worker};
+
+impl Worker {
+    /// Asks for as many buckets as slots stay free, no matter how many tasks each will bring: a bucket that cannot use
+    /// its share only waits here instead of at the manager. And for one of a later stage than those that wait here to be
+    /// begun, or where none does, than the earliest at hand: it lets go of memory, and hoarding helps nobody. Says
+    /// whether there was something to ask for.
+    pub(super) fn request(&mut self) -> bool {
+        let before = self.effects.len();
+        let idle = self.free.len().saturating_sub(self.spoken_for()) as u32;
+        if idle > self.asked {
+            self.effects.push_back(Effect::Request { buckets: idle - self.asked, after: None });
+            self.asked = idle;
+        }
+        let Some(earliest) = self.leases.last_key_value().map(|(rank, _)| rank.0.0) else {
+            return self.effects.len() > before;
+        };
+        let waits = |(rank, held): (&Rank, &Held)| (!held.is_under_way()).then_some(rank.0.0);
+        let after = self.leases.iter().filter_map(waits).max().unwrap_or(earliest);
+        if after < self.last_stage && self.asked_after.is_none_or(|asked| after < asked) {
+            self.asked_after = Some(after);
+            self.effects.push_back(Effect::Request { buckets: 1, after: Some(after) });
+        }
+        self.effects.len() > before
+    }
+
+    /// Buckets for which a slot is kept: those that have not spoken, else every event in between would ask for one
+    /// more, and those that wait for memory.
+    fn spoken_for(&self) -> usize {
+        let waits = |held: &&Held| held.demand.is_none_or(|demand| demand.ready > 0 && !demand.started);
+        self.leases.values().filter(waits).count()
+    }
+}

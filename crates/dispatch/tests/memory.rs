@@ -1,0 +1,154 @@
+//! Manager, worker and stages together, within a budget of bytes: it is never exceeded, and everything comes to its end.
+
+#[path = "support/node.rs"]
+mod node;
+#[path = "support/shapes.rs"]
+mod shapes;
+#[path = "support/studies.rs"]
+mod studies;
+
+use node::{Node, Setup};
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::memory::TaskBytes;
+use pleach_dispatch::rehearsal::rehearse;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use studies::{Study, studies};
+
+/// With the needs that a rehearsal finds when tasks take `believed` quarters of what they take.
+fn rehearsed(mut study: Study, believed: u64) -> Study {
+    let guess = |bytes: u64| bytes * believed / 4;
+    let bytes = |stage, pixels| {
+        let of = |task: TaskBytes| TaskBytes {
+            scratch: guess(task.scratch),
+            outputs: task.outputs.into_iter().map(guess).collect(),
+        };
+        study.bytes(stage, pixels).into_iter().map(of).collect()
+    };
+    study.plan.needs = rehearse(&study.plan, bytes).expect("a plan that keeps the rules").needs;
+    study
+}
+
+fn active_paths() -> impl Strategy<Value = Option<NonZeroU32>> {
+    prop_oneof![Just(None), (1u32..4).prop_map(NonZeroU32::new)]
+}
+
+/// Instances that have something to report, of which `chosen` are finished.
+fn reporters(study: &Study, chosen: &[bool]) -> BTreeSet<InstanceId> {
+    let ids = (0u32..).map(InstanceId).zip(&study.plan.instances);
+    let reports = ids.filter(|(_, instance)| instance.outputs.iter().any(|output| output.reported));
+    reports
+        .map(|(id, _)| id)
+        .zip(chosen.iter().cycle())
+        .filter(|(_, chosen)| **chosen)
+        .map(|(id, _)| id)
+        .collect()
+}
+
+fn open(study: &Study, finished: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> {
+    let open = (0u32..).map(InstanceId).zip(study.plan.open(finished));
+    open.filter(|(_, open)| *open).map(|(id, _)| id).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_the_rehearsal_takes_is_enough_and_never_exceeded(
+        study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
+        slots in 1u32..5,
+        more in prop_oneof![Just(0u64), 1u64..200],
+        active_paths in active_paths(),
+        seed: u64,
+    ) {
+        let study = rehearsed(study, 4);
+        let budget = study.plan.needs.least_bytes + more;
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed: 4, seed }, &BTreeSet::new());
+        while node.step() {}
+        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
+        prop_assert_eq!(node.done.len(), study.plan.instances.len());
+        prop_assert_eq!(node.held_bytes(), 0);
+        let most = node.worker.peak_bytes().max(node.most_bytes);
+        prop_assert!(most <= budget, "{most} of {budget}:\n{}", node.log.join("\n"));
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Memory that is plenty is as none to count.
+    #[test]
+    fn with_plenty_nothing_waits(study in studies(), slots in 1u32..5, seed: u64) {
+        let study = rehearsed(study, 4);
+        let all = study.plan.needs.least_bytes * 8 * (study.plan.instances.len() as u64 + 1);
+        let run = |budget| {
+            let setup = Setup { slots, budget, active_paths: None, believed: 4, seed };
+            let mut node = Node::new(&study, setup, &BTreeSet::new());
+            while node.step() {}
+            (node.log.clone(), node.calls)
+        };
+        let plenty = run(all);
+        prop_assert_eq!(plenty.1, 0, "somebody was stuck");
+        prop_assert_eq!(plenty, run(u64::MAX));
+    }
+
+    /// Whatever tasks truly take, and however little there is: the study ends, and what was exceeded can be seen.
+    #[test]
+    fn with_too_little_everything_still_ends(
+        study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
+    ) {
+        let study = rehearsed(study, believed);
+        let budget = study.plan.needs.least_bytes * quarters / 4;
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed, seed }, &BTreeSet::new());
+        while node.step() {}
+        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
+        prop_assert_eq!(node.done.len(), study.plan.instances.len());
+        prop_assert_eq!(node.held_bytes(), 0);
+        if believed == 4 {
+            // All that there was had been reserved, whether or not it fitted.
+            prop_assert!(node.most_bytes <= node.worker.peak_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_resumed_is_what_is_open(
+        study in studies(), slots in 1u32..5, chosen in vec(any::<bool>(), 1..20), seed: u64,
+    ) {
+        let study = rehearsed(study, 4);
+        let finished = reporters(&study, &chosen);
+        let budget = study.plan.needs.least_bytes;
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths: None, believed: 4, seed }, &finished);
+        while node.step() {}
+        prop_assert!(node.complete);
+        prop_assert_eq!(&node.done, &open(&study, &finished));
+        prop_assert_eq!(node.held_bytes(), 0);
+    }
+
+    /// Told to stop at any moment: what runs is finished and reported, nothing more is begun, and the rest is resumed.
+    #[test]
+    fn what_is_stopped_leaves_nothing_half_done(
+        study in studies(), slots in 1u32..5, more in 0u64..200, steps in 0usize..150, seed: u64,
+    ) {
+        let study = rehearsed(study, 4);
+        let budget = study.plan.needs.least_bytes + more;
+        let setup = Setup { slots, budget, active_paths: None, believed: 4, seed };
+        let mut node = Node::new(&study, setup, &BTreeSet::new());
+        for _ in 0..steps {
+            node.step();
+        }
+        node.stop();
+        while node.step() {}
+        prop_assert!(node.complete || node.stopped);
+        prop_assert!(node.left || node.complete);
+        prop_assert!(study.crosses || node.most_bytes <= budget);
+
+        let all = reporters(&study, &[true]);
+        let finished: BTreeSet<InstanceId> = node.done.intersection(&all).copied().collect();
+        let mut rest = Node::new(&study, setup, &finished);
+        while rest.step() {}
+        prop_assert!(rest.complete);
+        prop_assert_eq!(&rest.done, &open(&study, &finished));
+        prop_assert!(all.is_subset(&finished.union(&rest.done).copied().collect()));
+    }
+}

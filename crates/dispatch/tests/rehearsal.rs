@@ -1,0 +1,109 @@
+//! What a study takes at least, computed by hand.
+
+#[path = "support/shapes.rs"]
+mod shapes;
+
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::memory::{Drain, Needs, TaskBytes};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::rehearsal::{Rehearsal, rehearse};
+use pleach_workflow::{Read, Value};
+use shapes::{key, stage, task};
+
+/// An instance: the stage, the parameter, the keys read, the parents.
+type Raw<'a> = (usize, i64, &'a [u32], &'a [u32]);
+
+/// All outputs that are read are stored.
+fn plan(instances: &[Raw<'_>], buckets: &[&[u32]]) -> ExecutionPlan {
+    let first = |name: &str, inputs: usize| {
+        let reads: Vec<Read> = (0..inputs).map(Read::StageInput).collect();
+        task(name, &[0], &reads, 1)
+    };
+    let second = task("second", &[0], &[Read::Task { task: 0, output: 0 }], 1);
+    let stages = vec![
+        stage(1, 1, vec![first("prepare", 1)], &[(0, 0)]),
+        stage(1, 1, vec![first("first", 1), second], &[(1, 0)]),
+        stage(1, 2, vec![first("compare", 2)], &[(0, 0)]),
+    ];
+    let ids = |numbers: &[u32]| numbers.iter().copied().map(InstanceId).collect::<Vec<_>>();
+    let read = |number: u32| instances.iter().any(|(_, _, inputs, _)| inputs.contains(&number));
+    let instance = |(number, &(stage, value, inputs, parents)): (u32, &Raw<'_>)| InstancePlan {
+        stage,
+        parameters: vec![Value::Integer(value)],
+        inputs: inputs.iter().copied().map(key).collect(),
+        outputs: vec![OutputPlan { key: key(number), stored: read(number), reported: !read(number) }],
+        parents: ids(parents),
+    };
+    ExecutionPlan {
+        stages,
+        instances: (0u32..).zip(instances).map(instance).collect(),
+        buckets: buckets.iter().map(|bucket| BucketPlan { instances: ids(bucket), pixels: 100 }).collect(),
+        ..ExecutionPlan::default()
+    }
+}
+
+/// Images of 100 bytes; preparing takes 50 beside its own, the first task 30, comparing 70 beside a number of 1.
+fn bytes(stage: usize, pixels: u64) -> Vec<TaskBytes> {
+    let task = |scratch, output| TaskBytes { scratch, outputs: vec![output] };
+    match stage {
+        0 => vec![task(50, pixels)],
+        1 => vec![task(30, 40), task(0, 20)],
+        _ => vec![task(70, 1)],
+    }
+}
+
+const TILE: u32 = 1000;
+const REFERENCE: u32 = 2000;
+
+#[test]
+fn a_tile_prepared_and_two_masks_of_it_compared() {
+    let instances: &[Raw<'_>] = &[
+        (0, 0, &[TILE], &[]),
+        (1, 1, &[0], &[0]),
+        (1, 2, &[0], &[0]),
+        (2, 0, &[1, REFERENCE], &[1]),
+        (2, 0, &[2, REFERENCE], &[2]),
+    ];
+    let rehearsal = rehearse(&plan(instances, &[&[0], &[1, 2], &[3], &[4]]), bytes).expect("valid");
+    // The tile and the task that prepares it: 250. Then 100 prepared, the first mask and the reference, and the
+    // comparison: 100 + 20 + 100 + 71, while the second mask has not been begun.
+    let least_bytes = 291;
+    let drains = vec![
+        // From what was held without the prepared image, nothing, to the end of all.
+        Drain { bytes: 291, rest_bytes: 0 },
+        // A mask, the reference and the comparison; the reference is left.
+        Drain { bytes: 191, rest_bytes: 100 },
+        Drain::default(),
+    ];
+    assert_eq!(rehearsal, Rehearsal { needs: Needs { least_bytes, drains }, dearest: Some(InstanceId(3)) });
+}
+
+#[test]
+fn a_mask_that_waits_for_its_reference_stays() {
+    // The reference is the mask of instance 2, which comes after that of 1.
+    let instances: &[Raw<'_>] =
+        &[(0, 0, &[TILE], &[]), (1, 1, &[0], &[0]), (1, 2, &[0], &[0]), (2, 0, &[1, 2], &[1, 2])];
+    let rehearsal = rehearse(&plan(instances, &[&[0], &[1], &[2], &[3]]), bytes).expect("valid");
+    assert_eq!(rehearsal.needs.least_bytes, 250, "preparing the tile takes most");
+    assert_eq!(rehearsal.needs.drains[1], Drain { bytes: 91, rest_bytes: 20 });
+    assert_eq!(rehearsal.dearest, Some(InstanceId(0)));
+}
+
+#[test]
+fn equal_instances_end_together_and_leave_a_region_each() {
+    let instances: Vec<Raw<'_>> = vec![(1, 1, &[TILE], &[]); 9];
+    let mut plan = plan(&instances, &[&[0, 1, 2, 3, 4, 5, 6, 7, 8]]);
+    for instance in &mut plan.instances {
+        instance.outputs[0].stored = true;
+    }
+    // 100 of the tile and nine times 20: more than any of the two tasks took.
+    assert_eq!(rehearse(&plan, bytes).expect("valid").needs.least_bytes, 280);
+}
+
+#[test]
+fn nothing_takes_nothing_and_what_breaks_the_rules_is_refused() {
+    let nothing = rehearse(&ExecutionPlan::default(), bytes).expect("nothing to be wrong with");
+    assert_eq!(nothing, Rehearsal::default());
+    let instances: &[Raw<'_>] = &[(0, 0, &[TILE], &[])];
+    assert!(rehearse(&plan(instances, &[]), bytes).is_err());
+}

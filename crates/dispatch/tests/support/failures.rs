@@ -1,0 +1,7 @@
+//! The one way in which tasks fail here.
+
+use pleach_dispatch::message::TaskFailure;
+
+pub(crate) fn failure(at: &str) -> TaskFailure {
+    TaskFailure { at: at.to_owned(), cause: "the library said no".to_owned() }
+}

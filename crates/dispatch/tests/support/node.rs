@@ -1,0 +1,380 @@
+//! A manager and a worker with its stages, joined by queues of messages that move whenever chance says so. It holds
+//! regions as sizes, and knows at every moment how many bytes there truly are.
+
+use crate::studies::Study;
+use pleach_dispatch::manager::{Effect as ManagerEffect, Manager};
+use pleach_dispatch::memory::{Budget, Demand, TaskBytes};
+use pleach_dispatch::message::{BucketWork, ToManager, ToWorker};
+use pleach_dispatch::stage::{self, BucketRun, NodeId, OutputId, TaskCall};
+use pleach_dispatch::worker::{Effect, Worker};
+use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
+use pleach_regions::RegionKey;
+use pleach_workflow::Stage;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
+
+/// A stage, as its worker sees it.
+struct Bucket {
+    work: BucketWork,
+    run: BucketRun,
+    /// What tasks truly take.
+    bytes: Vec<TaskBytes>,
+    inputs: Vec<(RegionKey, u64)>,
+    written: BTreeMap<OutputId, u64>,
+}
+
+impl Bucket {
+    /// As [`BucketRun`] foresees it, with what is truly held.
+    fn demand(&self, stage: &Stage, stored: &BTreeMap<RegionKey, u64>) -> Demand {
+        let demand = self.run.demand(stage, self.missing_bytes(stored));
+        Demand { held_bytes: self.written.values().sum(), ..demand }
+    }
+
+    fn missing_bytes(&self, stored: &BTreeMap<RegionKey, u64>) -> u64 {
+        self.inputs.iter().filter(|(key, _)| !stored.contains_key(key)).map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// Between a stage and its worker.
+enum Local {
+    Granted(LeaseId, SlotId, NodeId),
+    Demand(LeaseId, Demand),
+    SlotFree(SlotId, LeaseId, Demand),
+    Over(LeaseId),
+}
+
+struct Running {
+    slot: SlotId,
+    lease: LeaseId,
+    call: TaskCall,
+    bytes: u64,
+}
+
+/// How a node is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) slots: u32,
+    pub(crate) budget: u64,
+    pub(crate) active_paths: Option<NonZeroU32>,
+    /// Tasks are believed to take so many quarters of what they take.
+    pub(crate) believed: u64,
+    pub(crate) seed: u64,
+}
+
+pub(crate) struct Node<'a> {
+    study: &'a Study,
+    setup: Setup,
+    chance: u64,
+    manager: Manager,
+    id: WorkerId,
+    pub(crate) worker: Worker,
+    to_manager: VecDeque<ToManager>,
+    to_worker: VecDeque<ToWorker>,
+    local: VecDeque<Local>,
+    buckets: BTreeMap<LeaseId, Bucket>,
+    running: Vec<Running>,
+    stored: BTreeMap<RegionKey, u64>,
+    pub(crate) done: BTreeSet<InstanceId>,
+    pub(crate) complete: bool,
+    pub(crate) stopped: bool,
+    pub(crate) left: bool,
+    pub(crate) calls: usize,
+    /// What happened, for whoever has to find out why.
+    pub(crate) log: Vec<String>,
+    noted: Option<(u64, usize, usize, usize)>,
+    /// The most bytes there truly were.
+    pub(crate) most_bytes: u64,
+}
+
+impl<'a> Node<'a> {
+    pub(crate) fn new(study: &'a Study, setup: Setup, finished: &BTreeSet<InstanceId>) -> Self {
+        let mut manager = Manager::resume(study.plan.clone(), finished).expect("a plan that keeps the rules");
+        let id = manager.handle_join();
+        let needs = &study.plan.needs;
+        let mut worker = Worker::new(setup.slots, Budget { bytes: setup.budget, ..Budget::UNLIMITED });
+        worker.handle_study(study.plan.stages.len() as u32, needs.least_bytes);
+        let mut node = Self {
+            study,
+            setup,
+            chance: setup.seed | 1,
+            manager,
+            id,
+            worker,
+            to_manager: VecDeque::new(),
+            to_worker: VecDeque::new(),
+            local: VecDeque::new(),
+            buckets: BTreeMap::new(),
+            running: Vec::new(),
+            stored: BTreeMap::new(),
+            done: BTreeSet::new(),
+            complete: false,
+            stopped: false,
+            left: false,
+            calls: 0,
+            log: Vec::new(),
+            noted: None,
+            most_bytes: 0,
+        };
+        node.follow_manager();
+        node.follow_worker();
+        node
+    }
+
+    /// Xorshift: enough to shuffle messages.
+    fn chance(&mut self, among: usize) -> usize {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        (self.chance >> 20) as usize % among
+    }
+
+    /// Something happens; false when nothing can.
+    pub(crate) fn step(&mut self) -> bool {
+        let mut possible = Vec::new();
+        if !self.to_manager.is_empty() {
+            possible.extend([0; 3]);
+        }
+        if !self.to_worker.is_empty() {
+            possible.extend([1; 3]);
+        }
+        if !self.local.is_empty() {
+            possible.extend([2; 6]);
+        }
+        if !self.running.is_empty() {
+            possible.push(3);
+        }
+        if possible.is_empty() {
+            return false;
+        }
+        match possible[self.chance(possible.len())] {
+            0 => self.reach_manager(),
+            1 => self.reach_worker(),
+            2 => self.reach_local(),
+            _ => {
+                let which = self.chance(self.running.len());
+                self.end(which);
+            }
+        }
+        self.follow_manager();
+        self.follow_worker();
+        self.manager.sanity_check().expect("sane");
+        self.note();
+        self.most_bytes =
+            self.most_bytes.max(self.held_bytes() + self.running.iter().map(|r| r.bytes).sum::<u64>());
+        for lease in self.buckets.keys() {
+            let paths = self.running.iter().filter(|running| running.lease == *lease).count();
+            assert!(self.setup.active_paths.is_none_or(|active| paths <= active.get() as usize));
+        }
+        true
+    }
+
+    /// Notes what is held, when it has changed.
+    fn note(&mut self) {
+        let now = (self.held_bytes(), self.stored.len(), self.running.len(), self.done.len());
+        if self.noted.replace(now) != Some(now) {
+            let running = self.running.iter().map(|r| format!("{}/t{} {}", r.lease, r.call.task, r.bytes));
+            let running = running.collect::<Vec<_>>().join(", ");
+            let stored: Vec<u64> = self.stored.values().copied().collect();
+            self.log.push(format!("{} held, {stored:?} of it stored; running {running}", now.0));
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.manager.handle_stop();
+        self.follow_manager();
+    }
+
+    /// Regions in storage and outputs of tasks.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let written = self.buckets.values().flat_map(|bucket| bucket.written.values());
+        self.stored.values().chain(written).sum()
+    }
+
+    fn reach_manager(&mut self) {
+        match self.to_manager.pop_front().expect("a message") {
+            ToManager::Request { buckets, after } => {
+                self.log.push(format!("manager hears of {buckets} after {after:?}"));
+                self.manager.handle_request(self.id, buckets, after);
+            }
+            ToManager::Call { call } => {
+                self.log.push(format!("manager hears call {call}"));
+                self.follow_manager();
+                self.to_worker.push_back(ToWorker::Echo { call });
+            }
+            ToManager::Done { lease, instance, .. } => {
+                assert!(self.manager.handle_done(self.id, lease, instance), "{instance} did not count");
+            }
+            ToManager::Leave => self.manager.handle_leave(self.id),
+            message => panic!("{message:?} is not said here"),
+        }
+    }
+
+    fn follow_manager(&mut self) {
+        while let Some(effect) = self.manager.poll_effect() {
+            assert!(!self.complete, "{effect:?} after the end");
+            match effect {
+                ManagerEffect::Assign { lease, work, later, .. } => {
+                    self.log.push(format!("manager gives {lease} of stage {}", work.stage));
+                    self.to_worker.push_back(ToWorker::Assign { lease, work, later });
+                }
+                ManagerEffect::Release(keys) => self.to_worker.push_back(ToWorker::Release { keys }),
+                ManagerEffect::Finished(instance) => {
+                    assert!(self.done.insert(instance), "{instance} ran twice");
+                }
+                ManagerEffect::Complete => self.complete = true,
+                ManagerEffect::Stop => self.to_worker.push_back(ToWorker::Stop),
+                ManagerEffect::Stopped => self.stopped = true,
+                ManagerEffect::Failed { .. } => panic!("{effect:?}"),
+            }
+        }
+    }
+
+    /// What the shell says before every event.
+    fn look(&mut self) {
+        self.worker.handle_stored(self.stored.values().sum());
+        for (lease, bucket) in &self.buckets {
+            self.worker.handle_missing(*lease, bucket.missing_bytes(&self.stored));
+        }
+    }
+
+    fn reach_worker(&mut self) {
+        let message = self.to_worker.pop_front().expect("a message");
+        if self.left {
+            return;
+        }
+        match message {
+            ToWorker::Assign { lease, work, later } => {
+                self.log.push(format!("worker gets {lease} of stage {}, later: {later}", work.stage));
+                self.look();
+                self.worker.handle_assigned(lease, work.stage, work.bucket, later);
+                let stage = &self.study.plan.stages[work.stage as usize];
+                let bytes = self.study.bytes(work.stage as usize, work.pixels);
+                let believed = |bytes: u64| bytes * self.setup.believed / 4;
+                let guess = bytes.iter().map(|task| TaskBytes {
+                    scratch: believed(task.scratch),
+                    outputs: task.outputs.iter().map(|bytes| believed(*bytes)).collect(),
+                });
+                let run =
+                    BucketRun::new(stage, &work, guess.collect(), self.setup.active_paths).expect("fits");
+                let mut inputs: Vec<(RegionKey, u64)> = Vec::new();
+                for (key, input) in work.instances[0].inputs.iter().zip(&stage.inputs) {
+                    if inputs.iter().all(|(other, _)| other != key) {
+                        inputs.push((*key, input.region.element.bytes(work.pixels)));
+                    }
+                }
+                let bucket = Bucket { work, run, bytes, inputs, written: BTreeMap::new() };
+                let demand = bucket.demand(stage, &self.stored);
+                self.buckets.insert(lease, bucket);
+                self.local.push_back(Local::Demand(lease, demand));
+            }
+            ToWorker::Release { keys } => {
+                for key in keys {
+                    self.stored.remove(&key);
+                }
+                self.look();
+            }
+            ToWorker::Echo { call } => {
+                self.log.push(format!("worker hears echo {call}"));
+                self.look();
+                self.worker.handle_echo(call);
+            }
+            ToWorker::Stop => self.worker.handle_stop(),
+            message => panic!("{message:?} is not said here"),
+        }
+    }
+
+    fn reach_local(&mut self) {
+        match self.local.pop_front().expect("a message") {
+            Local::Granted(lease, slot, node) => self.start(lease, slot, node),
+            Local::Demand(lease, demand) => {
+                self.look();
+                self.worker.handle_demand(lease, demand);
+            }
+            Local::SlotFree(slot, lease, demand) => {
+                self.look();
+                self.worker.handle_slot_free(slot, lease, demand);
+            }
+            Local::Over(lease) => {
+                self.look();
+                self.buckets.remove(&lease);
+                self.worker.handle_stage_over(lease);
+            }
+        }
+    }
+
+    fn follow_worker(&mut self) {
+        while let Some(effect) = self.worker.poll_effect() {
+            match effect {
+                Effect::Grant { lease, slot, node } => {
+                    self.local.push_back(Local::Granted(lease, slot, node))
+                }
+                Effect::Request { buckets, after } => {
+                    self.log.push(format!("worker asks for {buckets} after {after:?}"));
+                    self.to_manager.push_back(ToManager::Request { buckets, after });
+                }
+                Effect::Call { call } => {
+                    self.calls += 1;
+                    self.to_manager.push_back(ToManager::Call { call });
+                }
+                Effect::Leave => {
+                    assert!(self.running.is_empty() && !self.left);
+                    self.left = true;
+                    self.to_manager.push_back(ToManager::Leave);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
+        let Some(bucket) = self.buckets.get_mut(&lease) else {
+            self.local.push_back(Local::SlotFree(slot, lease, Demand::default()));
+            return;
+        };
+        let stage = &self.study.plan.stages[bucket.work.stage as usize];
+        let missing = bucket.missing_bytes(&self.stored);
+        let Some(call) = bucket.run.start_task(stage, node, missing) else {
+            let demand = bucket.demand(stage, &self.stored);
+            self.local.push_back(Local::SlotFree(slot, lease, demand));
+            return;
+        };
+        if call.brings_inputs {
+            for (key, bytes) in &bucket.inputs {
+                self.stored.entry(*key).or_insert(*bytes);
+            }
+        }
+        let bytes = bucket.bytes[call.task].running();
+        self.running.push(Running { slot, lease, call, bytes });
+        let demand = bucket.demand(stage, &self.stored);
+        self.local.push_back(Local::Demand(lease, demand));
+    }
+
+    fn end(&mut self, which: usize) {
+        let Running { slot, lease, call, .. } = self.running.swap_remove(which);
+        let bucket = self.buckets.get_mut(&lease).expect("a bucket");
+        let stage = &self.study.plan.stages[bucket.work.stage as usize];
+        let wanted =
+            bucket.bytes[call.task].outputs.iter().enumerate().filter(|(output, _)| call.wanted[*output]);
+        let written = wanted.map(|(output, bytes)| (OutputId { node: call.node, output }, *bytes));
+        bucket.written.extend(written.collect::<Vec<_>>());
+        bucket.run.handle_done(stage, call.node);
+        let mut puts = Vec::new();
+        while let Some(effect) = bucket.run.poll_effect() {
+            match effect {
+                stage::Effect::Done { instance, outputs } => {
+                    let work = bucket.work.instances.iter().find(|work| work.id == instance).expect("known");
+                    for (plan, output) in work.outputs.iter().zip(outputs).filter(|(plan, _)| plan.stored) {
+                        puts.push((plan.key, bucket.written[&output]));
+                    }
+                    let (results, tasks) = (Vec::new(), Vec::new());
+                    self.to_manager.push_back(ToManager::Done { lease, instance, results, tasks });
+                }
+                stage::Effect::Drop(output) => drop(bucket.written.remove(&output).expect("held")),
+                stage::Effect::Over => self.local.push_back(Local::Over(lease)),
+                stage::Effect::Failed { .. } => panic!("nothing fails here"),
+            }
+        }
+        self.stored.extend(puts);
+        let demand = bucket.demand(stage, &self.stored);
+        self.local.push_back(Local::SlotFree(slot, lease, demand));
+    }
+}

@@ -1,0 +1,221 @@
+//! The allocator behind [`Recycler`](crate::Recycler): large blocks from the shelf or from the system, small ones from
+//! `malloc`; and the metering of both.
+//!
+//! One lock guards the shelf. Under it nothing allocates and nothing can panic; system calls are made under it only to
+//! give surplus back before something new is taken, so that there is never more than the books say.
+
+use crate::class::{LEAST_BYTES, PAGE_BYTES, class_bytes};
+use crate::shelf::{Block, Shelf};
+use crate::{mapping, meter};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A pool of large blocks. The process has one; tests make their own.
+pub(crate) struct Pool {
+    /// The standard library's mutex is one word and a futex: taking it never allocates.
+    shelf: Mutex<Shelf>,
+}
+
+/// Whether a block of this layout comes from the pool; all calls about one block agree.
+fn is_large(layout: Layout) -> bool {
+    layout.size() >= LEAST_BYTES && layout.align() <= PAGE_BYTES
+}
+
+impl Pool {
+    pub(crate) const fn new(limit_bytes: u64) -> Self {
+        Self { shelf: Mutex::new(Shelf::new(limit_bytes)) }
+    }
+
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        self.lock().idle_bytes()
+    }
+
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.lock().live_bytes()
+    }
+
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        let mut shelf = self.lock();
+        shelf.limit_bytes = limit_bytes;
+        give_surplus_back(&mut shelf);
+    }
+
+    pub(crate) fn trim(&self) {
+        let mut shelf = self.lock();
+        while let Some(block) = shelf.oldest() {
+            give_back(block);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of the class `bytes`, and whether it is fresh, that is, all zero.
+    fn obtain(&self, bytes: usize) -> (*mut u8, bool) {
+        let mut shelf = self.lock();
+        if let Some(start) = shelf.reuse(bytes) {
+            return (start, false);
+        }
+        shelf.grow(bytes);
+        give_surplus_back(&mut shelf);
+        drop(shelf);
+        let mut start = mapping::map(bytes);
+        if start.is_null() {
+            // Memory or mappings ran out; idle blocks may be what is missing.
+            self.trim();
+            start = mapping::map(bytes);
+        }
+        if start.is_null() {
+            self.lock().shrink(bytes);
+        }
+        (start, true)
+    }
+
+    /// Keeps a block, or gives it back.
+    ///
+    /// # Safety
+    /// `block` came from [`Self::obtain`] or [`Self::resize`], and nobody uses it any more.
+    unsafe fn release(&self, block: Block) {
+        if self.lock().keep(block) {
+            return;
+        }
+        // SAFETY: the caller's promise; it is not on the shelf, so nobody else gets it either.
+        unsafe { mapping::unmap(block.start, block.bytes) };
+        let mut shelf = self.lock();
+        shelf.shrink(block.bytes);
+        // Where slots ran out, the next block finds one.
+        give_surplus_back(&mut shelf);
+    }
+
+    /// A block of the class `bytes`, another than `old`'s, with the first `used` bytes of `old`. On success `old` is
+    /// gone, on failure (null) it stays. Copies into an idle block where there is one, else moves the pages.
+    ///
+    /// # Safety
+    /// `old` came from here and its user asks for this; `used` is below both classes.
+    unsafe fn resize(&self, old: Block, bytes: usize, used: usize) -> *mut u8 {
+        let grown = bytes.saturating_sub(old.bytes);
+        let mut shelf = self.lock();
+        if let Some(start) = shelf.reuse(bytes) {
+            drop(shelf);
+            // SAFETY: both blocks are live, distinct, and at least `used` bytes long; then nobody uses `old` any more.
+            unsafe {
+                ptr::copy_nonoverlapping(old.start, start, used);
+                self.release(old);
+            }
+            return start;
+        }
+        shelf.grow(grown);
+        give_surplus_back(&mut shelf);
+        drop(shelf);
+        // SAFETY: `old` is a live mapping, and its user goes on with the new address.
+        let moved = unsafe { mapping::remap(old.start, old.bytes, bytes) };
+        self.lock().shrink(if moved.is_null() { grown } else { old.bytes.saturating_sub(bytes) });
+        moved
+    }
+}
+
+fn give_surplus_back(shelf: &mut Shelf) {
+    while let Some(block) = shelf.surplus() {
+        give_back(block);
+    }
+}
+
+/// Gives a block back that was idle until now.
+fn give_back(block: Block) {
+    // SAFETY: what is on the shelf is a whole mapping that nobody uses; it was taken off, so nobody will.
+    unsafe { mapping::unmap(block.start, block.bytes) };
+}
+
+// SAFETY: a live block is on no shelf and is one mapping of its own, so it overlaps no other; its class is at least the
+// size asked for, and its start is aligned to a page, which is at least the alignment asked for (`is_large`). Other
+// blocks are `System`'s, with the same layouts. Nothing here unwinds: no lookup can fail, and nothing else panics.
+unsafe impl GlobalAlloc for Pool {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let start = if is_large(layout) {
+            self.obtain(class_bytes(layout.size())).0
+        } else {
+            // SAFETY: the caller's promise: the size is not 0.
+            unsafe { System.alloc(layout) }
+        };
+        count(start, layout)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !is_large(layout) {
+            // SAFETY: the caller's promise: the size is not 0.
+            return count(unsafe { System.alloc_zeroed(layout) }, layout);
+        }
+        let (start, fresh) = self.obtain(class_bytes(layout.size()));
+        if !fresh {
+            // SAFETY: a block of at least this size that nobody else has.
+            unsafe { ptr::write_bytes(start, 0, layout.size()) };
+        }
+        count(start, layout)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        meter::subtract(layout.size());
+        if is_large(layout) {
+            // SAFETY: allocated with this layout, so from here and of this class.
+            unsafe { self.release(Block { start: block, bytes: class_bytes(layout.size()) }) };
+        } else {
+            // SAFETY: allocated with this layout, so by `System`.
+            unsafe { System.dealloc(block, layout) };
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise: the new size, rounded up to the alignment, does not overflow.
+        let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        let used = layout.size().min(new_size);
+        match (is_large(layout), is_large(new)) {
+            (true, true) => {
+                let old = Block { start: block, bytes: class_bytes(layout.size()) };
+                let bytes = class_bytes(new_size);
+                if bytes == old.bytes {
+                    meter::subtract(layout.size());
+                    return count(block, new);
+                }
+                // SAFETY: allocated with this layout, so from here and of this class; `used` is below both sizes.
+                let moved = count(unsafe { self.resize(old, bytes, used) }, new);
+                if !moved.is_null() {
+                    // Last, as if it had been copied: the peak must not depend on what was idle.
+                    meter::subtract(layout.size());
+                }
+                moved
+            }
+            (false, false) => {
+                // SAFETY: allocated with this layout, so by `System`; the caller's promise about the size.
+                let moved = unsafe { System.realloc(block, layout, new_size) };
+                if !moved.is_null() {
+                    meter::subtract(layout.size());
+                }
+                count(moved, new)
+            }
+            // From one to the other a block has to be copied.
+            _ => {
+                // SAFETY: the new size is not 0 (the caller's promise).
+                let moved = unsafe { self.alloc(new) };
+                if !moved.is_null() {
+                    // SAFETY: the blocks are distinct and `used` is below both sizes; the old one was allocated with
+                    // this layout and is not used again.
+                    unsafe {
+                        ptr::copy_nonoverlapping(block, moved, used);
+                        self.dealloc(block, layout);
+                    }
+                }
+                moved
+            }
+        }
+    }
+}
+
+/// Meters a new block, if it is one.
+fn count(start: *mut u8, layout: Layout) -> *mut u8 {
+    if !start.is_null() {
+        meter::add(layout.size());
+    }
+    start
+}

@@ -1,0 +1,104 @@
+//! What is kept and what goes back, seen from outside: the books, the limit, the resident set. One test, because the
+//! books are the process's.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
+use pleach_pages::{Recycler, idle_bytes, live_bytes, set_limit_bytes, trim};
+
+#[global_allocator]
+static ALLOCATOR: Recycler = Recycler;
+
+const MIB: usize = 1 << 20;
+
+/// A touched block.
+fn block(mib: usize) -> Vec<u8> {
+    vec![1; mib * MIB]
+}
+
+fn books_mib() -> (u64, u64) {
+    (live_bytes() >> 20, idle_bytes() >> 20)
+}
+
+/// Resident bytes of this process, from the system's own books, in MiB; pages are at least 4 KiB.
+#[cfg(not(miri))]
+fn resident_mib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() >> 10
+}
+
+#[test]
+fn the_limit_is_kept() {
+    let grow = if cfg!(miri) { 1 } else { 16 };
+    assert_eq!(books_mib(), (0, 0));
+    let (a, b) = (block(grow), block(2 * grow));
+    assert_eq!(books_mib(), (3 * grow as u64, 0));
+    drop((a, b));
+    assert_eq!(books_mib(), (0, 3 * grow as u64));
+
+    // The same sizes come from what is idle, another does not.
+    let (a, c) = (block(grow), block(3 * grow));
+    assert_eq!(books_mib(), (4 * grow as u64, 2 * grow as u64));
+    drop((a, c));
+    assert_eq!(books_mib(), (0, 6 * grow as u64));
+    #[cfg(not(miri))]
+    {
+        let before = resident_mib();
+        trim();
+        let after = resident_mib();
+        assert!(before >= 6 * grow && before - after > 5 * grow, "{before} MiB, trimmed {after} MiB");
+    }
+    trim();
+    assert_eq!(books_mib(), (0, 0));
+
+    // A lower limit trims at once, the longest idle first.
+    let all = [block(grow), block(2 * grow), block(3 * grow)];
+    let [first, second, third] = all;
+    drop(first);
+    drop(third);
+    drop(second);
+    set_limit_bytes((5 * grow * MIB) as u64);
+    assert_eq!(books_mib(), (0, 5 * grow as u64));
+    set_limit_bytes((5 * grow * MIB) as u64 - 1);
+    assert_eq!(books_mib(), (0, 2 * grow as u64));
+
+    // A new block makes room first; a freed one goes back where live blocks alone are above the limit.
+    set_limit_bytes((5 * grow * MIB) as u64);
+    let (four, two) = (block(4 * grow), block(2 * grow));
+    assert_eq!(books_mib(), (6 * grow as u64, 0));
+    drop(two);
+    assert_eq!(books_mib(), (4 * grow as u64, 0));
+    drop(four);
+    assert_eq!(books_mib(), (0, 4 * grow as u64));
+    trim();
+
+    // Growing moves or copies the block, and the books follow.
+    set_limit_bytes(u64::MAX);
+    let mut growing: Vec<u8> = block(grow);
+    growing.reserve_exact(grow * MIB);
+    assert_eq!(books_mib(), (2 * grow as u64, 0));
+    assert!(growing.iter().step_by(997).all(|byte| *byte == 1) && growing.len() == grow * MIB);
+    drop(growing);
+    assert_eq!(books_mib(), (0, 2 * grow as u64));
+    let mut growing: Vec<u8> = block(grow);
+    growing.reserve_exact(grow * MIB);
+    assert_eq!(books_mib(), (2 * grow as u64, grow as u64));
+    growing.truncate(10);
+    growing.shrink_to_fit();
+    assert_eq!((books_mib(), growing), ((0, 3 * grow as u64), vec![1; 10]));
+
+    // More idle blocks than there are slots: the longest idle go.
+    trim();
+    if cfg!(not(miri)) {
+        let blocks: Vec<Box<[u8]>> = (0..1500).map(|_| vec![0; 128 << 10].into_boxed_slice()).collect();
+        drop(blocks);
+        let idle = idle_bytes() / (128 << 10);
+        assert!((1000..=1024).contains(&idle) && live_bytes() == 0, "{idle} idle, {} live", live_bytes());
+    }
+    trim();
+    assert_eq!(books_mib(), (0, 0));
+
+    // A request that cannot be met is refused, and forgotten. (Miri ends the program there.)
+    assert!(cfg!(miri) || Vec::<u8>::new().try_reserve_exact(isize::MAX as usize).is_err());
+    assert_eq!(books_mib(), (0, 0));
+}

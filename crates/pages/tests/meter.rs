@@ -1,0 +1,132 @@
+//! What `metered` says: the peak of this thread beyond its start, recycled or fresh, through nesting, panics and threads.
+
+use pleach_pages::{Recycler, metered, trim};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+#[global_allocator]
+static ALLOCATOR: Recycler = Recycler;
+
+const SIZE: usize = if cfg!(miri) { 1 << 18 } else { 8 << 20 };
+
+fn block() -> Vec<u8> {
+    vec![0; SIZE]
+}
+
+#[test]
+fn the_peak_counts_what_is_alive_at_one_time() {
+    let blocks = |n: u64| n * SIZE as u64;
+    // The second time they are recycled.
+    for _ in 0..2 {
+        assert_eq!(metered(|| (block(), block())).1, blocks(2));
+        let one_after_the_other = || {
+            drop(block());
+            drop(block());
+        };
+        assert_eq!(metered(one_after_the_other).1, blocks(1));
+    }
+    // Beyond what there was at the start: an input that is freed makes room.
+    let input = block();
+    assert_eq!(metered(|| drop((input, block()))).1, blocks(1));
+    let input = block();
+    let reuse = || {
+        drop(input);
+        block()
+    };
+    assert_eq!(metered(reuse).1, 0);
+    assert_eq!(metered(|| ()).1, 0);
+    // What was allocated and freed before does not count.
+    drop([block(), block(), block()]);
+    assert_eq!(metered(block).1, blocks(1));
+}
+
+#[test]
+fn small_blocks_count_as_asked_for() {
+    assert_eq!(metered(|| (Box::new([0_u8; 100]), vec![0_u64; 3])).1, 124);
+}
+
+/// A growing block counts with its old self, whether pages moved or bytes were copied.
+#[test]
+fn growth_counts_the_same_recycled_or_fresh() {
+    let grow = || {
+        let mut bytes = block();
+        bytes.reserve_exact(SIZE);
+        bytes
+    };
+    for _ in 0..3 {
+        assert_eq!(metered(grow).1, 3 * SIZE as u64);
+    }
+    trim();
+    assert_eq!(metered(grow).1, 3 * SIZE as u64);
+    let shrink = || {
+        let mut bytes = grow();
+        bytes.truncate(SIZE);
+        bytes.shrink_to_fit();
+        bytes
+    };
+    assert_eq!(metered(shrink).1, 3 * SIZE as u64);
+}
+
+#[test]
+fn stretches_nest() {
+    let work = || {
+        let first = block();
+        let (second, inner) = metered(block);
+        drop(second);
+        let (_, none) = metered(|| ());
+        (first, inner, none)
+    };
+    let ((_, inner, none), outer) = metered(work);
+    assert_eq!((inner, none, outer), (SIZE as u64, 0, 2 * SIZE as u64));
+}
+
+#[test]
+fn a_panic_leaves_the_counters_right() {
+    let work = || {
+        let blocks = [block(), block()];
+        let stopped = catch_unwind(AssertUnwindSafe(|| {
+            metered(|| {
+                let _third = block();
+                std::panic::resume_unwind(Box::new("stop"));
+            })
+        }));
+        assert!(stopped.is_err());
+        drop(blocks);
+        block()
+    };
+    // Three while it lasted, and nothing left behind but what is returned.
+    let (_, peak) = metered(|| drop(work()));
+    assert!(peak >= 3 * SIZE as u64 && peak < 3 * SIZE as u64 + 1000, "{peak}");
+    assert_eq!(metered(block).1, SIZE as u64);
+}
+
+/// Another thread's blocks are its own, and those that it frees are subtracted from its own count.
+#[test]
+fn threads_are_metered_apart() {
+    let (sum, peak) = metered(|| {
+        let thread = std::thread::spawn(|| {
+            let (_, peak) = metered(|| drop((block(), block())));
+            peak
+        });
+        thread.join().unwrap()
+    });
+    assert_eq!(sum, 2 * SIZE as u64);
+    assert!(peak < SIZE as u64, "{peak}");
+    let given = block();
+    let freed_and_taken = std::thread::spawn(move || metered(|| drop((drop(given), block()))).1);
+    assert_eq!(freed_and_taken.join().unwrap(), 0);
+}
+
+/// Destructors of a thread's locals allocate and free when the thread is nearly gone.
+#[test]
+fn threads_end_in_peace() {
+    struct Late(Vec<u8>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0 = block();
+        }
+    }
+    thread_local!(static LATE: std::cell::RefCell<Option<Late>> = const { std::cell::RefCell::new(None) });
+    for _ in 0..3 {
+        std::thread::spawn(|| LATE.with(|late| *late.borrow_mut() = Some(Late(block())))).join().unwrap();
+    }
+}

@@ -1,0 +1,147 @@
+//! Objects made of pixels, from label maps and masks, as sorted runs.
+//!
+//! One pass over the image; nothing after it looks at pixels again. Areas and overlaps are exact.
+
+use super::{Bounds, Objects};
+use crate::kernels::Connectivity;
+use crate::kernels::components::Components;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The connectivity that makes objects of a mask's pixels: that of `pleach segment`'s count.
+pub const OBJECT_CONNECTIVITY: Connectivity = Connectivity::Eight;
+
+/// The objects of one image, numbered in raster order of their first pixels.
+#[derive(Clone, Debug)]
+pub struct PixelObjects {
+    width: usize,
+    /// Of all objects, object after object, each one's in raster order.
+    runs: Vec<Run>,
+    /// Where in `runs` each object begins, and behind the last one.
+    first_run: Vec<usize>,
+    area_px: Vec<u64>,
+}
+
+/// A horizontal stretch: pixels `start..end` of the plane.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    start: u32,
+    end: u32,
+}
+
+impl PixelObjects {
+    /// The connected components ([`OBJECT_CONNECTIVITY`]) of the pixels of a mask that are not 0; `width` pixels a row.
+    #[must_use]
+    pub fn of_mask(mask: &[u8], width: usize) -> Self {
+        let components = Components::of_objects(mask, width, OBJECT_CONNECTIVITY);
+        let mut found = Vec::new();
+        components.for_each_run(|pixels, component| found.push((run(pixels), component)));
+        Self::of_runs(width, components.count(), &found)
+    }
+
+    /// One object for each number of a label map but 0, connected or not; `width` pixels a row.
+    #[must_use]
+    pub fn of_labels(labels: &[u32], width: usize) -> Self {
+        let mut found = Vec::new();
+        let mut numbers = HashMap::new();
+        for (y, row) in labels.chunks_exact(width).enumerate() {
+            let mut x = 0;
+            while let Some(skipped) = row[x..].iter().position(|label| *label != 0) {
+                let start = x + skipped;
+                let label = row[start];
+                x = start + row[start..].iter().take_while(|other| **other == label).count();
+                let next = numbers.len() as u32;
+                let object = *numbers.entry(label).or_insert(next);
+                found.push((run(y * width + start..y * width + x), object));
+            }
+        }
+        Self::of_runs(width, numbers.len(), &found)
+    }
+
+    /// Sorts runs in raster order by their objects (a counting sort, so that they stay in order).
+    fn of_runs(width: usize, count: usize, found: &[(Run, u32)]) -> Self {
+        let mut first_run = vec![0; count + 1];
+        let mut area_px = vec![0; count];
+        for (run, object) in found {
+            first_run[*object as usize + 1] += 1;
+            area_px[*object as usize] += u64::from(run.end - run.start);
+        }
+        for object in 0..count {
+            first_run[object + 1] += first_run[object];
+        }
+        let mut next = first_run.clone();
+        let mut runs = vec![Run::default(); found.len()];
+        for (run, object) in found {
+            let place = &mut next[*object as usize];
+            runs[*place] = *run;
+            *place += 1;
+        }
+        Self { width, runs, first_run, area_px }
+    }
+
+    /// Number of objects.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.area_px.len()
+    }
+
+    /// Area of each, pixels.
+    #[must_use]
+    pub fn areas_px(&self) -> &[u64] {
+        &self.area_px
+    }
+
+    fn runs(&self, object: usize) -> &[Run] {
+        &self.runs[self.first_run[object]..self.first_run[object + 1]]
+    }
+}
+
+/// Images that are read have fewer than 2^31 pixels.
+fn run(pixels: Range<usize>) -> Run {
+    Run { start: pixels.start as u32, end: pixels.end as u32 }
+}
+
+impl Objects for PixelObjects {
+    /// From the centre of a pixel to the centre of another, in units of pixels: boxes side by side have nothing in
+    /// common.
+    fn bounds(&self) -> Vec<Bounds> {
+        let width = self.width as u32;
+        let bounds = |object: usize| {
+            let mut bounds = Bounds { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
+            for run in self.runs(object) {
+                let y = f64::from(run.start / width);
+                let (left, right) = (f64::from(run.start % width), f64::from((run.end - 1) % width));
+                bounds.low = [bounds.low[0].min(left), bounds.low[1].min(y)];
+                bounds.high = [bounds.high[0].max(right), bounds.high[1].max(y)];
+            }
+            bounds
+        };
+        (0..self.count()).map(bounds).collect()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "an image has far fewer than 2^53 pixels")]
+    fn area(&self, object: usize) -> f64 {
+        self.area_px[object] as f64
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "an image has far fewer than 2^53 pixels")]
+    fn shared_area(&self, object: usize, other: &Self, of_other: usize) -> f64 {
+        let (mut one, mut other) = (self.runs(object), other.runs(of_other));
+        // What lies before the first run of the other is skipped at once: one of the two may be all over the image.
+        if let (Some(a), Some(b)) = (one.first(), other.first()) {
+            let (a, b) = (*a, *b);
+            one = &one[one.partition_point(|run| run.end <= b.start)..];
+            other = &other[other.partition_point(|run| run.end <= a.start)..];
+        }
+        let mut shared = 0_u64;
+        while let ([a, rest_of_one @ ..], [b, rest_of_other @ ..]) = (one, other) {
+            shared += u64::from(a.end.min(b.end).saturating_sub(a.start.max(b.start)));
+            if a.end <= b.end {
+                one = rest_of_one;
+            } else {
+                other = rest_of_other;
+            }
+        }
+        shared as f64
+    }
+}

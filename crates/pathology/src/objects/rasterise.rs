@@ -1,0 +1,82 @@
+//! Polygons as a label map.
+//!
+//! A pixel belongs to a polygon where its centre lies inside, by the even-odd rule; a centre on an outline belongs to
+//! the side that lies right of it or below. Nothing is smoothed.
+
+use super::Polygon;
+use pleach_regions::{LabelMap, ShapeError};
+
+/// The label map of an image of this size: pixels of the first polygon are 1, of the second 2, and so on. Where polygons
+/// overlap the later one is seen, and what lies outside the image is cut off.
+///
+/// # Errors
+/// [`ShapeError`] when a side is zero.
+pub fn rasterise(polygons: &[Polygon], width_px: u32, height_px: u32) -> Result<LabelMap, ShapeError> {
+    let mut labels = vec![0; width_px as usize * height_px as usize];
+    let mut edges = Vec::new();
+    for (label, polygon) in (1..).zip(polygons) {
+        edges.clear();
+        edges.extend(polygon.rings.iter().flat_map(|ring| {
+            let next = ring.iter().cycle().skip(1);
+            ring.iter().zip(next).filter_map(|(from, to)| Edge::new(*from, *to, height_px))
+        }));
+        fill(&mut edges, &mut labels, width_px, label);
+    }
+    LabelMap::new(width_px, height_px, labels)
+}
+
+/// An edge that crosses the centres of rows `first..end`.
+struct Edge {
+    first: u32,
+    end: u32,
+    /// Its upper end, and how far right it moves with every row.
+    top: [f64; 2],
+    slope: f64,
+}
+
+impl Edge {
+    /// None where it crosses no row of the image.
+    fn new(from: [f64; 2], to: [f64; 2], rows: u32) -> Option<Self> {
+        let (top, bottom) = if from[1] <= to[1] { (from, to) } else { (to, from) };
+        // Half open, so that a row through a corner is crossed once.
+        let (first, end) = (index(top[1], rows), index(bottom[1], rows));
+        let slope = (bottom[0] - top[0]) / (bottom[1] - top[1]);
+        (first < end).then_some(Self { first, end, top, slope })
+    }
+
+    fn crossing(&self, row: u32) -> f64 {
+        self.top[0] + (f64::from(row) + 0.5 - self.top[1]) * self.slope
+    }
+}
+
+/// The first pixel whose centre is at `coordinate` or beyond, of `count`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+fn index(coordinate: f64, count: u32) -> u32 {
+    (coordinate - 0.5).ceil().clamp(0.0, f64::from(count)) as u32
+}
+
+/// Row by row, with the edges that cross it: memory does not grow with the rows that edges span.
+fn fill(edges: &mut [Edge], labels: &mut [u32], width_px: u32, label: u32) {
+    edges.sort_unstable_by_key(|edge| edge.first);
+    let mut waiting = edges.iter().peekable();
+    let mut active: Vec<&Edge> = Vec::new();
+    let mut crossings: Vec<f64> = Vec::new();
+    let Some(mut row) = waiting.peek().map(|edge| edge.first) else { return };
+    while !active.is_empty() || waiting.peek().is_some() {
+        while let Some(edge) = waiting.next_if(|edge| edge.first <= row) {
+            active.push(edge);
+        }
+        active.retain(|edge| edge.end > row);
+        crossings.clear();
+        crossings.extend(active.iter().map(|edge| edge.crossing(row)));
+        crossings.sort_unstable_by(f64::total_cmp);
+        let start = row as usize * width_px as usize;
+        for inside in crossings.chunks_exact(2) {
+            let (left, right) = (index(inside[0], width_px), index(inside[1], width_px));
+            if left < right {
+                labels[start + left as usize..start + right as usize].fill(label);
+            }
+        }
+        row += 1;
+    }
+}

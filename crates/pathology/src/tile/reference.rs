@@ -1,0 +1,61 @@
+//! The reference of a tile, from whichever kind of file it is kept in: an image, or polygons.
+//!
+//! Polygons are told from images by the file's name, `.geojson`.
+
+use super::read::unreadable;
+use super::{TileError, TileInfo, probe, read_labels, read_mask, read_polygons};
+use crate::objects::rasterise;
+use pleach_regions::{DataRegion, ElementType, LabelMap, Raster};
+use std::path::Path;
+
+/// Finds out what can be found out about a reference without decoding an image: of an image, whether it is one and has
+/// its tile's size; of polygons, everything.
+///
+/// # Errors
+/// [`TileError`].
+pub fn check_reference(path: &Path, tile: &Path, size: TileInfo) -> Result<(), TileError> {
+    if is_geojson(path) {
+        return labels_of_polygons(path, size).map(drop);
+    }
+    let found = probe(path)?;
+    if found != size {
+        let (path, tile) = (path.to_owned(), tile.to_owned());
+        return Err(TileError::SizeDiffers { path, found, tile, wanted: size });
+    }
+    Ok(())
+}
+
+/// Reads the reference of a tile of this size as a label map where `wanted` is [`ElementType::Labels`], else as a mask.
+/// Polygons are rasterised: see [`rasterise`].
+///
+/// # Errors
+/// [`TileError`].
+pub fn read_reference(path: &Path, size: TileInfo, wanted: ElementType) -> Result<DataRegion, TileError> {
+    match (is_geojson(path), wanted) {
+        (false, ElementType::Labels) => read_labels(path),
+        (false, _) => read_mask(path),
+        (true, ElementType::Labels) => labels_of_polygons(path, size).map(DataRegion::Labels),
+        (true, _) => {
+            let map = labels_of_polygons(path, size)?;
+            let mask = map.labels().iter().map(|label| if *label == 0 { 0 } else { 255 }).collect();
+            let mask = Raster::new(size.width_px, size.height_px, 1, mask);
+            mask.map(DataRegion::Mask).map_err(|cause| unreadable(path, cause))
+        }
+    }
+}
+
+fn labels_of_polygons(path: &Path, size: TileInfo) -> Result<LabelMap, TileError> {
+    let TileInfo { width_px, height_px } = size;
+    let polygons = read_polygons(path)?;
+    let map = rasterise(&polygons, width_px, height_px).map_err(|cause| unreadable(path, cause))?;
+    // Microns, or a position on the slide, are easily mistaken for pixels of the tile; no nuclei at all is legal.
+    if !polygons.is_empty() && map.labels().iter().all(|label| *label == 0) {
+        let (path, features) = (path.to_owned(), polygons.len());
+        return Err(TileError::NothingInside { path, features, width_px, height_px });
+    }
+    Ok(map)
+}
+
+fn is_geojson(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("geojson"))
+}

@@ -1,0 +1,230 @@
+//! References in files: label maps, masks and polygons, and each kind of file that is refused.
+
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
+
+use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, Rgb, Rgb32FImage};
+use pleach_pathology::objects::PixelObjects;
+use pleach_pathology::tile::{
+    MAX_GEOJSON_BYTES, TileInfo, check_reference, read_labels, read_polygons, read_reference, write_labels,
+};
+use pleach_regions::{DataRegion, ElementType};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn labels(path: &Path) -> Vec<u32> {
+    match read_labels(path).unwrap() {
+        DataRegion::Labels(map) => map.labels().to_vec(),
+        other => panic!("{} was read", other.element()),
+    }
+}
+
+fn save(folder: &TempDir, image: impl Into<DynamicImage>, format: ImageFormat) -> PathBuf {
+    let path = folder.path().join("X_labels.png");
+    image.into().save_with_format(&path, format).unwrap();
+    path
+}
+
+type Grey<S> = ImageBuffer<Luma<S>, Vec<S>>;
+type Colour = ImageBuffer<Rgb<u8>, Vec<u8>>;
+
+#[test]
+fn numbers_are_objects() {
+    let folder = folder();
+    let deep = Grey::from_raw(4, 1, vec![0_u16, 300, 1, 65_535]).unwrap();
+    assert_eq!(labels(&save(&folder, deep, ImageFormat::Png)), [0, 300, 1, 65_535]);
+    let grey = Grey::from_raw(4, 1, vec![0_u8, 7, 255, 7]).unwrap();
+    assert_eq!(labels(&save(&folder, grey, ImageFormat::Tiff)), [0, 7, 255, 7]);
+    let path = folder.path().join("written.png");
+    write_labels(&path, 2, &[0, 9, 8, 0]).unwrap();
+    assert_eq!(labels(&path), [0, 9, 8, 0]);
+}
+
+#[test]
+fn one_value_is_a_mask_and_its_components_are_objects() {
+    let folder = folder();
+    // The second one holds together at a corner.
+    let values = [9, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 9];
+    let numbered = [1, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 2];
+    let grey = Grey::from_raw(4, 3, values.to_vec()).unwrap();
+    assert_eq!(labels(&save(&folder, grey, ImageFormat::Png)), numbered);
+    let deep = Grey::from_raw(4, 3, values.map(|value| u16::from(value) * 999).to_vec()).unwrap();
+    assert_eq!(labels(&save(&folder, deep, ImageFormat::Png)), numbered);
+    let coloured = values.iter().flat_map(|value| [0, *value, 0]).collect();
+    let colour: Colour = ImageBuffer::from_raw(4, 3, coloured).unwrap();
+    assert_eq!(labels(&save(&folder, colour, ImageFormat::Png)), numbered);
+    let nothing = Grey::from_raw(2, 2, vec![0_u8; 4]).unwrap();
+    assert_eq!(labels(&save(&folder, nothing, ImageFormat::Png)), [0; 4]);
+}
+
+#[test]
+fn images_that_are_no_label_maps() {
+    let folder = folder();
+    let said = |path: &Path| {
+        let error = read_labels(path).unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1);
+        error.replace(&path.display().to_string(), "FILE")
+    };
+    let colours: Colour = ImageBuffer::from_raw(2, 1, vec![1, 0, 0, 0, 1, 0]).unwrap();
+    assert_eq!(
+        said(&save(&folder, colours, ImageFormat::Png)),
+        "FILE: colours do not number objects; a grey image (0 is background, any other value one object), or one \
+         colour on black, is wanted for labels"
+    );
+    let deep = save(&folder, Rgb32FImage::new(2, 2), ImageFormat::Tiff);
+    assert_eq!(
+        said(&deep),
+        "FILE: Rgb32F pixels are not read; grey and colour of 8 or 16 bits a channel are"
+    );
+    fs::write(&deep, "Dear diary").unwrap();
+    assert_eq!(said(&deep), "FILE: the content is not an image that can be read; PNG, JPEG and TIFF are");
+}
+
+const SIZE: TileInfo = TileInfo { width_px: 8, height_px: 6 };
+
+/// A GeoJSON file as QuPath writes it, with these features.
+fn geojson(folder: &TempDir, features: &str) -> PathBuf {
+    let path = folder.path().join("X.geojson");
+    fs::write(&path, format!(r#"{{"type": "FeatureCollection", "features": [{features}]}}"#)).unwrap();
+    path
+}
+
+fn feature(kind: &str, coordinates: &str) -> String {
+    format!(
+        r#"{{"type": "Feature", "id": "0b", "geometry": {{"type": "{kind}", "coordinates": {coordinates}}},
+             "properties": {{"objectType": "annotation", "classification": {{"name": "Nucleus"}}}}}}"#
+    )
+}
+
+const SQUARE: &str = "[[[1, 1], [4, 1], [4, 4], [1, 4], [1, 1]]]";
+
+#[test]
+fn polygons_are_rasterised() {
+    let folder = folder();
+    let holed = "[[[[4.5, 0.2], [8, 0.2], [8, 5], [4.5, 5]], [[5, 1, 9], [7, 1, 9], [7, 3, 9], [5, 3, 9]]],
+                  [[[0, 5], [20, 5], [20, 6], [0, 6]]]]";
+    let path = geojson(&folder, &[feature("Polygon", SQUARE), feature("MultiPolygon", holed)].join(","));
+    assert_eq!(read_polygons(&path).unwrap().len(), 2);
+    check_reference(&path, Path::new("tile.png"), SIZE).unwrap();
+    let drawn = [
+        [0, 0, 0, 0, 2, 2, 2, 2],
+        [0, 1, 1, 1, 2, 0, 0, 2],
+        [0, 1, 1, 1, 2, 0, 0, 2],
+        [0, 1, 1, 1, 2, 2, 2, 2],
+        [0, 0, 0, 0, 2, 2, 2, 2],
+        [2, 2, 2, 2, 2, 2, 2, 2],
+    ]
+    .concat();
+    let DataRegion::Labels(map) = read_reference(&path, SIZE, ElementType::Labels).unwrap() else {
+        panic!("a label map is wanted")
+    };
+    assert_eq!(map.labels(), drawn);
+    let mask = read_reference(&path, SIZE, ElementType::Mask).unwrap();
+    let expected: Vec<u8> = drawn.iter().map(|label| if *label == 0 { 0 } else { 255 }).collect();
+    assert_eq!(mask.raster(ElementType::Mask).unwrap().data(), expected);
+    assert_eq!(PixelObjects::of_labels(map.labels(), 8).areas_px(), [24, 9]);
+}
+
+#[test]
+fn of_a_cell_the_nucleus_is_taken() {
+    let folder = folder();
+    let cell = feature("Polygon", "[[[0, 0], [8, 0], [8, 6], [0, 6], [0, 0]]]");
+    let nucleus =
+        format!(r#""nucleusGeometry": {{"type": "Polygon", "coordinates": {SQUARE}}}, "type": "Feature""#);
+    let path = geojson(&folder, &cell.replacen(r#""type": "Feature""#, &nucleus, 1));
+    let DataRegion::Labels(map) = read_reference(&path, SIZE, ElementType::Labels).unwrap() else {
+        panic!("a label map is wanted")
+    };
+    assert_eq!(PixelObjects::of_labels(map.labels(), 8).areas_px(), [9]);
+}
+
+#[test]
+fn no_nuclei_are_legal() {
+    let folder = folder();
+    let path = geojson(&folder, "");
+    check_reference(&path, Path::new("tile.png"), SIZE).unwrap();
+    let mask = read_reference(&path, SIZE, ElementType::Mask).unwrap();
+    assert!(mask.raster(ElementType::Mask).unwrap().data().iter().all(|value| *value == 0));
+}
+
+#[test]
+fn files_that_hold_no_polygons() {
+    let folder = folder();
+    let said = |path: &Path| {
+        let error = check_reference(path, Path::new("tile.png"), SIZE).unwrap_err().to_string();
+        assert_eq!(error, read_reference(path, SIZE, ElementType::Labels).unwrap_err().to_string());
+        assert_eq!(error.lines().count(), 1);
+        error.replace(&path.display().to_string(), "FILE")
+    };
+    let wanted = "; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted";
+    let of_features = |features: &str| said(&geojson(&folder, features));
+    let good = feature("Polygon", SQUARE);
+
+    let point = of_features(&[good.as_str(), &feature("Point", "[1, 1]")].join(","));
+    assert!(
+        point.starts_with("FILE: features[1].geometry.type: unknown variant `Point`, expected "),
+        "{point}"
+    );
+    assert!(point.ends_with(wanted), "{point}");
+    for (coordinates, what) in [
+        ("[[[1, 1], [2], [3, 3]]]", "invalid length 1, expected a position: a list of two numbers"),
+        ("[[[1, 1], [2, \"x\"], [3, 3]]]", "invalid type: string \"x\", expected f64"),
+        ("[[1, 1], [2, 2], [3, 3]]", "expected a position: a list of two numbers"),
+        ("7", "invalid type: integer `7`"),
+        ("[[[1, 1], [1e999, 2], [3, 3]]]", "number out of range"),
+    ] {
+        let error = of_features(&feature("Polygon", coordinates));
+        assert!(error.starts_with("FILE: features[0].geometry") && error.contains(what), "{error}");
+    }
+    let missing = of_features(r#"{"type": "Feature"}"#);
+    assert!(missing.starts_with("FILE: features[0]: missing field `geometry`"), "{missing}");
+
+    let path = folder.path().join("X.geojson");
+    for (text, what) in [
+        ("", "FILE: EOF while parsing a value"),
+        ("Dear diary", "FILE: expected value"),
+        (good.as_str(), "FILE: type: unknown variant `Feature`, expected `FeatureCollection`"),
+        ("[]", "FILE: "),
+        (r#"{"type": "FeatureCollection", "features": []} x"#, "FILE: trailing characters"),
+        (r#"{"type": "FeatureCollection", "features": [{"#, "FILE: features[0]"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = said(&path);
+        assert!(error.starts_with(what) && error.ends_with(wanted), "{error}");
+    }
+
+    assert_eq!(
+        of_features(&[good.as_str(), &feature("Polygon", "[[[1, 1], [2, 2], [2, 2], [1, 1]]]")].join(",")),
+        "FILE: features[1]: a ring of 2 different positions encloses nothing; 3 or more are wanted"
+    );
+    assert_eq!(
+        of_features(&feature("Polygon", "[[[1, 1], [2, -1e8], [3, 3]]]")),
+        "FILE: features[0]: position -100000000 is beyond 10000000 px; positions are pixels from the tile's top left \
+         corner"
+    );
+    assert_eq!(
+        of_features(&feature("Polygon", "[[[100, 1], [200, 1], [200, 3]]]")),
+        "FILE: none of its 1 features covers a pixel of the tile of 8 x 6 px; positions are pixels from the tile's \
+         top left corner"
+    );
+    fs::remove_file(&path).unwrap();
+    assert!(said(&path).starts_with("FILE: cannot be read: "));
+    // Sparse: nothing of it is written or read.
+    let large = fs::File::create(&path).unwrap();
+    large.set_len(MAX_GEOJSON_BYTES + 1).unwrap();
+    assert_eq!(said(&path), "FILE: 67108865 bytes of GeoJSON are too many; 64 MiB are allowed");
+}
+
+#[test]
+fn images_of_another_size_than_the_tile() {
+    let folder = folder();
+    let path = save(&folder, Grey::from_raw(2, 1, vec![0_u8, 1]).unwrap(), ImageFormat::Png);
+    let error = check_reference(&path, Path::new("tile.png"), SIZE).unwrap_err().to_string();
+    let ending =
+        "X_labels.png: 2 x 1 px, but its tile tile.png has 8 x 6 px; a reference mask has its tile's size";
+    assert!(error.ends_with(ending), "{error}");
+}

@@ -1,0 +1,89 @@
+//! Tables that are damaged or mean harm: each is read or refused in one line, and without more memory than its length is
+//! worth.
+//!
+//! Every row becomes a value for every parameter: 16 bytes each, a list's head, and the list of rows, which may have just
+//! doubled. The shortest row is two bytes. Besides, the CSV reader holds a record, and a place for each of its fields,
+//! which are a byte or more.
+
+#[path = "../../../tests/support/allocations.rs"]
+mod allocations;
+#[path = "../../../tests/support/mutations.rs"]
+mod mutations;
+
+use allocations::peak_of;
+use mutations::{mutated, mutations};
+use pleach_sensitivity::table::parse;
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use proptest::prelude::*;
+
+fn parameters() -> Vec<Parameter> {
+    let parameter = |number: usize| {
+        let value_type = if number.is_multiple_of(2) { ValueType::Integer } else { ValueType::Real };
+        Parameter {
+            name: format!("P{number}"),
+            value_type,
+            default: Value::from_f64(5.0, value_type).expect("a value"),
+            domain: Domain::range(value_type, 2.0, 40.0, None).expect("a range"),
+        }
+    };
+    (0..15).map(parameter).collect()
+}
+
+/// Bytes that a table of this length may cost: rows of two bytes with 15 values, and heads of 24 bytes thrice; fields of
+/// a byte, with a place of 8 twice, and the record itself twice.
+fn bound(length: usize) -> usize {
+    length / 2 * (15 * 16 + 3 * 24) + length * (2 * 8 + 2) + (1 << 20)
+}
+
+#[track_caller]
+fn read_within_bounds(text: &str) -> Result<usize, String> {
+    let parameters = parameters();
+    let (rows, peak) = peak_of(|| parse(text, &parameters));
+    assert!(peak <= bound(text.len()), "{peak} bytes held for {}", text.len());
+    let rows = rows.map_err(|error| error.to_string());
+    if let Err(said) = &rows {
+        assert_eq!(said.lines().count(), 1, "{said:?}");
+    }
+    let rows = rows?;
+    assert!(rows.iter().all(|row| row.len() == parameters.len()));
+    Ok(rows.len())
+}
+
+#[test]
+fn tables_that_nobody_has() {
+    let long = "1,".repeat(5_000_000);
+    let said = |text: &str| read_within_bounds(text).expect_err("no table");
+    assert!(said("P0\n\"1\n2\n3").contains("line 2"), "an open quote swallows the rest");
+    assert!(said(&format!("P0\n{long}")).starts_with("line 2 has 5000001 fields; the header has 1"));
+    assert!(said(&long).starts_with("line 1: column 1 is \"1\""));
+    assert!(said(&",".repeat(10_000_000)).starts_with("line 1: column 1 is \"\""));
+    assert!(said(&"\"".repeat(10_000_001)).starts_with("line 1: column 1 is "));
+    assert!(said(&"\0".repeat(1_000)).starts_with("line 1: column 1 is "));
+    assert_eq!(said(&"\n".repeat(1_000_000)), said(""));
+    assert!(said("P0\nNaN\n").contains("\"NaN\" is not an integer"));
+    assert!(said("P1\ninf\n").contains("\"inf\" is not a finite number"));
+    assert!(said("P1\n1e999\n").contains("\"1e999\" is not a finite number"));
+    assert!(said("P0\n99999999999999999999\n").contains("is not an integer"));
+    assert_eq!(read_within_bounds(&format!("P0\n{}", "1\n".repeat(200_000))), Ok(200_000));
+    assert_eq!(read_within_bounds("\u{feff}P0,P1\r\n1,2\r\n"), Ok(1));
+    assert_eq!(read_within_bounds("P0\r1\r2\r"), Ok(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_bytes(rows in 1..20_usize, mutations in mutations()) {
+        let header: Vec<String> = (0..15).map(|number| format!("P{number}")).collect();
+        let row = |row: usize| (0..15).map(|n| (row + n).to_string()).collect::<Vec<_>>().join(",");
+        let good = format!("{}\n{}\n", header.join(","), (0..rows).map(row).collect::<Vec<_>>().join("\n"));
+        let bad = mutated(good.as_bytes(), &mutations);
+        let _ = read_within_bounds(&String::from_utf8_lossy(&bad));
+    }
+
+    #[test]
+    fn any_text(text in "[P0-9,\"\\r\\n\\u{feff} .eE+-]{0,200}") {
+        let _ = read_within_bounds(&text);
+        let _ = read_within_bounds(&format!("P0,P1\n{text}"));
+    }
+}

@@ -1,0 +1,171 @@
+//! A woven study executed in this process: inputs, progress, the journal, and what was known before.
+
+use crate::exit::{Outcome, Stop};
+use crate::interrupt::Interrupt;
+use crate::journal::Known;
+use crate::progress::{Progress, Shown, Totals};
+use crate::session::Session;
+use crate::study::Prepared;
+use crate::weave::{Woven, task_counts};
+use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
+use pleach_actors::manager::{Notice, TaskTotal};
+use pleach_actors::storage::Source;
+use pleach_actors::worker::Resources;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::message::TaskFailure;
+use pleach_pathology::tile;
+use pleach_regions::{DataRegion, ElementType, Ledger, RegionKey};
+use pleach_workflow::Reference;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
+/// among the results, and tasks that only those needed are counted as if this one had run them.
+///
+/// # Errors
+/// [`Stop::Input`] when responses can no longer be written down, [`Stop::Defect`] when the plan cannot be executed.
+pub(crate) fn execute(
+    prepared: &Prepared,
+    woven: &mut Woven,
+    session: &Session,
+    resources: Resources,
+    shown: Shown,
+    interrupt: &mut Interrupt,
+) -> Outcome<Finished> {
+    let stage = prepared.study.workflow.response.stage;
+    let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
+    let within = |known: &&Known| known.evaluation <= evaluations && known.tile < tiles;
+    let before: HashMap<InstanceId, &Known> = session
+        .known
+        .iter()
+        .filter(within)
+        .map(|known| (woven.instance(known.evaluation, known.tile, stage), known))
+        .collect();
+    let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
+    let plan = std::mem::take(&mut woven.plan);
+    let open = plan.open(&finished);
+    let counts = task_counts(&plan, &open).map_err(Stop::defect)?;
+    let skipped = skipped(&task_counts(&plan, &vec![true; open.len()]).map_err(Stop::defect)?, &counts);
+
+    let ledger = Arc::new(Ledger::default());
+    let (stands_for, runs_of) = runs(prepared, woven);
+    let totals = Totals {
+        evaluations,
+        tiles,
+        tasks: counts.values().sum(),
+        tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
+        runs_of,
+    };
+    let progress = Progress::new(shown, totals, Arc::clone(&ledger));
+    progress.known(before.values().map(|known| (known.evaluation, known.tile)));
+    let told = progress.clone();
+    let writer = session.record(
+        move |known: &[Known]| told.known(known.iter().map(|known| (known.evaluation, known.tile))),
+        interrupt.asker(),
+    )?;
+    let (recorder, told) = (writer.recorder(), progress.clone());
+    let observer = move |notice: Notice<'_>| match notice {
+        Notice::Reported { instance, results } => {
+            if let Some(&(evaluation, tile)) = stands_for.get(&instance) {
+                recorder.record(Known { evaluation, tile, results: results.to_vec() });
+            }
+        }
+        Notice::Failed(instance) => stands_for.get(&instance).into_iter().for_each(|&run| told.failed(run)),
+        Notice::Ran(tasks) => told.ran(tasks.len() as u64),
+        Notice::Progress(_) => {}
+    };
+    let executed = run_embedded(Embedded {
+        plan,
+        finished,
+        registry: prepared.registry.clone(),
+        sources: sources(prepared),
+        resources,
+        ledger,
+        observer: Box::new(observer),
+        stop: interrupt.take_asked(),
+    });
+    let written = writer.finish();
+    progress.finish();
+    let mut executed = executed.map_err(Stop::defect)?;
+    written.map_err(|error| {
+        Stop::Input(format!(
+            "--out {}: {error}; --resume continues the study",
+            session.folder.path().display()
+        ))
+    })?;
+    for (instance, known) in before {
+        executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
+    }
+    for (task, runs) in skipped {
+        executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
+    }
+    Ok(executed)
+}
+
+type Counts = BTreeMap<(usize, usize), u64>;
+
+/// Tasks of `all` that are not in `open`.
+fn skipped(all: &Counts, open: &Counts) -> Counts {
+    let left = |(task, &count): (&(usize, usize), &u64)| {
+        let rest = count - open.get(task).copied().unwrap_or(0);
+        (rest > 0).then_some((*task, rest))
+    };
+    all.iter().filter_map(left).collect()
+}
+
+/// A run: evaluation and tile.
+type Run = (usize, usize);
+
+/// For every instance that responds, the run that stands for it; and by that run, all evaluations' runs it serves.
+fn runs(prepared: &Prepared, woven: &Woven) -> (HashMap<InstanceId, Run>, HashMap<Run, Vec<Run>>) {
+    let stage = prepared.study.workflow.response.stage;
+    let first = usize::from(!prepared.reference_run());
+    let (mut stands_for, mut runs_of) = (HashMap::new(), HashMap::new());
+    for evaluation in first..=prepared.design.evaluations.len() {
+        for tile in 0..prepared.study.tiles.len() {
+            let instance = woven.instance(evaluation, tile, stage);
+            let run = *stands_for.entry(instance).or_insert_with(|| woven.first_run(instance));
+            let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
+            // The reference is compared with itself, and is no evaluation.
+            if evaluation > 0 {
+                runs.push((evaluation, tile));
+            }
+        }
+    }
+    (stands_for, runs_of)
+}
+
+/// Files that storage can load, by key.
+fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
+    enum File {
+        Tile(PathBuf),
+        Reference { path: PathBuf, tile: PathBuf, element: ElementType },
+    }
+    impl Source for File {
+        fn load(&self) -> Result<DataRegion, TaskFailure> {
+            let read = match self {
+                Self::Tile(path) => tile::read_bgr(path),
+                Self::Reference { path, tile, element } => {
+                    tile::probe(tile).and_then(|size| tile::read_reference(path, size, *element))
+                }
+            };
+            read.map_err(|error| TaskFailure { at: "input".to_owned(), cause: error.to_string() })
+        }
+    }
+    let elements = prepared.study.workflow.reference_elements();
+    let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
+    for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
+        let images = prepared.study.workflow.inputs.len();
+        for &key in &facts.inputs[..images] {
+            sources.insert(key, Arc::new(File::Tile(tile.path.clone())));
+        }
+        if let Reference::Masks(masks) = &prepared.study.reference {
+            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
+                let (path, tile) = (masks[number].clone(), tile.path.clone());
+                sources.insert(key, Arc::new(File::Reference { path, tile, element }));
+            }
+        }
+    }
+    sources
+}

@@ -1,0 +1,302 @@
+//! Pictures of a study: a few of its evaluations executed again on one tile, after it is done.
+//!
+//! A study keeps no images. So that its page can show what its numbers mean, the reference, the median and the most
+//! different evaluation are replayed here, one after the other; of each, only the outlines within one window are kept.
+//! The same replays give the files of `--preview`. How the pictures look is `report`'s.
+
+pub(crate) mod choice;
+mod compose;
+pub(crate) mod outline;
+pub(crate) mod previews;
+pub(crate) mod window;
+
+use crate::analysis::Collected;
+use crate::exit::{Outcome, Stop};
+use crate::output::folder::Folder;
+use crate::replay::{self, Replay, ReplayError};
+use crate::report::Far;
+use crate::study::Prepared;
+use choice::Choice;
+use outline::Loop;
+use pleach_pathology::tile::{self, TileError};
+use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
+use pleach_workflow::{Parameter, Reference, Value};
+use previews::Previews;
+use std::sync::Arc;
+use thiserror::Error;
+use window::Window;
+
+/// What the study's page shows, and what was written beside it.
+#[derive(Debug)]
+pub(crate) struct Gallery {
+    /// The pictures, or why there are none.
+    pub(crate) pictures: Result<Pictures, String>,
+    /// Files of `--preview`, by their names in the folder of results.
+    pub(crate) previews: Vec<String>,
+}
+
+impl Gallery {
+    /// What became of the previews, in a line; nothing where none were asked for.
+    pub(crate) fn told(&self, asked: &Previews, folder: &Folder) -> Option<String> {
+        if asked.outputs.is_empty() {
+            return None;
+        }
+        Some(match (self.previews.len(), &self.pictures) {
+            (0, Err(why)) => format!("no previews: {why}"),
+            (count, _) => format!("{count} previews in {}", folder.previews().display()),
+        })
+    }
+}
+
+/// Outlines of evaluations on one tile.
+#[derive(Debug)]
+pub(crate) struct Pictures {
+    /// The tile's name.
+    pub(crate) tile: String,
+    /// Its width and height.
+    pub(crate) tile_px: [u32; 2],
+    /// The whole tile, made small; there where the window is not the whole tile.
+    pub(crate) overview: Option<Jpeg>,
+    /// The part of the tile that is shown.
+    pub(crate) window: Window,
+    /// Its pixels.
+    pub(crate) detail: Jpeg,
+    /// Outlines of the reference, in pixels of the window; those just outside are there too.
+    pub(crate) reference: Vec<Loop>,
+    /// The evaluations, the median first.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// One evaluation on the tile.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    /// Its number, from 1.
+    pub(crate) evaluation: usize,
+    pub(crate) role: Role,
+    /// The response on this tile.
+    pub(crate) on_tile: Option<f64>,
+    /// The response over all tiles.
+    pub(crate) over_tiles: Option<f64>,
+    /// Parameters that are not at their defaults, the most distant first.
+    pub(crate) moved: Vec<Moved>,
+    /// Outlines, as those of the reference.
+    pub(crate) outlines: Vec<Loop>,
+}
+
+/// Why an evaluation is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Median,
+    MostDifferent,
+    /// There is no other.
+    Only,
+}
+
+/// A parameter's value and its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    pub(crate) default: Value,
+}
+
+/// A JPEG file and its size in pixels.
+#[derive(Debug)]
+pub(crate) struct Jpeg {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
+/// Why there are no pictures.
+#[derive(Debug, Error)]
+enum GalleryError {
+    #[error("no evaluation has a response on every tile")]
+    NothingComplete,
+    #[error("the workflow names no reference, so there are no outlines to compare")]
+    NoReference,
+    #[error("the reference is a region of type {0}, and outlines are drawn of masks")]
+    NotAMask(ElementType),
+    #[error("masks are of another size than their tile")]
+    SizesDiffer,
+    #[error(transparent)]
+    Tile(#[from] TileError),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    #[error(transparent)]
+    NotColour(#[from] WrongElement),
+    /// A preview could not be written: the end of the command.
+    #[error("a preview could not be written")]
+    Stopped(Stop),
+}
+
+/// Replays what is shown, and writes the previews.
+///
+/// # Errors
+/// [`Stop`] when a preview that was asked for cannot be made or written; without previews, never.
+pub(crate) fn make(
+    prepared: &Prepared,
+    collected: &Collected,
+    previews: &Previews,
+    folder: &Folder,
+) -> Outcome<Gallery> {
+    let mut written = Vec::new();
+    let pictures = pictures(prepared, collected, previews, folder, &mut written);
+    let pictures = match pictures {
+        Ok(pictures) => Ok(pictures),
+        Err(GalleryError::Stopped(stop)) => return Err(stop),
+        Err(error @ (GalleryError::Tile(_) | GalleryError::Replay(_))) if !previews.outputs.is_empty() => {
+            return Err(Stop::Input(format!("--preview: {error}")));
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(Gallery { pictures, previews: written })
+}
+
+fn pictures(
+    prepared: &Prepared,
+    collected: &Collected,
+    previews: &Previews,
+    folder: &Folder,
+    written: &mut Vec<String>,
+) -> Result<Pictures, GalleryError> {
+    let study = &prepared.study;
+    let workflow = &study.workflow;
+    let (metric, over_tiles) = &workflow.response.metrics[study.metric];
+    let responses = collected.responses(study.metric, *over_tiles);
+    let choice = choice::choose(&responses, &collected.runs, study.metric, Far::of(metric));
+    let choice = choice.ok_or(GalleryError::NothingComplete)?;
+    let own = workflow.reference.as_ref().map(|own| replay::of_stage(workflow, own.stage, own.output));
+    if own.is_none() && previews.outputs.is_empty() {
+        return Err(GalleryError::NoReference);
+    }
+
+    let file = &study.tiles[choice.tile];
+    let image = Arc::new(tile::read_bgr(&file.path)?);
+    let wanted: Vec<_> = own.into_iter().chain(previews.outputs.iter().copied()).collect();
+    let mut reference = match &study.reference {
+        Reference::Masks(masks) if own.is_some() => {
+            let size = tile::probe(&file.path)?;
+            Some(Arc::new(tile::read_reference(&masks[choice.tile], size, ElementType::Mask)?))
+        }
+        Reference::Masks(_) | Reference::Defaults => None,
+    };
+    let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
+    for evaluation in evaluations(prepared, choice) {
+        let values = match evaluation {
+            0 => &prepared.evaluations[0],
+            numbered => &prepared.design.evaluations[numbered - 1],
+        };
+        let registry = &prepared.registry;
+        let (tile, given) = (Arc::clone(&image), reference.clone());
+        let replay = Replay { workflow, registry, values, tile, reference: given };
+        let mut regions = replay.run(&wanted, |_, _| {})?;
+        let names = previews.files(evaluation, &file.name, workflow);
+        for (region, name) in regions.drain(own.iter().count()..).zip(names) {
+            let name =
+                folder.write_preview(&name, &tile::png_bytes(&region)?).map_err(GalleryError::Stopped)?;
+            written.push(name);
+        }
+        match regions.pop() {
+            Some(region) if evaluation == 0 => reference = Some(region),
+            Some(region) => masks.push((evaluation, region)),
+            None => {}
+        }
+    }
+    let reference = reference.ok_or(GalleryError::NoReference)?;
+    let mut shown = Vec::new();
+    for (evaluation, mask) in masks {
+        shown.push((shown_as(prepared, collected, &responses, choice, evaluation), mask));
+    }
+    compose::pictures(&file.name, &image, &reference, shown)
+}
+
+/// In the order in which they are replayed: the run at defaults, which is the reference, where there is one.
+fn evaluations(prepared: &Prepared, choice: Choice) -> Vec<usize> {
+    let mut evaluations = Vec::new();
+    if prepared.reference_run() {
+        evaluations.push(0);
+    }
+    evaluations.push(choice.median);
+    if choice.most_different != choice.median {
+        evaluations.push(choice.most_different);
+    }
+    evaluations
+}
+
+fn shown_as(
+    prepared: &Prepared,
+    collected: &Collected,
+    responses: &[Option<f64>],
+    choice: Choice,
+    evaluation: usize,
+) -> Shown {
+    let run = collected.runs.iter().find(|run| run.evaluation == evaluation && run.tile == choice.tile);
+    let on_tile = run.and_then(|run| run.result.as_ref().ok()?.get(prepared.study.metric).copied());
+    let parameters = &prepared.study.workflow.parameters;
+    Shown {
+        evaluation,
+        role: match evaluation {
+            _ if choice.median == choice.most_different => Role::Only,
+            _ if evaluation == choice.median => Role::Median,
+            _ => Role::MostDifferent,
+        },
+        on_tile,
+        over_tiles: responses[evaluation - 1],
+        moved: moved(parameters, &prepared.design.evaluations[evaluation - 1]),
+        outlines: Vec::new(),
+    }
+}
+
+/// Parameters whose value is not the default, those first that moved farthest as a share of their range; of equals,
+/// in the workflow's order.
+fn moved(parameters: &[Parameter], values: &[Value]) -> Vec<Moved> {
+    let distance = |(parameter, value): &(&Parameter, &Value)| {
+        let (low, high) = parameter.domain.bounds();
+        let default = parameter.default.as_f64();
+        let range = if high > low { high - low } else { default.abs().max(1.0) };
+        (value.as_f64() - default).abs() / range
+    };
+    let mut moved: Vec<_> = parameters.iter().zip(values).filter(|(p, value)| p.default != **value).collect();
+    moved.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let named = moved.into_iter().map(|(parameter, &value)| Moved {
+        name: parameter.name.clone(),
+        value,
+        default: parameter.default,
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_workflow::{Domain, ValueType};
+
+    fn parameter(name: &str, default: f64, bounds: [f64; 2]) -> Parameter {
+        Parameter {
+            name: name.to_owned(),
+            value_type: ValueType::Real,
+            default: Value::from_f64(default, ValueType::Real).unwrap(),
+            domain: Domain::Continuous { low: bounds[0], high: bounds[1] },
+        }
+    }
+
+    #[test]
+    fn what_moved_farthest_comes_first() {
+        let mut fixed = parameter("fixed", 4.0, [0.0, 1.0]);
+        fixed.domain = Domain::Fixed { value: fixed.default };
+        let parameters = [
+            parameter("a", 0.0, [0.0, 10.0]),
+            parameter("b", 0.0, [0.0, 2.0]),
+            parameter("c", 1.0, [0.0, 2.0]),
+            fixed,
+        ];
+        let values = [5.0, 2.0, 1.0, 5.0].map(|value| Value::from_f64(value, ValueType::Real).unwrap());
+        let moved = moved(&parameters, &values);
+        let names: Vec<&str> = moved.iter().map(|moved| moved.name.as_str()).collect();
+        assert_eq!(names, ["b", "a", "fixed"]);
+        assert_eq!((moved[0].value, moved[0].default), (values[1], parameters[1].default));
+    }
+}

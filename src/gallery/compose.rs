@@ -1,0 +1,118 @@
+//! What is cut out of regions for pictures: the window, its pixels, and the outlines in it.
+
+use super::outline::{self, Loop};
+use super::window;
+use super::{GalleryError, Jpeg, Pictures, Shown};
+use pleach_pathology::tile;
+use pleach_regions::{DataRegion, ElementType, Raster};
+use std::sync::Arc;
+
+/// Longest side of a whole tile made small.
+const OVERVIEW_PX: u32 = 480;
+/// Good enough not to be noticed at the size shown, and a tenth of a PNG.
+const QUALITY: u8 = 85;
+/// Beyond the window, so that objects which its border cuts have no outline along it; wider than any line drawn.
+const RIM_PX: u32 = 4;
+
+/// Cuts out what is shown. The window is the one in which the last mask, that of the most different evaluation, differs
+/// most from the reference; where it nowhere does, the one that holds most of the reference.
+pub(super) fn pictures(
+    name: &str,
+    image: &DataRegion,
+    reference: &DataRegion,
+    masks: Vec<(Shown, Arc<DataRegion>)>,
+) -> Result<Pictures, GalleryError> {
+    let (image, reference) = (image.raster(ElementType::Bgr8)?, mask(reference)?);
+    let (width, height) = (image.width_px(), image.height_px());
+    let same_size = |mask: &Raster| (mask.width_px(), mask.height_px()) == (width, height);
+    if !same_size(reference) {
+        return Err(GalleryError::SizesDiffer);
+    }
+    let farthest = masks.last().map_or(Ok(reference), |(_, region)| mask(region))?;
+    if !same_size(farthest) {
+        return Err(GalleryError::SizesDiffer);
+    }
+    let (one, other) = (reference.data(), farthest.data());
+    let window = if one == other {
+        window::of_most(width, height, |pixel| one[pixel] != 0)
+    } else {
+        window::of_most(width, height, |pixel| (one[pixel] == 0) != (other[pixel] == 0))
+    };
+    let outlines = |mask: &Raster| -> Result<Vec<Loop>, GalleryError> {
+        let wide = window.with_rim(RIM_PX, width, height);
+        let part = wide.of(mask)?;
+        let (left, top) = ((window.left - wide.left) as i32, (window.top - wide.top) as i32);
+        let loops = outline::trace(part.data(), part.width_px() as usize).into_iter();
+        Ok(loops.map(|corners| corners.into_iter().map(|[x, y]| [x - left, y - top]).collect()).collect())
+    };
+    let mut shown = Vec::new();
+    for (evaluation, region) in masks {
+        let mask = mask(&region)?;
+        if !same_size(mask) {
+            return Err(GalleryError::SizesDiffer);
+        }
+        shown.push(Shown { outlines: outlines(mask)?, ..evaluation });
+    }
+    let overview = (!window.is_whole(width, height)).then(|| jpeg(&window::small(image, OVERVIEW_PX)?));
+    Ok(Pictures {
+        tile: name.to_owned(),
+        tile_px: [width, height],
+        overview: overview.transpose()?,
+        window,
+        detail: jpeg(&window.of(image)?)?,
+        reference: outlines(reference)?,
+        shown,
+    })
+}
+
+fn jpeg(image: &Raster) -> Result<Jpeg, GalleryError> {
+    let bytes = tile::jpeg_bytes(image, QUALITY)?;
+    Ok(Jpeg { bytes, width: image.width_px(), height: image.height_px() })
+}
+
+fn mask(region: &DataRegion) -> Result<&Raster, GalleryError> {
+    region.raster(ElementType::Mask).map_err(|wrong| GalleryError::NotAMask(wrong.found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Role;
+    use crate::gallery::window::Window;
+
+    #[test]
+    fn the_window_lies_where_the_last_mask_differs() {
+        let image = DataRegion::Bgr8(Raster::filled(1000, 500, 3, 200).unwrap());
+        let mut reference = vec![0; 500_000];
+        reference[..1000].fill(255);
+        let mut other = reference.clone();
+        // A square of 10 px, far down and right.
+        for y in 400..410 {
+            other[y * 1000 + 900..y * 1000 + 910].fill(255);
+        }
+        let [reference, other] =
+            [reference, other].map(|data| DataRegion::Mask(Raster::new(1000, 500, 1, data).unwrap()));
+        let shown = Shown {
+            evaluation: 1,
+            role: Role::Only,
+            on_tile: Some(0.9),
+            over_tiles: Some(0.9),
+            moved: Vec::new(),
+            outlines: Vec::new(),
+        };
+        let masks = vec![(shown, Arc::new(other))];
+        let made = pictures("tile", &image, &reference, masks).unwrap();
+        // In the middle, but for the tile's end.
+        assert_eq!(made.window, Window { left: 744, top: 244, width: 256, height: 256 });
+        assert_eq!(made.shown[0].outlines, [[[166, 156], [166, 166], [156, 166], [156, 156]]]);
+        assert!(made.reference.is_empty());
+        let overview = made.overview.unwrap();
+        assert_eq!((overview.width, overview.height, made.detail.width), (480, 240, 256));
+        // Without a difference, where the reference is.
+        let same = pictures("tile", &image, &reference, Vec::new()).unwrap();
+        assert_eq!(same.window, Window { left: 0, top: 0, width: 256, height: 256 });
+        let empty = DataRegion::Mask(Raster::filled(1000, 500, 1, 0).unwrap());
+        let nowhere = pictures("tile", &image, &empty, Vec::new()).unwrap();
+        assert_eq!(nowhere.window, Window { left: 372, top: 122, width: 256, height: 256 });
+    }
+}

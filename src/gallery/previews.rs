@@ -1,0 +1,151 @@
+//! `--preview TASK`: which task outputs are wanted as image files, and what the files are called.
+//!
+//! Names are checked before anything runs. The files are written by whoever has the regions.
+
+use crate::exit::{Outcome, Stop};
+use crate::replay::TaskOutput;
+use pleach_pathology::tile;
+use pleach_workflow::Workflow;
+use std::collections::BTreeSet;
+
+/// Task outputs to be written as images.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Previews {
+    pub(crate) outputs: Vec<TaskOutput>,
+}
+
+impl Previews {
+    /// Finds the tasks called `names`, in every stage that has one.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when there is no such task, or it writes nothing that is an image.
+    pub(crate) fn asked(names: &[String], workflow: &Workflow) -> Outcome<Self> {
+        let tasks: Vec<(usize, usize)> =
+            workflow.stages.iter().enumerate().fold(Vec::new(), |mut all, (s, stage)| {
+                all.extend((0..stage.tasks.len()).map(|task| (s, task)));
+                all
+            });
+        let task = |(s, t): (usize, usize)| &workflow.stages[s].tasks[t];
+        let is_image =
+            |place: &TaskOutput| tile::is_image(task((place.stage, place.task)).writes[place.output].element);
+        let images = |(stage, t): (usize, usize)| {
+            let outputs =
+                (0..task((stage, t)).writes.len()).map(move |output| TaskOutput { stage, task: t, output });
+            outputs.filter(is_image).collect::<Vec<_>>()
+        };
+        let listed = |places: &[(usize, usize)]| {
+            let mut names: Vec<&str> = Vec::new();
+            for &place in places {
+                let name = task(place).name.as_str();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            names.join(", ")
+        };
+        let mut outputs: Vec<TaskOutput> = Vec::new();
+        for name in names {
+            let named: Vec<_> = tasks.iter().copied().filter(|&place| task(place).name == *name).collect();
+            let Some(&first) = named.first() else {
+                return Err(Stop::Input(format!(
+                    "--preview {name}: workflow {} has no such task; its tasks are {}",
+                    workflow.name,
+                    listed(&tasks),
+                )));
+            };
+            let found: Vec<TaskOutput> = named.iter().flat_map(|&place| images(place)).collect();
+            if found.is_empty() {
+                let drawing: Vec<_> =
+                    tasks.iter().copied().filter(|&place| !images(place).is_empty()).collect();
+                let writes =
+                    task(first).writes.iter().map(|region| format!("{} ({})", region.region, region.element));
+                return Err(Stop::Input(format!(
+                    "--preview {name}: it writes {}, and no image; tasks that write images are {}",
+                    writes.collect::<Vec<_>>().join(", "),
+                    listed(&drawing),
+                )));
+            }
+            for place in found {
+                if !outputs.contains(&place) {
+                    outputs.push(place);
+                }
+            }
+        }
+        Ok(Self { outputs })
+    }
+
+    /// A file name for each output, of an evaluation on a tile.
+    pub(crate) fn files(&self, evaluation: usize, tile: &str, workflow: &Workflow) -> Vec<String> {
+        let mut taken = BTreeSet::new();
+        let names = self.outputs.iter().map(|place| {
+            let stage = &workflow.stages[place.stage];
+            let task = &stage.tasks[place.task];
+            let parts = [tile, &stage.name, &task.name, &task.writes[place.output].region].map(plain);
+            let name = format!("{evaluation}-{}", parts.join("-"));
+            // Names that differ in letters left out only.
+            let numbered = (2..).map(|number| format!("{name}-{number}"));
+            let free = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+            format!("{}.png", free.unwrap_or(name))
+        });
+        names.collect()
+    }
+}
+
+/// Letters of a name that every file system takes, and not too many: five parts and an ending have to fit 255.
+fn plain(name: &str) -> String {
+    const MOST: usize = 48;
+    let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+    name.chars().take(MOST).map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application;
+
+    fn asked(names: &[&str]) -> Result<Previews, String> {
+        let workflow =
+            application::workflow("nuclei", &application::registry()).unwrap().unwrap().measuring(0);
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Previews::asked(&names, &workflow).map_err(|stop| match stop {
+            Stop::Input(text) => text,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn each_image_of_each_task_once() {
+        let place = |stage, task, output| TaskOutput { stage, task, output };
+        let found = asked(&["t3", "normalize", "t3"]).unwrap();
+        assert_eq!(found.outputs, [place(1, 2, 0), place(1, 2, 1), place(0, 0, 0)]);
+        assert_eq!(asked(&[]).unwrap(), Previews::default());
+    }
+
+    #[test]
+    fn mistakes_name_what_there_is() {
+        let tasks = "normalize, t1, t2, t3, t4, t5, t6, t7";
+        assert_eq!(
+            asked(&["t3", "T7"]).unwrap_err(),
+            format!("--preview T7: workflow nuclei has no such task; its tasks are {tasks}, compare")
+        );
+        assert_eq!(
+            asked(&["compare"]).unwrap_err(),
+            format!(
+                "--preview compare: it writes metrics (table), and no image; tasks that write images are {tasks}"
+            )
+        );
+    }
+
+    #[test]
+    fn files_have_names_that_can_be() {
+        let mut workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+        workflow.stages[1].tasks[2].writes[0].region = "a/b".to_owned();
+        workflow.stages[1].tasks[2].writes[1].region = "a:b".to_owned();
+        let previews = Previews::asked(&["t3".to_owned()], &workflow).unwrap();
+        let names = previews.files(7, "../more/tissue 01", &workflow);
+        assert_eq!(names[0], "7-.._more_tissue_01-segmentation-t3-a_b.png");
+        assert_eq!(names[1], "7-.._more_tissue_01-segmentation-t3-a_b-2.png");
+        let long = previews.files(7, &"é".repeat(500), &workflow);
+        assert!(long.iter().all(|name| name.len() < 255));
+    }
+}

@@ -1,0 +1,247 @@
+//! The lines of a journal: made, and read back.
+
+use pleach_regions::Table;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Raised when the lines below change.
+const FORMAT: u32 = 1;
+
+/// Hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash.
+const CHECKSUM_DIGITS: usize = 16;
+
+/// Whose journal it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    journal: u32,
+    /// The version of pleach that wrote it.
+    version: String,
+    /// Digests of what makes the study what it is, by part.
+    study: BTreeMap<String, String>,
+}
+
+/// The response of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Known {
+    /// Evaluation, from 1, or 0 for the reference.
+    pub(crate) evaluation: usize,
+    /// Index of the tile.
+    pub(crate) tile: usize,
+    /// What the run reported.
+    pub(crate) results: Vec<Table>,
+}
+
+/// What is in a line; numbers as text in their shortest form that reads back exactly.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    evaluation: usize,
+    tile: usize,
+    results: Vec<Vec<(String, String)>>,
+}
+
+/// A journal that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Responses in the order in which they were written.
+    pub(crate) known: Vec<Known>,
+    /// Bytes up to which every line is whole.
+    pub(crate) good_bytes: u64,
+    /// Bytes after that: cut short or damaged.
+    pub(crate) bad_bytes: u64,
+}
+
+/// Why a journal cannot be continued.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum HeaderError {
+    /// Its first line cannot be read.
+    #[error("its first line is damaged, so it cannot be said whose it is")]
+    Damaged,
+    /// It is of another format.
+    #[error("it is of format {found}; this pleach reads format {FORMAT}")]
+    Format {
+        /// Which.
+        found: u32,
+    },
+    /// Another version wrote it, whose results may differ.
+    #[error("pleach {found} wrote it, and this is pleach {}; only the same version may continue it", env!("CARGO_PKG_VERSION"))]
+    Version {
+        /// Which.
+        found: String,
+    },
+    /// It is of another study.
+    #[error("the study is not the one that was interrupted; what changed: {parts}")]
+    Study {
+        /// The parts that differ.
+        parts: String,
+    },
+}
+
+impl Header {
+    /// The header of a study of this program.
+    pub(crate) fn new(parts: &[(&'static str, String)]) -> Self {
+        let study = parts.iter().map(|(part, digest)| ((*part).to_owned(), digest.clone())).collect();
+        Self { journal: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), study }
+    }
+
+    /// As the first line of a journal.
+    pub(crate) fn line(&self) -> String {
+        line(self)
+    }
+
+    /// Whether a journal that begins with `found` may be continued by the study of this header.
+    fn check(&self, found: &Self) -> Result<(), HeaderError> {
+        if found.journal != self.journal {
+            return Err(HeaderError::Format { found: found.journal });
+        }
+        if found.version != self.version {
+            return Err(HeaderError::Version { found: found.version.clone() });
+        }
+        let changed = self.study.iter().filter(|(part, digest)| found.study.get(*part) != Some(digest));
+        let changed: Vec<&str> = changed.map(|(part, _)| part.as_str()).collect();
+        if changed.is_empty() { Ok(()) } else { Err(HeaderError::Study { parts: changed.join(", ") }) }
+    }
+}
+
+impl Known {
+    /// As a line of a journal.
+    pub(crate) fn line(&self) -> String {
+        let columns = |table: &Table| {
+            table.columns().map(|(name, value)| (name.to_owned(), value.to_string())).collect::<Vec<_>>()
+        };
+        let results = self.results.iter().map(columns).collect();
+        line(&Line { evaluation: self.evaluation, tile: self.tile, results })
+    }
+
+    fn of(line: Line) -> Option<Self> {
+        let table = |columns: Vec<(String, String)>| -> Option<Table> {
+            let columns: Option<Vec<(String, f64)>> =
+                columns.into_iter().map(|(name, value)| Some((name, value.parse().ok()?))).collect();
+            columns.map(Table::new)
+        };
+        let results: Option<Vec<Table>> = line.results.into_iter().map(table).collect();
+        Some(Self { evaluation: line.evaluation, tile: line.tile, results: results? })
+    }
+}
+
+fn checksum(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..CHECKSUM_DIGITS].to_owned()
+}
+
+fn line(content: &impl Serialize) -> String {
+    // Strings, integers and lists of them cannot fail to be written.
+    let text = serde_json::to_string(content).unwrap_or_default();
+    format!("{} {text}\n", checksum(&text))
+}
+
+/// The content of a line without its end, if it is whole.
+fn content(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (sum, text) = line.split_at_checked(CHECKSUM_DIGITS)?;
+    let text = text.strip_prefix(' ')?;
+    (checksum(text) == sum).then_some(text)
+}
+
+/// Reads a journal that `header` may continue, up to the first line that is not whole.
+///
+/// # Errors
+/// [`HeaderError`] when it must not be continued.
+pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Read, HeaderError> {
+    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
+    let whole = |line: &[u8]| line.strip_suffix(b"\n").and_then(content).map(str::to_owned);
+    let first = lines.next().unwrap_or_default();
+    let found = whole(first).and_then(|text| serde_json::from_str::<Header>(&text).ok());
+    header.check(&found.ok_or(HeaderError::Damaged)?)?;
+    let mut read = Read { known: Vec::new(), good_bytes: first.len() as u64, bad_bytes: 0 };
+    for line in lines {
+        let known = whole(line).and_then(|text| serde_json::from_str(&text).ok()).and_then(Known::of);
+        let Some(known) = known else { break };
+        read.known.push(known);
+        read.good_bytes += line.len() as u64;
+    }
+    read.bad_bytes = bytes.len() as u64 - read.good_bytes;
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> Header {
+        Header::new(&[("seed", "1".to_owned()), ("tiles", "a".to_owned())])
+    }
+
+    fn known() -> impl Strategy<Value = Known> {
+        let value = prop_oneof![any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)];
+        let table = prop::collection::vec(("[a-z\"\\\\\n-]{0,9}", value), 0..4).prop_map(Table::new);
+        (0usize..900, 0usize..90, prop::collection::vec(table, 0..3))
+            .prop_map(|(evaluation, tile, results)| Known { evaluation, tile, results })
+    }
+
+    /// A table whose values can be compared, NaN with NaN.
+    type Bits = Vec<(String, u64)>;
+
+    fn bits(known: &[Known]) -> Vec<(usize, usize, Vec<Bits>)> {
+        let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
+        let table = |t: &Table| t.columns().map(|(name, value)| (name.to_owned(), bits(value))).collect();
+        known.iter().map(|k| (k.evaluation, k.tile, k.results.iter().map(table).collect())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(known in prop::collection::vec(known(), 0..20)) {
+            let text = header().line() + &known.iter().map(Known::line).collect::<String>();
+            let read = read(text.as_bytes(), &header()).unwrap();
+            prop_assert_eq!(bits(&read.known), bits(&known));
+            prop_assert_eq!((read.good_bytes, read.bad_bytes), (text.len() as u64, 0));
+        }
+
+        /// One byte changed, or the end missing: what comes before is kept, nothing made up.
+        #[test]
+        fn damage_ends_a_journal_where_it_is(
+            known in prop::collection::vec(known(), 1..20),
+            at in any::<prop::sample::Index>(),
+            change in 0u8..=255,
+        ) {
+            let head = header().line();
+            let lines: Vec<String> = known.iter().map(Known::line).collect();
+            let mut bytes = (head.clone() + &lines.concat()).into_bytes();
+            let at = head.len() + at.index(bytes.len() - head.len());
+            match change {
+                0 => bytes.truncate(at),
+                change => bytes[at] ^= change,
+            }
+            let mut whole = 0;
+            let mut end = head.len();
+            for line in &lines {
+                end += line.len();
+                if end > at { break }
+                whole += 1;
+            }
+            let read = read(&bytes, &header()).unwrap();
+            prop_assert_eq!(bits(&read.known), bits(&known[..whole]));
+            prop_assert_eq!(read.good_bytes + read.bad_bytes, bytes.len() as u64);
+        }
+
+        #[test]
+        fn anything_else_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(read(&bytes, &header()).unwrap_err(), HeaderError::Damaged);
+        }
+    }
+
+    #[test]
+    fn another_studys_journal_is_refused_by_part() {
+        let other = Header::new(&[("seed", "1".to_owned()), ("tiles", "b".to_owned())]);
+        let error = read(other.line().as_bytes(), &header()).unwrap_err();
+        assert_eq!(error, HeaderError::Study { parts: "tiles".to_owned() });
+        let mut older = header();
+        older.version = "0.0.9".to_owned();
+        let error = read(older.line().as_bytes(), &header()).unwrap_err();
+        assert_eq!(error, HeaderError::Version { found: "0.0.9".to_owned() });
+        let mut newer = header();
+        newer.journal = 2;
+        let error = read(newer.line().as_bytes(), &header()).unwrap_err();
+        assert_eq!(error, HeaderError::Format { found: 2 });
+    }
+}

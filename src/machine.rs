@@ -1,0 +1,233 @@
+//! How much memory there is to use: what the machine has, or what this process's control groups leave it.
+//!
+//! Only limits are looked at, not what is free at the moment: that would give another budget every time. Other systems
+//! than Linux are not asked.
+
+use crate::size::human;
+use std::fmt;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Share of the limit that a study takes where it is not told, in percent: the rest is for what is not in regions
+/// (decoders, plans, tables) and for everybody else on the machine.
+const SHARE_PERCENT: u64 = 60;
+
+/// What a machine that does not tell is taken to have: the least that tissue tiles are worked with.
+const ASSUMED_BYTES: u64 = 4_000_000_000;
+
+/// The bytes that a study may hold at most, and who set the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// The limit in bytes.
+    pub(crate) bytes: u64,
+    /// Where it comes from.
+    pub(crate) source: Source,
+}
+
+/// Where a limit comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// All memory of the machine.
+    Machine,
+    /// A control group: the file that says so.
+    Group(PathBuf),
+    /// Nothing could be found out.
+    Assumed,
+}
+
+impl Limit {
+    /// The share of the limit that a study takes where it is not told, in bytes.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        self.bytes / 100 * SHARE_PERCENT
+    }
+}
+
+impl fmt::Display for Limit {
+    /// As in "60 % of …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = human(self.bytes);
+        match &self.source {
+            Source::Machine => write!(f, "{bytes}, all memory of this machine"),
+            Source::Group(file) => write!(f, "{bytes}, the limit in {}", file.display()),
+            Source::Assumed => write!(f, "{bytes}, as this system does not tell its memory"),
+        }
+    }
+}
+
+/// The bytes that a study may hold where `--memory` does not say: 60 % of [`limit`].
+pub(crate) fn default_memory_bytes() -> u64 {
+    limit().share_bytes()
+}
+
+/// The memory of this machine, or what its control groups leave this process where that is less.
+pub(crate) fn limit() -> Limit {
+    limit_below(Path::new("/"))
+}
+
+/// The same where the files of the system lie below `root`. The smallest limit wins; a limit of 0 or beyond the
+/// machine's memory is none.
+fn limit_below(root: &Path) -> Limit {
+    let machine = machine_bytes(&root.join("proc/meminfo"));
+    let machine = machine.map(|bytes| Limit { bytes, source: Source::Machine });
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let groups = groups.lines().flat_map(group_files).filter_map(|file| {
+        let bytes = bytes_in(&root.join(&file))?;
+        Some(Limit { bytes, source: Source::Group(Path::new("/").join(file)) })
+    });
+    // Of equals the first is taken, so that a group which allows as much as there is goes unmentioned.
+    let smallest =
+        machine.into_iter().chain(groups).filter(|limit| limit.bytes > 0).min_by_key(|limit| limit.bytes);
+    // What no machine has is how version 1 says "no limit".
+    let told = smallest.filter(|limit| limit.bytes < 1 << 60);
+    told.unwrap_or(Limit { bytes: ASSUMED_BYTES, source: Source::Assumed })
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn machine_bytes(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The files, relative to the root of the file system, that may limit a process which a line of `/proc/self/cgroup`
+/// (`number:controllers:path`) puts into a group: that of the group and of every group above it.
+fn group_files(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+    let (mount, file) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max"),
+        version_1 if version_1.split(',').any(|name| name == "memory") => {
+            ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    // A process outside its namespace's root has a path that climbs out of it (`/../other`): only the root is known.
+    let climbs = Path::new(path).components().any(|part| part == Component::ParentDir);
+    let group = Path::new(mount).join(if climbs { "" } else { path.trim_start_matches('/') });
+    group.ancestors().take_while(|group| group.starts_with(mount)).map(|group| group.join(file)).collect()
+}
+
+/// The number in a group's file; `None` for `max`, or without the file.
+fn bytes_in(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// The files of a system, by path and content.
+    fn system(files: &[(&str, &str)]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    fn limit_of(files: &[(&str, &str)]) -> (u64, Option<String>) {
+        let limit = limit_below(system(files).path());
+        let file = match limit.source {
+            Source::Group(file) => Some(file.display().to_string()),
+            Source::Machine => Some("machine".to_owned()),
+            Source::Assumed => None,
+        };
+        (limit.bytes, file)
+    }
+
+    fn of(bytes: u64, source: &str) -> (u64, Option<String>) {
+        (bytes, Some(source.to_owned()))
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:        8000000 kB\nMemFree:          100 kB\n");
+    const MACHINE: u64 = 8_192_000_000;
+
+    #[test]
+    fn the_machine_without_groups() {
+        assert_eq!(limit_of(&[MEMINFO]), of(MACHINE, "machine"));
+        let root = ("proc/self/cgroup", "0::/\n");
+        assert_eq!(limit_of(&[MEMINFO, root]), of(MACHINE, "machine"));
+        let share = limit_below(system(&[MEMINFO]).path()).share_bytes();
+        assert_eq!(share, 4_915_200_000);
+    }
+
+    #[test]
+    fn version_2_the_smallest_on_the_way_up() {
+        let group = ("proc/self/cgroup", "0::/user.slice/job.scope\n");
+        let own = "sys/fs/cgroup/user.slice/job.scope/memory.max";
+        let above = "sys/fs/cgroup/user.slice/memory.max";
+        let limit =
+            |own_limit, above_limit| limit_of(&[MEMINFO, group, (own, own_limit), (above, above_limit)]);
+        assert_eq!(limit("1000000000\n", "max\n"), of(1_000_000_000, &format!("/{own}")));
+        assert_eq!(limit("max\n", "2000000000\n"), of(2_000_000_000, &format!("/{above}")));
+        assert_eq!(limit("3000000000\n", "2000000000\n"), of(2_000_000_000, &format!("/{above}")));
+        assert_eq!(limit("max\n", "max\n"), of(MACHINE, "machine"));
+        // More than there is is no limit.
+        assert_eq!(limit("max\n", "9000000000000\n"), of(MACHINE, "machine"));
+        // A container sees its own group as the root.
+        let root = ("sys/fs/cgroup/memory.max", "500000000\n");
+        assert_eq!(
+            limit_of(&[MEMINFO, ("proc/self/cgroup", "0::/\n"), root]),
+            of(500_000_000, "/sys/fs/cgroup/memory.max")
+        );
+        let outside = ("proc/self/cgroup", "0::/../../other\n");
+        assert_eq!(limit_of(&[MEMINFO, outside, root]), of(500_000_000, "/sys/fs/cgroup/memory.max"));
+        // The groups of other processes do not matter.
+        let other = ("sys/fs/cgroup/other/memory.max", "1000\n");
+        assert_eq!(limit_of(&[MEMINFO, group, other]), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn version_1_beside_version_2() {
+        let lines = "9:name=systemd:/\n4:cpu,memory:/docker/a:b\n3:cpuset:/x\n0::/\n";
+        let group = ("proc/self/cgroup", lines);
+        let own = "sys/fs/cgroup/memory/docker/a:b/memory.limit_in_bytes";
+        let root = "sys/fs/cgroup/memory/memory.limit_in_bytes";
+        let unlimited = "9223372036854771712\n";
+        assert_eq!(
+            limit_of(&[MEMINFO, group, (own, "700000000\n"), (root, unlimited)]),
+            of(700_000_000, &format!("/{own}"))
+        );
+        // In a container the group's path is not there, and the root is the container's.
+        assert_eq!(limit_of(&[MEMINFO, group, (root, "600000000")]), of(600_000_000, &format!("/{root}")));
+        assert_eq!(limit_of(&[MEMINFO, group, (own, unlimited), (root, unlimited)]), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn nonsense_is_no_limit() {
+        assert_eq!(limit_of(&[]), (ASSUMED_BYTES, None));
+        let group = ("proc/self/cgroup", "0::/\n\n::::\nnothing\n4:memory\n");
+        for text in ["", "-1", "0", "1.5", "lots", "99999999999999999999999"] {
+            assert_eq!(
+                limit_of(&[MEMINFO, group, ("sys/fs/cgroup/memory.max", text)]),
+                of(MACHINE, "machine"),
+                "{text}"
+            );
+            let meminfo = ("proc/meminfo", format!("MemTotal: {text} kB\n"));
+            let (path, text) = (meminfo.0, meminfo.1.as_str());
+            assert_eq!(limit_of(&[(path, text), group]), (ASSUMED_BYTES, None), "{text}");
+        }
+        // Version 1's "no limit" says nothing about a machine that says nothing itself.
+        let lines = ("proc/self/cgroup", "4:memory:/\n");
+        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit_of(&[lines, unlimited]), (ASSUMED_BYTES, None));
+    }
+
+    #[test]
+    fn it_says_where_the_limit_comes_from() {
+        let limit = |source| Limit { bytes: 2_000_000_000, source }.to_string();
+        assert_eq!(limit(Source::Machine), "2.00 GB, all memory of this machine");
+        let file = PathBuf::from("/sys/fs/cgroup/memory.max");
+        assert_eq!(limit(Source::Group(file)), "2.00 GB, the limit in /sys/fs/cgroup/memory.max");
+        assert_eq!(limit(Source::Assumed), "2.00 GB, as this system does not tell its memory");
+    }
+
+    #[test]
+    fn this_machine_has_some() {
+        assert!(default_memory_bytes() > 1 << 20, "{:?}", limit());
+        assert_eq!(default_memory_bytes(), limit().share_bytes());
+    }
+}

@@ -1,0 +1,308 @@
+//! Section: what results look like: a tile with the outlines of the reference and of two evaluations.
+//!
+//! Solid and dark against dashed and light: the lines can be told apart without their colours, and on paper. What is
+//! shown is `gallery`'s choice.
+
+use crate::gallery::outline::Loop;
+use crate::gallery::window::Window;
+use crate::gallery::{Jpeg, Moved, Pictures, Role, Shown};
+use crate::report::Report;
+use crate::report::data_uri;
+use crate::report::html::{Html, figcaption, html, p, strong};
+use crate::report::metric::{Far, Metric};
+use crate::report::number::{brief, capital, count};
+use pleach_workflow::Reference;
+use std::fmt::Write;
+
+/// Parameters named under a picture.
+const MOST_MOVED: usize = 4;
+
+/// Images of fewer pixels a side show each of them; larger ones are smoothed.
+const PIXELS_PX: u32 = 100;
+
+/// The section.
+pub(super) fn section(report: &Report<'_>) -> Html {
+    match &report.gallery.pictures {
+        Ok(pictures) => shown(report, pictures),
+        Err(why) => p(format!("Nothing is shown: {why}.")),
+    }
+}
+
+fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
+    let Pictures { tile_px: [width, height], window, detail, .. } = pictures;
+    let part = Canvas { width: window.width, height: window.height };
+    let mut panels: Vec<(&str, Html, Html)> = Vec::new();
+    match &pictures.overview {
+        Some(overview) => {
+            let whole = Canvas { width: *width, height: *height };
+            let picture = html![whole.image(overview, None), frame(window)];
+            let text = format!(
+                "{} × {} px, and the frame around what the others show",
+                count(*width),
+                count(*height)
+            );
+            panels.push(("Tile", whole.finish(picture), text.into()));
+        }
+        None => {
+            let text = format!("{} × {} px", count(*width), count(*height));
+            panels.push(("Tile", part.finish(part.image(detail, Some("detail"))), text.into()));
+        }
+    }
+    // The image is embedded where it is first shown.
+    let reference = html![
+        if pictures.overview.is_some() {
+            part.image(detail, Some("detail"))
+        } else {
+            reuse("detail", "image")
+        },
+        outlines("outline-0", &pictures.reference),
+        stroke("outline-0", SOLID),
+    ];
+    let text = match report.study.reference {
+        Reference::Defaults => "the result at default parameters",
+        Reference::Masks(_) => "the mask given with the tile",
+    };
+    panels.push(("Reference", part.finish(reference), text.into()));
+    for (place, evaluation) in pictures.shown.iter().enumerate() {
+        let id = format!("outline-{}", place + 1);
+        let picture = html![
+            reuse("detail", "image"),
+            stroke("outline-0", SOLID),
+            outlines(&id, &evaluation.outlines),
+            stroke(&id, DASHED),
+        ];
+        panels.push((title(evaluation.role), part.finish(picture), about(report, evaluation)));
+    }
+    let panels = panels.into_iter().zip('A'..).map(|((title, picture, text), letter)| {
+        let below = html![strong(format!("{letter}. {title}:")), " ", text, "."];
+        Html::of_class("div", "panel", html![picture, Html::of_class("p", "below", below)])
+    });
+    let panels = Html::of_class("div", "gallery", panels.collect::<Html>());
+    let figure = html![panels, figcaption(caption(report, pictures))];
+    let introduction = Html::of_class("p", "lead-in", introduction(report, pictures));
+    html![introduction, Html::element("figure", &[], figure)]
+}
+
+fn introduction(report: &Report<'_>, pictures: &Pictures) -> Html {
+    let metric = Metric::of(report.study);
+    let farthest = match Far::of(report.study.metric_name()) {
+        Far::Low | Far::High => format!("whose result lies farthest from the reference by {}", metric.name),
+        Far::Unknown => format!("whose {} lies farthest from the median", metric.name),
+    };
+    let mut text = html![format!(
+        "Evaluations that have a response on every tile, executed once more: the one with the median response, and the \
+         one {farthest}. "
+    )];
+    if report.study.tiles.len() > 1 {
+        text.push(html![
+            "The tile is ",
+            strong(&pictures.tile),
+            ", where the response of the latter departs most from the tile’s median.",
+        ]);
+    } else {
+        text.push(html!["The tile is ", strong(&pictures.tile), "."]);
+    }
+    text
+}
+
+fn caption(report: &Report<'_>, pictures: &Pictures) -> Html {
+    let mut text = html![
+        strong("The same place in the reference and in evaluations."),
+        " ",
+        key(SOLID),
+        " reference, ",
+        key(DASHED),
+        " evaluation; where they coincide, the dashes lie on the solid line. ",
+    ];
+    let Window { left, top, width, height } = pictures.window;
+    if pictures.overview.is_some() {
+        text.push(format!(
+            "{} × {} px at full resolution, {} px from the left and {} px from the top: where the evaluation shown last \
+             and the reference differ in most pixels. ",
+            count(width),
+            count(height),
+            count(left),
+            count(top),
+        ));
+    }
+    let masks = matches!(report.study.reference, Reference::Masks(_));
+    if !masks {
+        text.push("Neither outline is the truth: the reference is what the workflow finds at its defaults.");
+    }
+    text
+}
+
+fn title(role: Role) -> &'static str {
+    match role {
+        Role::Median => "Median",
+        Role::MostDifferent => "Most different",
+        Role::Only => "The only complete evaluation",
+    }
+}
+
+/// Which evaluation, its response, and what is special about its parameters.
+fn about(report: &Report<'_>, shown: &Shown) -> Html {
+    let metric = Metric::of(report.study);
+    let number = |response: Option<f64>| response.map_or_else(|| "–".to_owned(), brief);
+    let mut text = html![format!(
+        "evaluation {}. {} {}",
+        count(shown.evaluation),
+        capital(&metric.name),
+        number(shown.on_tile)
+    )];
+    if report.study.tiles.len() > 1 {
+        text.push(format!(" here, {} {}", number(shown.over_tiles), metric.over_tiles()));
+    }
+    text.push(". ");
+    let most = &shown.moved[..shown.moved.len().min(MOST_MOVED)];
+    if most.is_empty() {
+        text.push("All parameters are at their defaults");
+        return text;
+    }
+    text.push("Farthest from the defaults: ");
+    for (place, Moved { name, value, default }) in most.iter().enumerate() {
+        text.push(if place == 0 { "" } else { ", " });
+        text.push(html![strong(name), format!("\u{a0}{value} (default\u{a0}{default})")]);
+    }
+    let others = shown.moved.len() - most.len();
+    if others > 0 {
+        text.push(format!("; {others} more differ"));
+    }
+    text
+}
+
+/// A drawing on an image. Its unit is half a pixel of the image, so that outlines need no fractions.
+struct Canvas {
+    width: u32,
+    height: u32,
+}
+
+impl Canvas {
+    fn image(&self, jpeg: &Jpeg, id: Option<&str>) -> Html {
+        let (address, width, height) = (data_uri::jpeg(&jpeg.bytes), twice(self.width), twice(self.height));
+        let class = if jpeg.width.max(jpeg.height) < PIXELS_PX { "pixels" } else { "smooth" };
+        let mut attributes =
+            vec![("class", class), ("width", &width), ("height", &height), ("href", &address)];
+        attributes.extend(id.map(|id| ("id", id)));
+        // An overview of a tile is rounded to whole pixels, so that its shape is not quite the tile's.
+        attributes.push(("preserveAspectRatio", "none"));
+        Html::shape("image", &attributes)
+    }
+
+    fn finish(&self, content: Html) -> Html {
+        let view = format!("0 0 {} {}", twice(self.width), twice(self.height));
+        Html::element("svg", &[("class", "tile"), ("role", "img"), ("viewBox", &view)], content)
+    }
+}
+
+fn twice(length: u32) -> String {
+    (2 * u64::from(length)).to_string()
+}
+
+fn frame(window: &Window) -> Html {
+    let [x, y, width, height] = [window.left, window.top, window.width, window.height].map(twice);
+    let rect = |class| {
+        let class = format!("outline {class}");
+        Html::shape(
+            "rect",
+            &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)],
+        )
+    };
+    html![rect("halo"), rect("window")]
+}
+
+/// A line's looks: the class of what lies under it, and its own.
+type Line = [&'static str; 2];
+const SOLID: Line = ["halo", "solid"];
+const DASHED: Line = ["shade", "dashed"];
+
+/// Outlines to be drawn by [`stroke`].
+fn outlines(id: &str, loops: &[Loop]) -> Html {
+    Html::element("defs", &[], Html::shape("path", &[("id", id), ("class", "outline"), ("d", &path(loops))]))
+}
+
+/// The outlines called `id`, twice: a wide line that sets them off the image, and the line itself.
+fn stroke(id: &str, classes: Line) -> Html {
+    classes.into_iter().map(|class| reuse(id, class)).collect()
+}
+
+fn reuse(id: &str, class: &str) -> Html {
+    Html::shape("use", &[("class", class), ("href", &format!("#{id}"))])
+}
+
+/// A sample of a line, for the caption.
+fn key(classes: Line) -> Html {
+    let line = classes.into_iter().map(|class| Html::shape("path", &[("class", class), ("d", "M2 6h36")]));
+    let size = [
+        ("class", "tile sample"),
+        ("role", "img"),
+        ("viewBox", "0 0 40 12"),
+        ("width", "40"),
+        ("height", "12"),
+    ];
+    Html::element("svg", &size, line.collect::<Html>())
+}
+
+/// Loops through the middles of the pixel edges they follow, in half pixels: a staircase becomes a slope, and the
+/// outline is no wider than a pixel off. In relative coordinates, which are short.
+fn path(loops: &[Loop]) -> String {
+    let mut path = String::new();
+    for corners in loops {
+        let next = corners.iter().cycle().skip(1);
+        let middles = corners.iter().zip(next).flat_map(|(&[ax, ay], &[bx, by])| {
+            let (dx, dy) = ((bx - ax).signum(), (by - ay).signum());
+            let ends = [[2 * ax + dx, 2 * ay + dy], [2 * bx - dx, 2 * by - dy]];
+            let long = ends[0] != ends[1];
+            ends.into_iter().take(1 + usize::from(long))
+        });
+        let mut before: Option<[i32; 2]> = None;
+        for [x, y] in middles {
+            // Writing to a string does not fail.
+            let _ = match before {
+                None => write!(path, "M{x} {y}l"),
+                Some([fromx, fromy]) => write!(path, "{} {} ", x - fromx, y - fromy),
+            };
+            before = Some([x, y]);
+        }
+        path.truncate(path.trim_end().len());
+        path.push('z');
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn outlines_cut_corners() {
+        // One pixel, and two beside each other.
+        assert_eq!(path(&[vec![[1, 0], [1, 1], [0, 1], [0, 0]]]), "M2 1l-1 1 -1 -1 1 -1z");
+        assert_eq!(path(&[vec![[2, 0], [2, 1], [0, 1], [0, 0]]]), "M4 1l-1 1 -2 0 -1 -1 1 -1 2 0z");
+        assert_eq!(path(&[]), "");
+    }
+
+    #[test]
+    fn three_results_are_shown_with_what_sets_them_apart() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        let text = section(&fixture.report()).into_string();
+        for expected in [
+            "B. Reference:</strong> the result at default parameters.",
+            "C. Median:</strong> evaluation 7. Dice 0.812 here, 0.800 mean over tiles. ",
+            "D. Most different:</strong> evaluation 70. Dice 0.112 here",
+            "<strong>G2</strong>\u{a0}4 (default\u{a0}45), <strong>G1</strong>\u{a0}5 (default\u{a0}80).",
+            "All parameters are at their defaults.",
+            "The tile is <strong>tile &amp; one</strong>, where",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+        // The image is there once, the reference's outlines too.
+        assert_eq!(text.matches("href=\"data:").count(), 2);
+        assert_eq!(text.matches("id=\"outline-0\"").count(), 1);
+        assert_eq!(text.matches("href=\"#outline-0\"").count(), 6);
+
+        fixture.gallery.pictures = Err("no <response>".to_owned());
+        assert!(section(&fixture.report()).into_string().contains("Nothing is shown: no &lt;response&gt;."));
+    }
+}

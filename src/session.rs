@@ -1,0 +1,118 @@
+//! A study's folder while it runs: begun afresh, continued where it was interrupted, or found complete.
+//!
+//! What is in a journal is `journal`'s, how a study is executed the command's.
+
+use crate::exit::{Outcome, Stop};
+use crate::journal::{self, Header, Known, Writer};
+use crate::output::folder::Folder;
+use crate::study::Prepared;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read;
+use std::path::Path;
+
+/// What was found in the folder.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// All results of the study: there is nothing to continue.
+    Complete(Folder),
+    /// The study can be run.
+    Open(Session),
+}
+
+/// A folder that belongs to this process until the study is over.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) folder: Folder,
+    /// Responses that earlier processes wrote down.
+    pub(crate) known: Vec<Known>,
+    /// Bytes at the journal's end that could not be read and were cut off.
+    pub(crate) cut_bytes: u64,
+    journal: File,
+}
+
+/// Takes the folder `out` for a study. With `resume`, an interrupted run of the same study is continued.
+///
+/// # Errors
+/// [`Stop::Input`] when the folder belongs to another study or another process, cannot be written to, or holds an
+/// interrupted run that is not to be, or cannot be, continued.
+pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Found> {
+    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
+    let path = out.join(journal::NAME);
+    let header = Header::new(&prepared.digests()?);
+    if !path.exists() {
+        let folder = Folder::take(out, &prepared.digest)?;
+        return if resume && folder.holds("run.json") {
+            Ok(Found::Complete(folder))
+        } else {
+            fresh(out, prepared, &header)
+        };
+    }
+    let mut journal = open(&path).map_err(fail)?;
+    if !resume && out.join("run.json").exists() {
+        // All was run, and some runs failed: it may be done once more.
+        return fresh(out, prepared, &header);
+    }
+    let mut bytes = Vec::new();
+    let unreadable = |error| fail(format!("failed to read its {}: {error}", journal::NAME));
+    journal.read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = journal::read(&bytes, &header).map_err(|error| {
+        fail(format!(
+            "holds an interrupted study (its {}) that cannot be continued: {error}; a new folder is allowed",
+            journal::NAME
+        ))
+    })?;
+    if !resume {
+        return Err(fail(format!(
+            "holds an interrupted run of this study with {} responses; --resume continues it, and without its {} it \
+             begins anew",
+            read.known.len(),
+            journal::NAME
+        )));
+    }
+    journal.set_len(read.good_bytes).map_err(unreadable)?;
+    let folder = Folder::take(out, &prepared.digest)?;
+    Ok(Found::Open(Session { folder, known: read.known, cut_bytes: read.bad_bytes, journal }))
+}
+
+/// Begins anew; results of an earlier run of the same study are removed.
+fn fresh(out: &Path, prepared: &Prepared, header: &Header) -> Outcome<Found> {
+    let folder = Folder::take(out, &prepared.digest)?;
+    folder.clear()?;
+    folder.write(journal::NAME, header.line().as_bytes())?;
+    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
+    let journal = open(&out.join(journal::NAME)).map_err(fail)?;
+    Ok(Found::Open(Session { folder, known: Vec::new(), cut_bytes: 0, journal }))
+}
+
+/// Opens a journal for this process alone.
+fn open(path: &Path) -> Result<File, String> {
+    let file = OpenOptions::new().read(true).append(true).open(path);
+    let file = file.map_err(|error| format!("failed to open its {}: {error}", journal::NAME))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err("another pleach is at work there".to_owned()),
+        Err(TryLockError::Error(error)) => Err(format!("failed to lock its {}: {error}", journal::NAME)),
+    }
+}
+
+impl Session {
+    /// Starts writing responses down; `acknowledge` hears of those on disk, `broken` when that is no longer possible.
+    ///
+    /// # Errors
+    /// [`Stop::Defect`] when there is no thread to be had.
+    pub(crate) fn record(
+        &self,
+        acknowledge: impl FnMut(&[Known]) + Send + 'static,
+        broken: impl FnOnce() + Send + 'static,
+    ) -> Outcome<Writer> {
+        // The lock belongs to the open file, of which this is another handle.
+        let journal = self.journal.try_clone().map_err(Stop::defect)?;
+        Writer::start(journal, acknowledge, broken).map_err(Stop::defect)
+    }
+
+    /// The study is over, and its results are written: unless some runs failed and may be tried again, there is nothing
+    /// to continue.
+    pub(crate) fn end(&self, all_known: bool) -> Outcome {
+        if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a study says when it is done: which parameters matter, what it took, where the rest is.
+//!
+//! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
+
+use crate::analysis::Analysis;
+use crate::output::print_line;
+use crate::output::record::Run;
+use crate::report;
+use crate::size::human;
+use std::path::Path;
+
+/// Longest name that leaves room for its numbers.
+const NAME_COLUMNS: usize = 40;
+
+/// Levels of reuse, from the coarsest to the finest, and whether they are named where nothing was reused at them.
+const LEVELS: [(&str, bool); 5] =
+    [("stage", true), ("tree", true), ("dataflow", false), ("value", false), ("cache", false)];
+
+/// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
+pub(crate) fn print(run: &Run, analysis: &Analysis, out: &Path, budget_bytes: Option<u64>) {
+    for line in ranking(analysis).into_iter().chain(table(run, budget_bytes)) {
+        print_line(&line);
+    }
+    print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
+}
+
+/// The parameters, the most influential first; nothing where the study has no indices.
+fn ranking(analysis: &Analysis) -> Vec<String> {
+    let Some(indices) = analysis.moat() else { return Vec::new() };
+    let ranked = report::ranked(indices);
+    let names: Vec<String> =
+        ranked.iter().map(|parameter| shortened(&parameter.name, NAME_COLUMNS)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
+    let mut lines = vec![
+        format!("parameters by their influence on {}", shortened(&indices.response, NAME_COLUMNS)),
+        format!("{:<width$} {:>11} {:>11} {:>11}", "parameter", "mu*", "+-", "effect"),
+    ];
+    for (name, parameter) in names.iter().zip(ranked) {
+        let spread = parameter.mu_star_conf.map_or_else(|| "-".to_owned(), number);
+        let (mu_star, effect) = (number(parameter.mu_star), number(parameter.effect));
+        lines.push(format!("{name:<width$} {mu_star:>11} {spread:>11} {effect:>11}"));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// What was computed, what was not, and what that took.
+fn table(run: &Run, budget_bytes: Option<u64>) -> Vec<String> {
+    let row = |name: &str, number: String, note: String| {
+        let row = format!("{name:<22} {number:>14}  {note}");
+        row.trim_end().to_owned()
+    };
+    let reused: u64 = run.tasks_reused.values().sum();
+    let tasks = run.tasks_executed + reused;
+    let percent = |part: u64| if tasks == 0 { String::new() } else { share(part, tasks) };
+    let tiles = match run.tiles_left_out.len() {
+        0 => format!("on {}", counted(run.tiles.len(), "tile")),
+        left_out => format!("on {}, {left_out} of them left out", counted(run.tiles.len(), "tile")),
+    };
+    let failed = if run.failed > 0 { share(run.failed as u64, run.runs as u64) } else { String::new() };
+    let mut rows = vec![
+        row("evaluations", grouped(run.evaluations as u64), tiles),
+        row("runs", grouped(run.runs as u64), String::new()),
+        row("  failed", grouped(run.failed as u64), failed),
+        row("tasks", grouped(tasks), String::new()),
+        row("  executed", grouped(run.tasks_executed), percent(run.tasks_executed)),
+    ];
+    for (level, always) in LEVELS {
+        let reused = run.tasks_reused.get(level).copied().unwrap_or(0);
+        if always || reused > 0 {
+            rows.push(row(&format!("  reused by {level}"), grouped(reused), percent(reused)));
+        }
+    }
+    let per_second = run.tasks_executed as f64 / run.wall_seconds.max(f64::MIN_POSITIVE);
+    let speed = format!("{per_second:.1} tasks/s on {}", counted(run.workers as usize, "worker"));
+    rows.push(row("wall time", duration(run.wall_seconds), speed));
+    let held = run.peak_bytes_admitted;
+    let budget = budget_bytes
+        .map_or_else(String::new, |budget| format!("{} of {}", share(held, budget), human(budget)));
+    rows.push(row("admitted, at most", human(held), budget));
+    // 0 is a system that does not tell.
+    if run.peak_rss_bytes > 0 {
+        rows.push(row("resident, at most", human(run.peak_rss_bytes), String::new()));
+    }
+    rows
+}
+
+/// A number of the ranking; very large and very small ones in the form that keeps the columns.
+fn number(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0.0000".to_owned(),
+        1e-4..1e6 => format!("{number:.4}"),
+        _ => format!("{number:.3e}"),
+    }
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:>5.1} %", part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(number as u64), if number == 1 { "" } else { "s" })
+}
+
+fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        ..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", grouped(whole / 3600), whole / 60 % 60),
+    }
+}
+
+/// Digits in groups of three, which a terminal shows as it is copied: with spaces.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut shown = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            shown.push(' ');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// A name, cut in its middle where it is too long: names that are alike differ at their ends.
+fn shortened(name: &str, columns: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= columns {
+        return name.to_owned();
+    }
+    let kept = columns.saturating_sub(2);
+    let (head, tail) = (kept - kept / 2, letters.len() - kept / 2);
+    letters[..head].iter().chain(&['.', '.']).chain(&letters[tail..]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::{self, Fixture};
+
+    fn example() -> Fixture {
+        fixture::moat(&[("G1", 0.0312, 0.0007), ("G2", 0.27071, 0.0389), ("MorphRecon", 0.0, 0.0)])
+    }
+
+    #[test]
+    fn the_most_influential_parameter_comes_first() {
+        let lines = ranking(&example().analysis);
+        let expected = [
+            "parameters by their influence on dice",
+            "parameter          mu*          +-      effect",
+            "G2              0.2707      0.0389      0.2707",
+            "G1              0.0312      0.0007      0.0312",
+            "MorphRecon      0.0000      0.0000      0.0000",
+            "",
+        ];
+        assert_eq!(lines, expected);
+        let mut single = example();
+        single.without_spread();
+        assert!(ranking(&single.analysis)[2].contains("           -  "), "no spread of one trajectory");
+    }
+
+    #[test]
+    fn what_it_took() {
+        let expected = [
+            "evaluations                       160  on 2 tiles",
+            "runs                              320",
+            "  failed                            0",
+            "tasks                           2 896",
+            "  executed                      1 838   63.5 %",
+            "  reused by stage                 318   11.0 %",
+            "  reused by tree                  740   25.6 %",
+            "wall time                       5.1 s  360.4 tasks/s on 2 workers",
+            "admitted, at most             5.77 MB   28.8 % of 20.0 MB",
+            "resident, at most             52.3 MB",
+        ];
+        assert_eq!(table(&example().run, Some(20_000_000)), expected);
+        let mut run = example().run;
+        (run.failed, run.workers, run.peak_rss_bytes) = (3, 1, 0);
+        run.tiles_left_out = vec!["tile-two".to_owned()];
+        run.tasks_reused.insert("cache", 2000);
+        let lines = table(&run, None);
+        assert_eq!(lines[0], "evaluations                       160  on 2 tiles, 1 of them left out");
+        assert_eq!(lines[2], "  failed                            3    0.9 %");
+        assert_eq!(lines[7], "  reused by cache               2 000   40.8 %");
+        assert!(lines[8].ends_with("on 1 worker"), "{}", lines[8]);
+        assert_eq!(lines[9], "admitted, at most             5.77 MB");
+        assert_eq!(lines.len(), 10, "nothing about memory that the system does not tell");
+    }
+
+    #[test]
+    fn nothing_is_wider_than_a_terminal() {
+        let long = "a-parameter-of-a-name-that-no-terminal-has-room-for-whatever-it-is";
+        let fixture =
+            fixture::moat(&[(long, 1e300, 1e-300), ("ä", -1e300, f64::NAN), ("G1", 123_456.0, 9.9e5)]);
+        let mut run = fixture.run;
+        (run.evaluations, run.runs, run.failed) = (160_000_000, 1_600_000_000, 1_600_000_000);
+        (run.tasks_executed, run.wall_seconds, run.workers) = (900_000_000_000, 9e6, 1024);
+        (run.peak_bytes_admitted, run.peak_rss_bytes) = (u64::MAX, u64::MAX);
+        let lines = ranking(&fixture.analysis).into_iter().chain(table(&run, Some(1)));
+        for line in lines {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert_eq!(shortened(long, 20), "a-paramet..ver-it-is");
+    }
+
+    #[test]
+    fn a_study_of_nothing() {
+        let mut run = example().run;
+        (run.evaluations, run.runs, run.tasks_executed, run.wall_seconds) = (0, 0, 0, 0.0);
+        run.tasks_reused.clear();
+        assert!(table(&run, Some(0)).iter().all(|line| !line.contains("NaN") && !line.contains("inf")));
+    }
+}

@@ -1,0 +1,51 @@
+//! How many tasks a plan executes, by stage and task: counted on the trees that stages will walk.
+
+use pleach_dispatch::memory::{Drain, TaskBytes};
+use pleach_dispatch::message::{BucketWork, InstanceWork};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::stage::{BadWork, BucketRun};
+use pleach_dispatch::{BucketId, InstanceId};
+use std::collections::BTreeMap;
+
+/// Tasks of the instances for which `open` says so, by (stage, task).
+///
+/// # Errors
+/// [`BadWork`] when the plan contradicts itself: a defect of the planner.
+pub(crate) fn task_counts(
+    plan: &ExecutionPlan,
+    open: &[bool],
+) -> Result<BTreeMap<(usize, usize), u64>, BadWork> {
+    let mut counts = BTreeMap::new();
+    for (id, bucket) in (0u32..).zip(&plan.buckets) {
+        let instances: Vec<InstanceWork> =
+            bucket.instances.iter().filter(|id| open[id.index()]).map(|&id| work(plan, id)).collect();
+        let Some(first) = instances.first() else { continue };
+        let number = plan.instances[first.id.index()].stage;
+        let stage = &plan.stages[number];
+        let bytes = stage.tasks.iter().map(|t| TaskBytes { scratch: 0, outputs: vec![0; t.writes.len()] });
+        let (stage_number, pixels) = (number as u32, bucket.pixels);
+        let bucket = BucketWork {
+            stage: stage_number,
+            bucket: BucketId(id),
+            pixels,
+            drain: Drain::default(),
+            instances,
+        };
+        let run = BucketRun::new(stage, &bucket, bytes.collect(), None)?;
+        for (task, count) in run.tasks_by_level(stage).into_iter().enumerate() {
+            *counts.entry((number, task)).or_insert(0) += count;
+        }
+    }
+    Ok(counts)
+}
+
+fn work(plan: &ExecutionPlan, id: InstanceId) -> InstanceWork {
+    let instance = &plan.instances[id.index()];
+    InstanceWork {
+        id,
+        parameters: instance.parameters.clone(),
+        inputs: instance.inputs.clone(),
+        outputs: instance.outputs.clone(),
+        stays: false,
+    }
+}

@@ -1,0 +1,174 @@
+//! Studies that are interrupted and continued: nothing written down is lost, and in the end nothing tells that it
+//! happened.
+
+#[path = "../support/pleach.rs"]
+mod pleach;
+#[path = "../support/results.rs"]
+mod results;
+#[path = "../support/study.rs"]
+mod study;
+
+mod refusals;
+
+use pleach::pleach;
+use results::{json, text};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use study::Study;
+
+/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How often a study is interrupted; `PLEACH_INTERRUPTIONS` asks for more.
+fn interruptions() -> usize {
+    std::env::var("PLEACH_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+/// Random numbers that are the same every time (xorshift64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+fn start(study: &Study, options: &[&str]) -> Child {
+    Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
+        .current_dir(study.folder())
+        .args(["run", "study.toml", "--out", "out", "--quiet", "--resume"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pleach starts")
+}
+
+/// Waits until the journal is `bytes` long or the process has ended.
+fn wait_for_journal(study: &Study, child: &mut Child, bytes: u64) -> Option<ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Some(status);
+        }
+        if fs::metadata(study.path("out/journal")).is_ok_and(|journal| journal.len() >= bytes) {
+            return None;
+        }
+        assert!(begun.elapsed() < DEADLINE, "the journal does not grow to {bytes} bytes");
+        std::thread::yield_now();
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+    assert!(status.expect("kill starts").success());
+}
+
+/// `run.json` without times and what else no two runs have in common.
+fn run_record(out: &Path) -> Value {
+    let mut run = json(&out.join("run.json"));
+    for measured in ["wall_seconds", "planning_seconds", "peak_bytes_admitted", "peak_rss_bytes"] {
+        assert!(run[measured].take().is_number(), "{measured}");
+    }
+    for operation in run["operations"].as_array_mut().expect("a list") {
+        assert!(operation["seconds"].take().is_number());
+    }
+    run
+}
+
+/// Everything that must not depend on how often a study was interrupted.
+fn outputs(out: &Path) -> Vec<String> {
+    let files = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json", "plan.json"];
+    let record = run_record(out).to_string();
+    files.iter().map(|name| text(&out.join(name))).chain([record]).collect()
+}
+
+/// Runs of which the journal knows the response.
+fn known(study: &Study) -> usize {
+    text(&study.path("out/journal")).lines().count() - 1
+}
+
+#[test]
+fn a_study_interrupted_at_random_moments_comes_out_the_same() {
+    let study = Study::of_tissue(128);
+    study.edit(&[("trajectories = 2", "trajectories = 5")]);
+    // A plan says for how many workers it is.
+    let whole = ["--workers=1", "--workers=2"].map(|workers| {
+        let out = workers.trim_start_matches("--");
+        pleach(study.folder(), &["run", "study.toml", "--out", out, "--quiet", workers]).done();
+        outputs(&study.path(out))
+    });
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    // About 80 evaluations on 2 tiles, a line of about 100 bytes each.
+    let journal_bytes = 16_000;
+    let mut interrupted = 0;
+    for round in 0..interruptions() {
+        let name = ["INT", "TERM", "KILL"][round % 3];
+        let workers = ["--workers=1", "--workers=2"][round / 3 % 2];
+        let mut child = start(&study, &[workers]);
+        let at = 1 + random.below(journal_bytes);
+        let ended = wait_for_journal(&study, &mut child, at);
+        if ended.is_none() {
+            signal(&child, name);
+        }
+        let output = child.wait_with_output().expect("a child");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        match output.status.code() {
+            // Over before the signal, or while the results were being written.
+            Some(0) => {}
+            Some(5) => {
+                assert!(
+                    said.contains(" of 160 responses are in out/journal; --resume continues the study"),
+                    "{said}"
+                );
+                interrupted += 1;
+            }
+            None if name == "KILL" => interrupted += 1,
+            code => panic!("{name} in round {round}: {code:?}: {said}"),
+        }
+        if study.path("out/journal").exists() && study.path("out/responses.csv").exists() {
+            assert!(known(&study) >= 160, "results are written when all responses are known");
+        }
+        let printed =
+            pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume", workers]).done();
+        assert!(printed.contains("results in out") || printed.contains("nothing to resume"), "{printed}");
+        assert!(!study.path("out/journal").exists(), "nothing is left to resume");
+        assert!(study.path("out/report.html").exists());
+        let resumed = outputs(&study.path("out"));
+        for (resumed, whole) in resumed.iter().zip(&whole[round / 3 % 2]) {
+            assert_eq!(resumed, whole, "{name} after {at} bytes of journal, {workers}");
+        }
+        fs::remove_dir_all(study.path("out")).expect("removed");
+    }
+    assert!(interrupted * 2 >= interruptions(), "{interrupted} of {} were interrupted", interruptions());
+}
+
+#[test]
+fn a_study_that_is_killed_again_and_again_gets_there() {
+    let study = Study::of_tissue(128);
+    pleach(study.folder(), &["run", "study.toml", "--out", "whole", "--quiet", "--workers=1"]).done();
+    let mut known_before = 0;
+    for _ in 0..DEADLINE.as_secs() {
+        let mut child = start(&study, &["--workers=1"]);
+        let journal = || fs::metadata(study.path("out/journal")).map_or(0, |journal| journal.len());
+        let bytes = journal() + 700;
+        if wait_for_journal(&study, &mut child, bytes).is_some() {
+            assert!(child.wait().expect("a child").success());
+            assert_eq!(outputs(&study.path("out")), outputs(&study.path("whole")));
+            assert!(known_before > 0, "it was never killed");
+            return;
+        }
+        signal(&child, "KILL");
+        child.wait().expect("a child");
+        let known = known(&study);
+        assert!(known > known_before, "every attempt gets further");
+        known_before = known;
+    }
+    panic!("it does not get there");
+}
