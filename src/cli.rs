@@ -105,7 +105,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ReuseArgs {
-    /// What the tasks of a bucket share (naive and rtma)
+    /// What tasks share (naive and rtma)
     #[arg(long, value_enum, default_value_t = ReuseName::Tree)]
     pub(crate) reuse: ReuseName,
     /// Most stage instances in a bucket (naive and rtma)
@@ -145,6 +145,10 @@ pub(crate) enum PlanStrategyName {
 pub(crate) enum ReuseName {
     /// Tasks that are equal after equal tasks
     Tree,
+    /// Tasks that are equal and read the same, within a bucket and across buckets
+    Dataflow,
+    /// As dataflow, and tasks whose inputs turn out to be equal
+    Value,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,9 +8,10 @@ mod segment;
 mod tissue;
 mod workflow;
 
-use crate::cli::{Command, PlanStrategyName, ReuseArgs, StrategyName};
+use crate::cli::{Command, PlanStrategyName, ReuseArgs, ReuseName, StrategyName};
 use crate::exit::Outcome;
 use crate::weave::Level;
+use pleach_dispatch::plan::Sharing;
 use pleach_reuse::{Ending, Strategy};
 use std::num::NonZeroU32;
 
@@ -41,17 +42,32 @@ impl StrategyName {
 
     fn level(self, reuse: ReuseArgs) -> Level {
         let max_bucket_size = reuse.max_bucket_size;
+        let sharing = self.sharing(reuse.reuse).unwrap_or_default();
+        let merged = |strategy| Level::Merged { strategy, sharing };
         match self {
             Self::None => Level::None,
-            Self::Stage => Level::Merged(Strategy::Stage),
-            Self::Naive => Level::Merged(Strategy::Naive { max_bucket_size }),
-            Self::Rtma => Level::Merged(Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
+            Self::Stage => merged(Strategy::Stage),
+            Self::Naive => merged(Strategy::Naive { max_bucket_size }),
+            Self::Rtma => merged(Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
         }
     }
 
     /// What `--reuse` means with this strategy: nothing is shared between tasks without buckets.
-    fn reuse_name(self) -> Option<&'static str> {
-        matches!(self, Self::Naive | Self::Rtma).then_some("tree")
+    fn sharing(self, reuse: ReuseName) -> Option<Sharing> {
+        matches!(self, Self::Naive | Self::Rtma).then_some(match reuse {
+            ReuseName::Tree => Sharing::Tree,
+            ReuseName::Dataflow => Sharing::Dataflow,
+            ReuseName::Value => Sharing::Value,
+        })
+    }
+
+    /// As [`sharing`](Self::sharing), in words.
+    fn reuse_name(self, reuse: ReuseArgs) -> Option<&'static str> {
+        self.sharing(reuse.reuse).map(|sharing| match sharing {
+            Sharing::Tree => "tree",
+            Sharing::Dataflow => "dataflow",
+            Sharing::Value => "value",
+        })
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) use figures::PlanFigures;
 pub(crate) use memory::{Least, rehearse};
 pub(crate) use tasks::task_counts;
 
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
@@ -54,8 +54,13 @@ pub(crate) struct TileFacts {
 pub(crate) enum Level {
     /// Nothing: every run is replicated.
     None,
-    /// Equal stage instances, and tasks by the given strategy.
-    Merged(Strategy),
+    /// Equal stage instances, and tasks.
+    Merged {
+        /// How instances are put into buckets.
+        strategy: Strategy,
+        /// What their tasks share.
+        sharing: Sharing,
+    },
 }
 
 /// A finished plan with what is needed to find results in it.
@@ -100,9 +105,9 @@ pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Resul
     let runs = runs(material)?;
     let merging = if level == Level::None { Merging::None } else { Merging::Merged };
     let graph = CompactGraph::build(&runs, merging);
-    let strategy = match level {
-        Level::None => Strategy::Stage,
-        Level::Merged(strategy) => strategy,
+    let (strategy, sharing) = match level {
+        Level::None => (Strategy::Stage, Sharing::Tree),
+        Level::Merged { strategy, sharing } => (strategy, sharing),
     };
     let mut solutions = Vec::new();
     for (number, stage) in (0u32..).zip(&material.workflow.stages) {
@@ -110,7 +115,7 @@ pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Resul
         solutions.push(solve(material, &runs, &graph, StageIndex(number), stage, &operations, strategy)?);
     }
     let figures = figures::of(material, &runs, &graph, &solutions, workers)?;
-    let plan = execution(material, &runs, &graph, &solutions, level);
+    let plan = ExecutionPlan { sharing, ..execution(material, &runs, &graph, &solutions, level) };
     let first_evaluation = usize::from(!material.reference_run);
     Ok(Woven { plan, figures, runs, graph, first_evaluation })
 }

@@ -56,7 +56,7 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
             match notice {
                 Notice::Progress(progress) => seen.0.push(progress),
                 Notice::Reported { instance, .. } => seen.1.push(instance),
-                Notice::Failed(_) | Notice::Ran(_) => {}
+                Notice::Failed(_) | Notice::Done(_) => {}
             }
         }),
         stop,

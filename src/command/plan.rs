@@ -18,7 +18,7 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
         let start = Instant::now();
         let woven =
             weave::weave(prepared.material(), strategy.level(args.reuse), workers).map_err(Stop::input)?;
-        let reuse = strategy.reuse_name();
+        let reuse = strategy.reuse_name(args.reuse);
         plans.push(Plan {
             strategy: strategy.name(),
             reuse,

@@ -3,7 +3,7 @@
 use super::workers;
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
-use crate::execution;
+use crate::execution::{self, Executed};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::{self, previews::Previews};
 use crate::interrupt::Interrupt;
@@ -38,11 +38,11 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let mut woven = weave::weave(prepared.material(), level, workers.get()).map_err(Stop::input)?;
     let plan = Plan {
         strategy: args.strategy.name(),
-        reuse: args.strategy.reuse_name(),
+        reuse: args.strategy.reuse_name(args.reuse),
         figures: woven.figures.clone(),
         planning_seconds: Some(planning.elapsed().as_secs_f64()),
         workers: workers.get(),
-        max_bucket_size: args.strategy.reuse_name().map(|_| args.reuse.max_bucket_size.get()),
+        max_bucket_size: args.strategy.reuse_name(args.reuse).map(|_| args.reuse.max_bucket_size.get()),
     };
     let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
     let memory_bytes = memory_bytes(args, &prepared, least)?;
@@ -64,7 +64,8 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
 
     let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-    let finished = execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
+    let Executed { finished, tasks_shared_in_buckets } =
+        execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
     if finished.outcome.stopped {
         let known = collected.runs.len() - collected.failed();
@@ -84,7 +85,16 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let analysis = collected.analyse(&prepared)?;
     folder.write("indices.csv", &analysis.csv()?)?;
     folder.write_json("indices.json", &analysis.json())?;
-    let run = run_record(args, &prepared, &plan, &finished, &collected, start, workers.get());
+    let run = run_record(
+        args,
+        &prepared,
+        &plan,
+        &finished,
+        tasks_shared_in_buckets,
+        &collected,
+        start,
+        workers.get(),
+    );
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(&prepared, &collected, &previews, folder)?;
     let html = report::html(&report::Report {
@@ -171,6 +181,7 @@ fn run_record(
     prepared: &Prepared,
     plan: &Plan,
     finished: &Finished,
+    tasks_shared_in_buckets: u64,
     collected: &Collected,
     start: Instant,
     workers: u32,
@@ -183,6 +194,13 @@ fn run_record(
         let operation = operations.entry(name).or_insert_with(new);
         operation.runs += total.runs;
         operation.seconds += total.seconds;
+    }
+    let totals = || finished.outcome.tasks.values();
+    let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
+    let mut operations: Vec<record::Operation> = operations.into_values().collect();
+    if digest_seconds > 0.0 {
+        let runs = totals().map(|total| total.digests).sum();
+        operations.push(record::Operation { name: "digest".to_owned(), runs, seconds: digest_seconds });
     }
     let (mut by_stage, mut by_tree) = (0, 0);
     if args.strategy != crate::cli::StrategyName::None {
@@ -208,11 +226,14 @@ fn run_record(
         tasks_reused: BTreeMap::from([
             ("stage", by_stage),
             ("tree", by_tree),
-            ("dataflow", 0),
-            ("value", 0),
+            (
+                "dataflow",
+                tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+            ),
+            ("value", totals().map(|total| total.reused_by_value).sum()),
             ("cache", 0),
         ]),
-        operations: operations.into_values().collect(),
+        operations,
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers,
