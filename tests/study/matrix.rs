@@ -15,23 +15,25 @@ const WAYS: [(&str, &[&str]); 4] = [
     ("rtma", &["tree", "dataflow", "value"]),
 ];
 
-/// The least megabytes with which a study runs at all, as a refusal names them.
-fn least(study: &Study, options: &[&str]) -> String {
+/// The least megabytes with which a study runs at all, as a refusal names them, and a tenth more: a tile may have more
+/// colours than the estimates think, and its normalization a larger table of them.
+fn least_megabytes(study: &Study, options: &[&str]) -> u64 {
     let command = [&["run", "study.toml", "--out", "none", "--memory", "1MB"], options].concat();
     let refused = pleach(study.folder(), &command);
     assert_eq!(refused.code, 2, "{refused:?}");
     let said = refused.stderr.split(" needs ").nth(1).and_then(|rest| rest.split(' ').next());
-    format!("{}MB", said.unwrap_or_else(|| panic!("no number in {}", refused.stderr)))
+    let least: u64 = said.and_then(|said| said.parse().ok()).unwrap_or_else(|| panic!("{}", refused.stderr));
+    least * 11 / 10 + 1
 }
 
-/// Tasks executed, and reused by level, which together are all that there would be without reuse.
-fn tasks(run: &Value) -> (u64, u64, u64) {
+/// Tasks executed, and reused by level; together they are all that there would be without reuse.
+fn tasks(run: &Value, plan: &Value) -> (u64, u64, u64) {
     let number = |pointer| run.pointer(pointer).and_then(Value::as_u64).expect("a number");
     let executed = number("/tasks_executed");
     let reused: u64 =
         run["tasks_reused"].as_object().expect("by level").values().filter_map(Value::as_u64).sum();
-    // Two tiles, and the reference.
-    assert_eq!(executed + reused, 9 * 2 * (number("/evaluations") + 1));
+    let reference = plan["reference_tasks"].as_u64().expect("a number");
+    assert_eq!(executed + reused, 9 * number("/runs") + reference);
     (executed, number("/tasks_reused/dataflow"), number("/tasks_reused/value"))
 }
 
@@ -47,7 +49,8 @@ fn nothing_changes_a_result() {
         let mut before = u64::MAX;
         for reuse in levels {
             let way = ["--strategy", strategy, "--reuse", reuse];
-            let least = least(&study, &way);
+            let megabytes = least_megabytes(&study, &way);
+            let least = format!("{megabytes}MB");
             for (workers, memory) in [("1", &*least), ("2", &*least), ("1", "4GB"), ("2", "4GB")] {
                 let out = format!("{strategy}-{reuse}-{workers}-{memory}");
                 let options = [&way[..], &["--workers", workers, "--memory", memory]].concat();
@@ -55,9 +58,9 @@ fn nothing_changes_a_result() {
                 assert_eq!(&found, expected.get_or_insert(found.clone()), "{out}");
                 let record = json(&study.path(&out).join("run.json"));
                 let admitted = record["peak_bytes_admitted"].as_u64().expect("bytes");
-                let megabytes: u64 = least.trim_end_matches("MB").parse().expect("a number");
                 assert!(memory != least || admitted <= megabytes * 1_000_000, "{out}: {admitted} bytes");
-                let (executed, by_dataflow, by_value) = tasks(&record);
+                let plan = json(&study.path(&out).join("plan.json"));
+                let (executed, by_dataflow, by_value) = tasks(&record, &plan);
                 assert_eq!(by_dataflow > 0, *reuse != "tree", "{out}");
                 assert_eq!(by_value > 0, *reuse == "value", "{out}");
                 if (workers, memory) == ("1", "4GB") {
