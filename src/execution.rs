@@ -12,6 +12,7 @@ use pleach_actors::manager::{Notice, TaskTotal};
 use pleach_actors::storage::Source;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::message::{TaskDone, TaskFailure};
 use pleach_dispatch::plan::Sharing;
 use pleach_pathology::tile;
@@ -19,7 +20,7 @@ use pleach_regions::{DataRegion, ElementType, Ledger, RegionKey};
 use pleach_workflow::Reference;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A plan, executed.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(crate) fn execute(
     let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
     let skipped = skipped(&all, &counts);
 
+    let costs = Arc::new(Mutex::new(Costs::default()));
     let ledger = Arc::new(Ledger::default());
     let (stands_for, runs_of) = runs(prepared, woven);
     let totals = Totals {
@@ -96,6 +98,7 @@ pub(crate) fn execute(
         registry: prepared.registry.clone(),
         sources: sources(prepared),
         resources,
+        costs: Arc::clone(&costs),
         ledger,
         observer: Box::new(observer),
         stop: interrupt.take_asked(),

@@ -44,6 +44,10 @@ pub struct TaskTotal {
     pub runs: u64,
     /// Wall seconds, summed over runs.
     pub seconds: f64,
+    /// Wall seconds that they were believed to take, each just before it ran.
+    pub predicted_seconds: f64,
+    /// By how much those were wrong, summed over runs.
+    pub error_seconds: f64,
     /// Regions that it wrote of which the digest was taken.
     pub digests: u64,
     /// Wall seconds that took.
@@ -202,9 +206,11 @@ impl ManagerActor {
         for task in tasks {
             let total = self.outcome.tasks.entry((task.stage as usize, task.task as usize)).or_default();
             match task.done {
-                TaskDone::Ran { seconds, digests, digest_seconds } => {
+                TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds } => {
                     total.runs += 1;
                     total.seconds += seconds;
+                    total.predicted_seconds += predicted_seconds;
+                    total.error_seconds += (predicted_seconds - seconds).abs();
                     total.digests += u64::from(digests);
                     total.digest_seconds += digest_seconds;
                 }

@@ -17,6 +17,7 @@ use bytes::{inputs, task_bytes};
 use call::{How, Keys, ToRun};
 use held::{Held, Known};
 use keys::Worth;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::Demand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
@@ -88,6 +89,8 @@ pub struct Surroundings {
     pub results: Arc<Mutex<Results>>,
     /// What operations are believed to take; all stages of a worker learn together.
     pub estimates: Arc<Mutex<Estimates>>,
+    /// What operations are believed to cost, likewise.
+    pub costs: Arc<Mutex<Costs>>,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
 }
@@ -124,6 +127,7 @@ pub struct StageActor {
     number: u32,
     stage: Arc<Stage>,
     operations: Vec<Arc<dyn Operation>>,
+    pixels: u64,
     work: HashMap<InstanceId, InstanceWork>,
     run: BucketRun,
     /// Declared bytes of each task on images of this bucket's size.
@@ -165,7 +169,7 @@ impl StageActor {
         let run = BucketRun::new(stage, &work, bytes, around.active_paths)?;
         let worth = Worth::of(work.sharing, &runnable, work.pixels);
         let Runnable { stage, operations, .. } = runnable;
-        let number = work.stage;
+        let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
         let held = Held::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
@@ -173,6 +177,7 @@ impl StageActor {
             number,
             stage,
             operations,
+            pixels,
             work,
             run,
             declared_bytes,
@@ -309,7 +314,8 @@ impl StageActor {
             (How::Run { keys, shared }, Some(result)) => {
                 let TaskResult { seconds, digest_seconds, .. } = result;
                 let digests = result.digests.iter().flatten().count() as u32;
-                self.report(call, TaskDone::Ran { seconds, digests, digest_seconds });
+                let predicted_seconds = self.learn(call, &result);
+                self.report(call, TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds });
                 self.observe(call.task, &result);
                 let shared = keys.filter(|_| shared);
                 match result.outputs {
@@ -339,6 +345,17 @@ impl StageActor {
             let mut estimates = self.around.estimates.lock().unwrap_or_else(PoisonError::into_inner);
             estimates.observe(&task_of.operation, task_of.version, self.declared_bytes[task], measured);
         }
+    }
+
+    /// Returns the seconds that the task was believed to take, and believes better from now on.
+    fn learn(&self, call: &TaskCall, result: &TaskResult) -> f64 {
+        let operation = &*self.operations[call.task];
+        let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let predicted = costs.predict(operation, &call.arguments, self.pixels);
+        if result.outputs.is_ok() {
+            costs.observe(operation, &call.arguments, self.pixels, result.seconds);
+        }
+        predicted
     }
 
     /// Holds the wanted outputs of a task that has run, on the shelf if they are to be shared.

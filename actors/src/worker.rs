@@ -7,6 +7,7 @@ use crate::task::{Meter, TaskActor};
 use crate::transport::{Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::message::{BucketWork, TaskFailure, ToManager, ToWorker};
@@ -51,6 +52,8 @@ pub struct WorkerSetup {
     pub ram: Arc<RamTier>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
+    /// What operations are believed to cost; it learns from every task.
+    pub costs: Arc<Mutex<Costs>>,
     /// Is told of the most bytes ever held and reserved at once.
     pub peak_bytes: Arc<AtomicU64>,
 }
@@ -133,6 +136,7 @@ impl WorkerActor {
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(&self.results),
             estimates: Arc::clone(&self.estimates),
+            costs: Arc::clone(&self.setup.costs),
             active_paths: self.setup.resources.active_paths,
         };
         let stage = self.stages.get(work.stage as usize).cloned();

@@ -49,6 +49,7 @@ fn execute(
         registry: study.registry(&watch),
         sources: study.sources(&watch),
         resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
+        costs: Arc::default(),
         ledger,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");

@@ -20,6 +20,7 @@ use crate::study::Prepared;
 use crate::summary;
 use crate::weave::{self, Least};
 use pleach_actors::embedded::Finished;
+use pleach_actors::manager::TaskTotal;
 use pleach_actors::worker::Resources;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -187,20 +188,34 @@ fn run_record(
     workers: u32,
 ) -> Run {
     let stages = &prepared.study.workflow.stages;
-    let mut operations: BTreeMap<&str, record::Operation> = BTreeMap::new();
+    let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
     for (&(stage, task), total) in &finished.outcome.tasks {
         let name = &stages[stage].tasks[task].operation;
-        let new = || record::Operation { name: name.clone(), runs: 0, seconds: 0.0 };
-        let operation = operations.entry(name).or_insert_with(new);
-        operation.runs += total.runs;
-        operation.seconds += total.seconds;
+        let sum = operations.entry(name).or_default();
+        sum.runs += total.runs;
+        sum.seconds += total.seconds;
+        sum.predicted_seconds += total.predicted_seconds;
+        sum.error_seconds += total.error_seconds;
     }
     let totals = || finished.outcome.tasks.values();
     let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
-    let mut operations: Vec<record::Operation> = operations.into_values().collect();
+    let operation = |(name, total): (&str, TaskTotal)| record::Operation {
+        name: name.to_owned(),
+        runs: total.runs,
+        seconds: total.seconds,
+        predicted_seconds: Some(total.predicted_seconds),
+        prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
+    };
+    let mut operations: Vec<record::Operation> = operations.into_iter().map(operation).collect();
     if digest_seconds > 0.0 {
         let runs = totals().map(|total| total.digests).sum();
-        operations.push(record::Operation { name: "digest".to_owned(), runs, seconds: digest_seconds });
+        operations.push(record::Operation {
+            name: "digest".to_owned(),
+            runs,
+            seconds: digest_seconds,
+            predicted_seconds: None,
+            prediction_error: None,
+        });
     }
     let (mut by_stage, mut by_tree) = (0, 0);
     if args.strategy != crate::cli::StrategyName::None {

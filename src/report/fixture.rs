@@ -170,7 +170,13 @@ fn gallery() -> Gallery {
 }
 
 fn run() -> Run {
-    let operation = |name: &str, runs, seconds| Operation { name: name.to_owned(), runs, seconds };
+    let operation = |name: &str, runs, seconds| Operation {
+        name: name.to_owned(),
+        runs,
+        seconds,
+        predicted_seconds: Some(seconds),
+        prediction_error: Some(0.1),
+    };
     Run {
         study: "gbm <moat>".to_owned(),
         version: "0.1.0",

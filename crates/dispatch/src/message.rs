@@ -138,6 +138,8 @@ pub enum TaskDone {
     Ran {
         /// Wall seconds it took.
         seconds: f64,
+        /// Wall seconds that it was believed to take.
+        predicted_seconds: f64,
         /// Outputs of which the digest was taken.
         digests: u32,
         /// Wall seconds that took.
