@@ -6,12 +6,15 @@
 
 mod naive;
 mod rtma;
+mod trtma;
 
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::trtma::{Pruning, Search, SmallBucket, TrtmaOptions, TrtmaReport, trtma};
 use crate::buckets::Buckets;
+use crate::interner::Interner;
 use crate::problem::Problem;
 use crate::tree::ReuseTree;
 
@@ -33,6 +36,14 @@ pub enum Strategy {
         /// What becomes of instances that found no full bucket.
         ending: Ending,
     },
+    /// The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4; paper 001 §4.2.4). [`trtma`] does the same
+    /// and reports what it did.
+    Trtma {
+        /// The most buckets there may be, for the whole problem.
+        max_buckets: NonZeroUsize,
+        /// How buckets are balanced.
+        options: TrtmaOptions,
+    },
 }
 
 /// What RTMA does with the instances left over once no node has enough of them to fill a bucket. The published
@@ -53,25 +64,43 @@ pub enum Ending {
 impl Strategy {
     /// Groups the instances of a problem, given its reuse tree.
     ///
-    /// Every instance ends up in exactly one bucket, none of them larger than the limit, and a bucket's members
-    /// have the same inputs. Buckets come in the order in which the strategy closed them. Takes O(kn) look-ups
-    /// and O(k n log n) comparisons for n instances of k tasks.
+    /// Every instance ends up in exactly one bucket, the limit holds, and a bucket's members have the same inputs
+    /// (unless TRTMA was given fewer buckets than there are inputs). Buckets come in the order in which the
+    /// strategy closed them. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks.
     pub fn solve(self, problem: &Problem, tree: &ReuseTree) -> Buckets {
-        let (buckets, limit) = match self {
-            Self::Stage => (naive::solve(problem, NonZeroUsize::MIN), NonZeroUsize::MIN),
-            Self::Naive { max_bucket_size } => (naive::solve(problem, max_bucket_size), max_bucket_size),
-            Self::Rtma { max_bucket_size, ending } => {
-                (rtma::solve(problem, tree, max_bucket_size, ending), max_bucket_size)
-            }
+        let buckets = match self {
+            Self::Stage => naive::solve(problem, NonZeroUsize::MIN),
+            Self::Naive { max_bucket_size } => naive::solve(problem, max_bucket_size),
+            Self::Rtma { max_bucket_size, ending } => rtma::solve(problem, tree, max_bucket_size, ending),
+            Self::Trtma { max_buckets, options } => trtma(problem, tree, max_buckets, options).0,
         };
         debug_assert_eq!(buckets.check_partition(problem), Ok(()));
-        debug_assert!(buckets.max_size() <= limit.get());
-        debug_assert!(one_input_each(problem, &buckets));
+        debug_assert!(self.limit_holds(&buckets));
+        debug_assert!(self.may_mix(problem) || one_input_each(problem, &buckets));
         buckets
+    }
+
+    /// Post-condition: the limit, of whichever kind it is.
+    fn limit_holds(self, buckets: &Buckets) -> bool {
+        match self {
+            Self::Stage => buckets.max_size() <= 1,
+            Self::Naive { max_bucket_size } | Self::Rtma { max_bucket_size, .. } => {
+                buckets.max_size() <= max_bucket_size.get()
+            }
+            Self::Trtma { max_buckets, .. } => buckets.len() <= max_buckets.get(),
+        }
+    }
+
+    /// Whether there are more inputs than buckets allowed.
+    fn may_mix(self, problem: &Problem) -> bool {
+        let Self::Trtma { max_buckets, .. } = self else { return false };
+        let mut inputs = Interner::default();
+        problem.members().for_each(|member| _ = inputs.intern(problem.inputs(member)));
+        inputs.len() > max_buckets.get()
     }
 }
 
-/// Post-condition: what reads different things shares nothing, and no strategy here puts it together.
+/// Post-condition: what reads different things shares nothing, and is not put together.
 fn one_input_each(problem: &Problem, buckets: &Buckets) -> bool {
     buckets
         .iter()
