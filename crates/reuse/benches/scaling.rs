@@ -184,7 +184,7 @@ fn main() {
                 let start = Instant::now();
                 let tree = ReuseTree::build(&problem);
                 let tree_seconds = start.elapsed().as_secs_f64();
-                let buckets = strategy.solve(&problem, &tree);
+                let buckets = strategy.solve(&problem, &tree).expect("solved");
                 let seconds = start.elapsed().as_secs_f64();
                 let peak = PEAK.load(Ordering::Relaxed) - base;
                 let figures = Figures::new(&problem, &tree, &buckets, |_| true);

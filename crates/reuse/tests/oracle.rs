@@ -53,7 +53,7 @@ fn moat_458(test: &str) -> Option<Problem> {
 /// Reuse in percent, two decimals, and the number of buckets.
 fn reuse(problem: &Problem, strategy: Strategy) -> (String, usize) {
     let tree = ReuseTree::build(problem);
-    let buckets = strategy.solve(problem, &tree);
+    let buckets = strategy.solve(problem, &tree).unwrap();
     let figures = Figures::new(problem, &tree, &buckets, |_| true);
     (format!("{:.2}", 100.0 * figures.reuse_fraction), figures.buckets)
 }

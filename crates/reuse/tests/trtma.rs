@@ -250,7 +250,7 @@ proptest! {
         prop_assert_eq!(buckets.iter().filter(mixed).count(), report.mixed_buckets);
         prop_assert_eq!(report.mixed_buckets > 0, different > max_buckets);
         let strategy = Strategy::Trtma { max_buckets: limit, options };
-        prop_assert_eq!(&strategy.solve(&problem, &tree), &buckets);
+        prop_assert_eq!(&strategy.solve(&problem, &tree).unwrap(), &buckets);
         let figures = Figures::new(&problem, &tree, &buckets, |_| true);
         prop_assert!(figures.cost <= figures.cost_after_stage_merging);
     }

@@ -46,13 +46,16 @@ pub(super) fn merge(problem: &Problem, tree: &ReuseTree, places: &Places, shares
     let mut found = vec![false; shares.len()];
     let mut nodes = vec![0; shares.len()];
     for level in 0..tree.levels() {
+        if found.iter().all(|found| *found) {
+            break;
+        }
         let of_level = || (tree.level(level).start.0..tree.level(level).end.0).map(NodeId);
         nodes.fill(0);
         of_level().for_each(|node| nodes[input_of(node)] += 1);
-        for node in of_level() {
-            let input = input_of(node);
-            if !found[input] && nodes[input] >= shares[input] {
-                heads[input].push(places.of_node[node.0 as usize]);
+        let enough = |input: usize| !found[input] && nodes[input] >= shares[input];
+        if (0..shares.len()).any(enough) {
+            for node in of_level().filter(|node| enough(input_of(*node))) {
+                heads[input_of(node)].push(places.of_node[node.0 as usize]);
             }
         }
         for (found, heads) in found.iter_mut().zip(&heads) {

@@ -1,3 +1,5 @@
+//! The worked examples of the papers, and what balancing keeps in order.
+
 use super::*;
 use crate::problem::{Costs, Problem};
 use crate::strategy::trtma::forest::Places;
