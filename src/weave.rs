@@ -221,7 +221,7 @@ fn solve(
     }
     let problem = Problem::new(levels, inputs, keys, Costs::PerTask(costs)).map_err(WeaveError::new)?;
     let tree = ReuseTree::build(&problem);
-    let buckets = strategy.solve(&problem, &tree);
+    let buckets = strategy.solve(&problem, &tree).map_err(WeaveError::new)?;
     Ok(StageSolution { members, reference_only, problem, tree, buckets })
 }
 

@@ -88,7 +88,7 @@ fn planning(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("rtma", count), |bencher| {
             bencher.iter(|| rtma.solve(&problem, &tree));
         });
-        let buckets = rtma.solve(&problem, &tree);
+        let buckets = rtma.solve(&problem, &tree).expect("solved");
         group.bench_function(BenchmarkId::new("figures", count), |bencher| {
             bencher.iter(|| Figures::new(&problem, &tree, &buckets, |_| true));
         });

@@ -146,4 +146,25 @@ mod tests {
         assert_eq!((found.instances, found.buckets, found.tasks), (2, 1, 4));
         assert_eq!(found.reuse_fraction, 0.0);
     }
+
+    /// Thesis Fig. 4.6 with the costs of Table 4.3: three instances that share six tasks, and two that share five.
+    /// Nine tasks each, and yet 1.18 and 1.48 stages' worth.
+    #[test]
+    fn figure_4_6_equal_task_counts_are_not_equal_costs() {
+        let shared =
+            |tasks: u32, instance: u32| (0..7).map(move |task| if task < tasks { 0 } else { instance });
+        let keys: Vec<u32> = [(6, 1), (6, 2), (6, 3)].into_iter().flat_map(|(t, i)| shared(t, i)).collect();
+        let keys = [keys, [(5, 1), (5, 2)].into_iter().flat_map(|(t, i)| shared(t, i)).collect()].concat();
+        let seconds = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
+        let stage: f64 = seconds.iter().sum();
+        let costs = Costs::PerLevel(seconds.map(|seconds| seconds / stage).to_vec());
+        let problem = Problem::new(7, vec![0, 0, 0, 1, 1], keys, costs).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let mut buckets = Buckets::default();
+        buckets.push([Member(0), Member(1), Member(2)]);
+        buckets.push([Member(3), Member(4)]);
+        let costs = bucket_costs(&tree, &buckets, |_| true);
+        assert_eq!(costs.iter().map(|bucket| bucket.tasks).collect::<Vec<_>>(), [9, 9]);
+        assert_eq!([0, 1].map(|bucket: usize| format!("{:.2}", costs[bucket].cost)), ["1.18", "1.49"]);
+    }
 }

@@ -32,5 +32,8 @@ pub use memory::{LevelBytes, peak_bytes};
 pub use problem::{Costs, Member, Problem, ProblemError};
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
 pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
-pub use strategy::{Ending, Strategy};
+pub use strategy::{
+    Ending, MOST_INSTANCES_TO_CUT, Pruning, Search, SmallBucket, SolveError, Strategy, TrtmaOptions,
+    TrtmaReport, trtma,
+};
 pub use tree::{NodeId, ReuseTree};

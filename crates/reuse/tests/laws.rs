@@ -67,6 +67,7 @@ fn strategy() -> impl Generator<Value = (Strategy, usize)> {
         limit
             .clone()
             .prop_map(|max_bucket_size| (Strategy::Naive { max_bucket_size }, max_bucket_size.get())),
+        limit.clone().prop_map(|max_bucket_size| (Strategy::Sca { max_bucket_size }, max_bucket_size.get())),
         (limit, ending).prop_map(|(max_bucket_size, ending)| {
             (Strategy::Rtma { max_bucket_size, ending }, max_bucket_size.get())
         }),
@@ -92,7 +93,7 @@ proptest! {
     fn every_instance_is_in_one_bucket_within_the_limit(case in case(), (strategy, limit) in strategy()) {
         let problem = case.problem();
         let tree = ReuseTree::build(&problem);
-        let buckets = strategy.solve(&problem, &tree);
+        let buckets = strategy.solve(&problem, &tree).unwrap();
         let mut members: Vec<Member> = buckets.iter().flatten().copied().collect();
         members.sort_unstable();
         prop_assert_eq!(members, problem.members().collect::<Vec<_>>());
@@ -105,14 +106,14 @@ proptest! {
         for (bucket, members) in (0..).zip(buckets.iter()) {
             prop_assert!(members.iter().all(|member| bucket_of[member.0 as usize] == bucket));
         }
-        prop_assert_eq!(strategy.solve(&case.problem(), &ReuseTree::build(&case.problem())), buckets);
+        prop_assert_eq!(strategy.solve(&case.problem(), &ReuseTree::build(&case.problem())).unwrap(), buckets);
     }
 
     #[test]
     fn bucket_costs_equal_a_recount_of_prefixes(case in case(), (strategy, _) in strategy(), skip in 1_u32..5) {
         let problem = case.problem();
         let tree = ReuseTree::build(&problem);
-        let buckets = strategy.solve(&problem, &tree);
+        let buckets = strategy.solve(&problem, &tree).unwrap();
         let counted = |member: Member| member.0.is_multiple_of(skip);
         for (cost, members) in bucket_costs(&tree, &buckets, counted).iter().zip(buckets.iter()) {
             let members: Vec<Member> = members.iter().copied().filter(|member| counted(*member)).collect();
@@ -126,7 +127,7 @@ proptest! {
     fn no_strategy_is_worse_than_stage_level(case in case(), (strategy, _) in strategy()) {
         let problem = case.problem();
         let tree = ReuseTree::build(&problem);
-        let of = |strategy: Strategy| Figures::new(&problem, &tree, &strategy.solve(&problem, &tree), |_| true);
+        let of = |strategy: Strategy| Figures::new(&problem, &tree, &strategy.solve(&problem, &tree).unwrap(), |_| true);
         let (stage, found) = (of(Strategy::Stage), of(strategy));
         prop_assert_eq!((stage.reuse_fraction, stage.cost_reuse_fraction), (0.0, 0.0));
         prop_assert_eq!(stage.tasks_after_stage_merging, found.tasks_after_stage_merging);
@@ -138,15 +139,17 @@ proptest! {
     #[test]
     fn tiles_are_planned_as_if_each_were_alone(case in case(), (strategy, _) in strategy()) {
         let problem = case.problem();
-        let together = strategy.solve(&problem, &ReuseTree::build(&problem));
+        let together = strategy.solve(&problem, &ReuseTree::build(&problem)).unwrap();
         let together: BTreeSet<Vec<Member>> = together.iter().map(<[Member]>::to_vec).collect();
         let mut alone = BTreeSet::new();
         for tile in 0..3 {
             let of_tile: Vec<Member> =
                 problem.members().filter(|member| problem.inputs(*member) == tile).collect();
             let keys = of_tile.iter().flat_map(|member| problem.keys(*member).iter().copied()).collect();
-            let part = Problem::new(case.levels, vec![tile; of_tile.len()], keys, Costs::Count).unwrap();
-            let buckets = strategy.solve(&part, &ReuseTree::build(&part));
+            let cost = |member: &Member| (0..case.levels).map(|level| problem.cost(*member, level)).collect::<Vec<_>>();
+            let costs = Costs::PerTask(of_tile.iter().flat_map(cost).collect());
+            let part = Problem::new(case.levels, vec![tile; of_tile.len()], keys, costs).unwrap();
+            let buckets = strategy.solve(&part, &ReuseTree::build(&part)).unwrap();
             alone.extend(buckets.iter().map(|members| {
                 members.iter().map(|member| of_tile[member.0 as usize]).collect::<Vec<_>>()
             }));
@@ -265,7 +268,7 @@ proptest! {
             let keys = ids.iter().flat_map(|id| [id.0 % 2, id.0]).collect();
             let problem = Problem::new(2, inputs, keys, Costs::PerLevel(vec![2.0, 1.0])).unwrap();
             let tree = ReuseTree::build(&problem);
-            let buckets = strategy.solve(&problem, &tree);
+            let buckets = strategy.solve(&problem, &tree).unwrap();
             for (id, bucket) in ids.iter().zip(buckets.bucket_of()) {
                 job_of[id.0 as usize] = seconds.len() as u32 + bucket;
             }

@@ -6,7 +6,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy};
+use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions, trtma};
 
 /// The seven segmentation tasks, t1 to t7, and the parameters each consumes.
 const TASKS: [&[&str]; 7] = [
@@ -53,7 +53,7 @@ fn moat_458(test: &str) -> Option<Problem> {
 /// Reuse in percent, two decimals, and the number of buckets.
 fn reuse(problem: &Problem, strategy: Strategy) -> (String, usize) {
     let tree = ReuseTree::build(problem);
-    let buckets = strategy.solve(problem, &tree);
+    let buckets = strategy.solve(problem, &tree).unwrap();
     let figures = Figures::new(problem, &tree, &buckets, |_| true);
     (format!("{:.2}", 100.0 * figures.reuse_fraction), figures.buckets)
 }
@@ -100,4 +100,33 @@ fn other_endings_share_less_on_the_authors_study() {
 fn stage_level_merging_alone_shares_no_task() {
     let Some(problem) = moat_458("stage_level_merging_alone_shares_no_task") else { return };
     assert_eq!(reuse(&problem, Strategy::Stage), ("0.00".to_owned(), 458));
+}
+
+/// MaxBuckets; an independent planner's dearest and cheapest bucket, in tasks; its reuse in percent.
+const TRTMA: [(usize, f64, f64, f64); 5] = [
+    (24, 94.0, 87.0, 32.1),
+    (48, 49.0, 42.0, 32.1),
+    (96, 26.0, 19.0, 30.8),
+    (192, 15.0, 8.0, 25.0),
+    (384, 14.0, 7.0, 11.0),
+];
+
+#[test]
+fn trtma_on_the_authors_study() {
+    let Some(problem) = moat_458("trtma_on_the_authors_study") else { return };
+    let tree = ReuseTree::build(&problem);
+    for (max_buckets, max_cost, min_cost, reuse) in TRTMA {
+        let limit = NonZeroUsize::new(max_buckets).unwrap();
+        let (buckets, report) = trtma(&problem, &tree, limit, TrtmaOptions::default());
+        let found = Figures::new(&problem, &tree, &buckets, |_| true);
+        // The order of equal costs moves reuse by about a percentage point.
+        assert!(
+            (100.0 * found.reuse_fraction - reuse).abs() < 1.0,
+            "{max_buckets}: {}",
+            found.reuse_fraction
+        );
+        assert!((found.max_bucket_cost - max_cost).abs() <= 1.0, "{max_buckets}: {}", found.max_bucket_cost);
+        assert!((found.min_bucket_cost - min_cost).abs() <= 1.0, "{max_buckets}: {}", found.min_bucket_cost);
+        assert_eq!((found.buckets, report.mixed_buckets), (max_buckets, 0));
+    }
 }

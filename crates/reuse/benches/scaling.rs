@@ -1,0 +1,206 @@
+//! How planning grows: seconds, peak memory and the growth exponent of building a reuse tree and solving it, for
+//! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt.
+//!
+//! `cargo bench -p pleach-reuse --bench scaling [MOST_INSTANCES]`
+
+#![expect(clippy::print_stdout, reason = "a table is what this program is for")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions};
+
+/// Counts bytes, so that peaks do not depend on what the operating system hands out.
+struct Meter;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+// SAFETY: every call is the system allocator's, with the arguments it was made with.
+unsafe impl GlobalAlloc for Meter {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        // SAFETY: as required of the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as required of the caller.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// A multiplicative congruential generator; the quality of its randomness does not matter here.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// Values each parameter takes: B G R T1 T2, MorphRecon, G1 FillHoles, minSize maxSize, G2, minSizePl Watershed,
+/// minSizeSeg maxSizeSeg.
+const VALUES: [u64; 15] = [4, 4, 4, 11, 11, 2, 16, 2, 20, 13, 20, 16, 2, 20, 13];
+/// The parameters each of the seven tasks consumes.
+const TASKS: [&[usize]; 7] = [&[0, 1, 2, 3, 4], &[5], &[6, 7], &[8, 9], &[10], &[11, 12], &[13, 14, 7]];
+/// The eight parameters of the authors' second study.
+const EIGHT: [usize; 8] = [4, 6, 10, 8, 9, 11, 13, 5];
+
+fn problem_of(sets: impl Iterator<Item = [u64; 15]>) -> Problem {
+    let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
+    let mut keys = Vec::new();
+    for set in sets {
+        for (task, interner) in TASKS.iter().zip(&mut interners) {
+            keys.push(interner.intern(task.iter().map(|parameter| set[*parameter]).collect()));
+        }
+    }
+    of_keys(TASKS.len(), keys, Costs::Count)
+}
+
+fn of_keys(levels: usize, keys: Vec<u32>, costs: Costs) -> Problem {
+    Problem::new(levels, vec![0; keys.len() / levels], keys, costs).expect("a valid problem")
+}
+
+fn draw(random: &mut Random) -> [u64; 15] {
+    VALUES.map(|values| random.below(values))
+}
+
+fn morris(instances: usize) -> Problem {
+    let mut random = Random(500);
+    let mut point = [0; 15];
+    problem_of((0..instances).map(|instance| {
+        match instance % 16 {
+            0 => point = draw(&mut random),
+            step => point[step - 1] = (point[step - 1] + VALUES[step - 1] / 2) % VALUES[step - 1],
+        }
+        point
+    }))
+}
+
+/// Rows of two matrices, and of the first with each of eight columns from the second.
+fn saltelli(instances: usize) -> Problem {
+    let mut random = Random(500);
+    let (mut a, mut b) = ([0; 15], [0; 15]);
+    problem_of((0..instances).map(|instance| {
+        if instance % 10 == 0 {
+            (a, b) = (draw(&mut random), draw(&mut random));
+            (0..15).filter(|parameter| !EIGHT.contains(parameter)).for_each(|p| (a[p], b[p]) = (0, 0));
+        }
+        match instance % 10 {
+            0 => a,
+            9 => b,
+            column => {
+                let mut mixed = a;
+                mixed[EIGHT[column - 1]] = b[EIGHT[column - 1]];
+                mixed
+            }
+        }
+    }))
+}
+
+/// All tasks but the last shared by all.
+fn star(instances: usize) -> Problem {
+    let keys = (0..instances as u32).flat_map(|instance| [0, 0, 0, 0, 0, 0, instance]).collect();
+    of_keys(7, keys, Costs::Count)
+}
+
+/// One star beside 23 instances by themselves: nothing is even until almost all of it has moved, leaf by leaf.
+fn lopsided(instances: usize) -> Problem {
+    let keys = (0..instances as u32).flat_map(|instance| {
+        let first = (instance + 23).saturating_sub(instances as u32 - 1);
+        [first, first, first, first, first, instance, instance]
+    });
+    of_keys(7, keys.collect(), Costs::Count)
+}
+
+/// The same, and no two tasks cost the same.
+fn lopsided_costs(instances: usize) -> Problem {
+    let problem = lopsided(instances);
+    let mut random = Random(500);
+    let keys: Vec<u32> = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
+    let costs = keys.iter().map(|_| 1.0 + random.below(1 << 30) as f64 / f64::from(1 << 30)).collect();
+    of_keys(7, keys, Costs::PerTask(costs))
+}
+
+fn equal(instances: usize) -> Problem {
+    of_keys(7, vec![0; 7 * instances], Costs::Count)
+}
+
+fn one_task(instances: usize) -> Problem {
+    of_keys(1, (0..instances as u32).collect(), Costs::Count)
+}
+
+fn forty_tasks(instances: usize) -> Problem {
+    let mut random = Random(500);
+    of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), Costs::Count)
+}
+
+type Design = (&'static str, fn(usize) -> Problem);
+
+const DESIGNS: [Design; 8] = [
+    ("Morris", morris),
+    ("Saltelli", saltelli),
+    ("one prefix", star),
+    ("equal instances", equal),
+    ("lopsided", lopsided),
+    ("lopsided, real costs", lopsided_costs),
+    ("one task", one_task),
+    ("forty tasks", forty_tasks),
+];
+
+fn trtma(max_buckets: usize) -> Strategy {
+    let max_buckets = NonZeroUsize::new(max_buckets).expect("not 0");
+    Strategy::Trtma { max_buckets, options: TrtmaOptions::default() }
+}
+
+fn main() {
+    let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let most: usize = asked.unwrap_or(1_000_000);
+    let max_bucket_size = NonZeroUsize::new(8).expect("8 is not 0");
+    let strategies = [
+        ("RTMA, 8", Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
+        ("TRTMA, 24", trtma(24)),
+        ("TRTMA, 768", trtma(768)),
+        ("TRTMA, 24576", trtma(24_576)),
+    ];
+    println!("| design | strategy | instances | seconds | tree | peak MB | reuse | dearest | exponent |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for (design, make) in DESIGNS {
+        for (name, strategy) in strategies {
+            let mut before: Option<(usize, f64)> = None;
+            for instances in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|n| *n <= most) {
+                let problem = make(instances);
+                let base = LIVE.load(Ordering::Relaxed);
+                PEAK.store(base, Ordering::Relaxed);
+                let start = Instant::now();
+                let tree = ReuseTree::build(&problem);
+                let tree_seconds = start.elapsed().as_secs_f64();
+                let buckets = strategy.solve(&problem, &tree).expect("solved");
+                let seconds = start.elapsed().as_secs_f64();
+                let peak = PEAK.load(Ordering::Relaxed) - base;
+                let figures = Figures::new(&problem, &tree, &buckets, |_| true);
+                // Below a millisecond there is nothing to compare with.
+                let exponent = before.filter(|(_, seconds)| *seconds > 1e-3).map(|(smaller, faster)| {
+                    (seconds / faster).ln() / (instances as f64 / smaller as f64).ln()
+                });
+                let exponent = exponent.map_or(String::new(), |exponent| format!("{exponent:.2}"));
+                println!(
+                    "| {design} | {name} | {instances} | {seconds:.4} | {tree_seconds:.4} | {:.1} | {:.2} % | {:.0} | {exponent} |",
+                    peak as f64 / 1e6,
+                    100.0 * figures.reuse_fraction,
+                    figures.max_bucket_cost,
+                );
+                before = Some((instances, seconds));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2): a baseline, not for large studies.
+//!
+//! Stage instances are the vertices of a complete graph, and an edge weighs what its two instances have in common.
+//! Minimum 2-cuts (Stoer and Wagner, "A simple min-cut algorithm", J. ACM 44, 1997) go on on the larger side until
+//! it fits into a bucket; the rest starts over. Instances of different inputs have nothing in common: each
+//! input's graph is cut by itself.
+//!
+//! The cut is written out here: on a complete graph a dense matrix and two loops are all there is to it, and graph
+//! libraries bring adjacency lists and hash tables that only cost here. Each cut takes O(n³), and there are up to
+//! n a bucket, so [`MOST_INSTANCES`] is a limit.
+
+use std::num::NonZeroUsize;
+
+use super::SolveError;
+use crate::buckets::Buckets;
+use crate::interner::Interner;
+use crate::problem::{Member, Problem};
+use crate::tree::ReuseTree;
+
+/// The most instances of one input. So many take seconds; the time grows with the fifth power, and the thesis
+/// gave up on 2000 after 14,000 s.
+pub const MOST_INSTANCES: usize = 200;
+
+pub(super) fn solve(
+    problem: &Problem,
+    tree: &ReuseTree,
+    max_bucket_size: NonZeroUsize,
+) -> Result<Buckets, SolveError> {
+    let mut inputs = Interner::default();
+    let mut groups: Vec<Vec<Member>> = Vec::new();
+    for member in problem.members() {
+        let group = inputs.intern(problem.inputs(member)) as usize;
+        if group == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[group].push(member);
+    }
+    if let Some(group) = groups.iter().find(|group| group.len() > MOST_INSTANCES) {
+        return Err(SolveError::TooManyToCut { instances: group.len(), limit: MOST_INSTANCES });
+    }
+    let mut buckets = Buckets::default();
+    for mut left in groups {
+        while left.len() > max_bucket_size.get() {
+            let mut bucket = left.clone();
+            while bucket.len() > max_bucket_size.get() {
+                bucket = Cut::minimum(tree, &bucket).larger_side;
+            }
+            left.retain(|member| !bucket.contains(member));
+            buckets.push(bucket);
+        }
+        buckets.push(left);
+    }
+    Ok(buckets)
+}
+
+/// A minimum cut.
+#[derive(Debug, PartialEq)]
+struct Cut {
+    weight: f64,
+    /// Of two sides of equal size, the one with the first instance.
+    larger_side: Vec<Member>,
+}
+
+impl Cut {
+    /// Cuts two instances or more. Of equal cuts the first one found counts.
+    fn minimum(tree: &ReuseTree, members: &[Member]) -> Self {
+        let mut weights = weights(tree, members);
+        // Vertices that were merged are one: the first of them, and who is in it.
+        let mut merged: Vec<Vec<usize>> = (0..members.len()).map(|vertex| vec![vertex]).collect();
+        let mut active: Vec<usize> = (0..members.len()).collect();
+        let mut best = (f64::INFINITY, Vec::new());
+        while active.len() > 1 {
+            let (before_last, last, weight) = phase(&weights, &active);
+            if weight < best.0 {
+                best = (weight, merged[last].clone());
+            }
+            let gone = std::mem::take(&mut merged[last]);
+            merged[before_last].extend(gone);
+            for vertex in &active {
+                let both = weights[before_last][*vertex] + weights[last][*vertex];
+                weights[before_last][*vertex] = both;
+                weights[*vertex][before_last] = both;
+            }
+            active.retain(|vertex| *vertex != last);
+        }
+        let (one, other): (Vec<usize>, Vec<usize>) =
+            (0..members.len()).partition(|vertex| best.1.contains(vertex));
+        let one_is_larger = (one.len(), other.first()) > (other.len(), one.first());
+        let larger_side = if one_is_larger { one } else { other };
+        Self { weight: best.0, larger_side: larger_side.into_iter().map(|vertex| members[vertex]).collect() }
+    }
+}
+
+/// A phase of Stoer and Wagner: vertices join in the order of how tightly they are bound to those that joined.
+/// Returns the last two and what binds the last.
+fn phase(weights: &[Vec<f64>], active: &[usize]) -> (usize, usize, f64) {
+    let mut left = active.to_vec();
+    let mut bound = vec![0.0; weights.len()];
+    let (mut before_last, mut last, mut weight) = (active[0], active[0], 0.0);
+    while !left.is_empty() {
+        let tightest = (0..left.len()).reduce(|a, b| if bound[left[b]] > bound[left[a]] { b } else { a });
+        let next = left.remove(tightest.unwrap_or(0));
+        (before_last, last, weight) = (last, next, bound[next]);
+        for vertex in &left {
+            bound[*vertex] += weights[next][*vertex];
+        }
+    }
+    (before_last, last, weight)
+}
+
+/// What each pair has in common: the cost of the tasks at the beginning that both share.
+fn weights(tree: &ReuseTree, members: &[Member]) -> Vec<Vec<f64>> {
+    let paths: Vec<Vec<_>> = members.iter().map(|member| tree.upwards(*member).collect()).collect();
+    let shared = |a: &[_], b: &[_]| {
+        let in_both = a.iter().zip(b).filter(|(a, b)| a == b);
+        in_both.map(|(node, _)| tree.cost(*node)).sum()
+    };
+    paths.iter().map(|a| paths.iter().map(|b| shared(a, b)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+
+    fn names(members: &[Member]) -> String {
+        members.iter().map(|member| ['b', 'a', 'c', 'd', 'e'][member.0 as usize]).collect()
+    }
+
+    /// Thesis Fig. 3.5: five instances of six tasks. The weights of its cuts are in the text (4 for c, 10 for a):
+    /// all share one task, a, b, d and e three, a and b four, d and e five. That makes a and b alike, and the one
+    /// further back goes first.
+    const FIGURE_3_5: [[u32; 6]; 5] =
+        [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 2, 1], [1, 2, 1, 1, 1, 1], [1, 1, 1, 2, 1, 1], [1, 1, 1, 2, 1, 2]];
+
+    #[test]
+    fn figure_3_5_removes_c_then_a_then_b() {
+        let problem = Problem::new(6, vec![0; 5], FIGURE_3_5.as_flattened().to_vec(), Costs::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let mut left: Vec<Member> = problem.members().collect();
+        let mut cuts = Vec::new();
+        while left.len() > 2 {
+            let cut = Cut::minimum(&tree, &left);
+            cuts.push((cut.weight, names(&cut.larger_side)));
+            left = cut.larger_side;
+        }
+        let expected = [(4.0, "bade"), (10.0, "bde"), (6.0, "de")];
+        assert_eq!(cuts, expected.map(|(weight, left)| (weight, left.to_owned())));
+        let buckets = solve(&problem, &tree, NonZeroUsize::new(2).unwrap()).unwrap();
+        assert_eq!(buckets.iter().map(names).collect::<Vec<_>>(), ["de", "ba", "c"]);
+    }
+
+    #[test]
+    fn too_many_instances_are_refused_with_both_numbers() {
+        let count = MOST_INSTANCES as u32 + 1;
+        let of = |inputs| Problem::new(1, inputs, (0..count).collect(), Costs::Count).unwrap();
+        let solved = |problem: &Problem| solve(problem, &ReuseTree::build(problem), NonZeroUsize::MIN);
+        let refused = SolveError::TooManyToCut { instances: MOST_INSTANCES + 1, limit: MOST_INSTANCES };
+        assert_eq!(solved(&of(vec![0; count as usize])), Err(refused));
+        assert_eq!(refused.to_string(), "cut 201 stage instances of one input; SCA takes at most 200");
+        assert_eq!(solved(&of((0..count).collect())).unwrap().len(), count as usize);
+    }
+
+    /// All ways to cut seven instances in two, on every shape that three tasks of two values can have.
+    #[test]
+    fn no_cut_is_lighter_than_the_minimum() {
+        let mut state = 1_u32;
+        for _ in 0..200 {
+            let mut random = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state >> 31
+            };
+            let keys = (0..21).map(|_| random()).collect();
+            let problem = Problem::new(3, vec![0; 7], keys, Costs::PerLevel(vec![1.0, 4.0, 2.0])).unwrap();
+            let tree = ReuseTree::build(&problem);
+            let members: Vec<Member> = problem.members().collect();
+            let weights = weights(&tree, &members);
+            let weight = |side: u32| -> f64 {
+                let on = |vertex: usize| side >> vertex & 1 == 1;
+                let pairs = (0..7).flat_map(|a| (0..7).map(move |b| (a, b)));
+                pairs.filter(|(a, b)| on(*a) && !on(*b)).map(|(a, b)| weights[a][b]).sum()
+            };
+            let lightest = (1..(1 << 7) - 1).map(weight).fold(f64::INFINITY, f64::min);
+            let cut = Cut::minimum(&tree, &members);
+            assert_eq!(cut.weight, lightest);
+            let side = cut.larger_side.iter().map(|member| 1 << member.0).sum();
+            assert_eq!(weight(side), lightest);
+            assert!(cut.larger_side.len() >= 4);
+        }
+    }
+}

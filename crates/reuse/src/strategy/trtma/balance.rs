@@ -1,0 +1,205 @@
+//! Balance, the third phase of TRTMA (paper 001, Algorithm 4; thesis, Algorithms 4 and 5): as long as it makes
+//! the dearest bucket cheaper, a branch of it moves to the cheapest one.
+//!
+//! Every step leaves two buckets that both cost less than the dearer of them did, so the costs, from the dearest
+//! down, only ever fall, and there is an end. (The journal says more: that the sum of imbalances falls, by 2 or
+//! more. That holds between the two buckets where what is moved shares nothing with either; over all of them it
+//! need not. Costs 10, 5, 5, 5 with a branch that costs 1 here and 4 there become 9, 9, 5, 5, and the sum rises
+//! from 5 to 8.)
+
+mod bucket;
+mod search;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use self::bucket::Bucket;
+use self::search::{Improvement, SingleBalance, most_tried};
+use super::fold_merge::Group;
+use super::forest::{Forest, Ranked};
+use super::{Search, SmallBucket, TrtmaOptions};
+use crate::problem::Member;
+
+/// The order in which searches come by the nodes; in preorder where there is none.
+pub(super) fn ranks(forest: &Forest, search: Search) -> Option<Vec<u32>> {
+    match search {
+        Search::MakespanInside => None,
+        Search::BestImbalanceFirst => Some(bottom_up(forest)),
+    }
+}
+
+/// What the balancing did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Balanced {
+    /// Branches moved.
+    pub(super) steps: u64,
+    /// Nodes tried.
+    pub(super) tried: u64,
+    /// Whether it ended with a move that would not have lowered the makespan.
+    pub(super) ended_falsely: bool,
+}
+
+/// Moves branches between groups; returns the instances of each.
+pub(super) fn balance(
+    ranked: Ranked<'_>,
+    groups: Vec<Group>,
+    options: TrtmaOptions,
+) -> (Vec<Vec<Member>>, Balanced) {
+    let mut pool = Pool::new(ranked, groups);
+    let mut done = Balanced::default();
+    while let Some((big, small, improvement)) = pool.best_move(options, &mut done) {
+        if improvement.makespan >= pool.costs[big] {
+            done.ended_falsely = true;
+            break;
+        }
+        pool.transfer(big, small, improvement);
+        done.steps += 1;
+    }
+    (pool.into_members(), done)
+}
+
+/// All groups, most of them untouched, in the order of their costs.
+struct Pool<'a> {
+    ranked: Ranked<'a>,
+    groups: Vec<Group>,
+    /// Built when first looked into.
+    buckets: Vec<Option<Bucket>>,
+    costs: Vec<u64>,
+    /// The dearest first; of equal ones the one that has been so for longest.
+    order: BTreeSet<(Reverse<u64>, u64, usize)>,
+    positions: Vec<u64>,
+    next_position: u64,
+    /// How many there are to balance.
+    nodes: u64,
+}
+
+impl<'a> Pool<'a> {
+    fn new(ranked: Ranked<'a>, groups: Vec<Group>) -> Self {
+        let costs: Vec<u64> = groups.iter().map(|group| group.cost).collect();
+        let positions: Vec<u64> = (0..groups.len() as u64).collect();
+        let order =
+            costs.iter().zip(0..).map(|(cost, group)| (Reverse(*cost), group as u64, group)).collect();
+        let buckets = groups.iter().map(|_| None).collect();
+        let next_position = groups.len() as u64;
+        let heads = groups.iter().flat_map(|group| &group.heads);
+        let nodes = heads.map(|head| u64::from(ranked.forest.end(*head) - head)).sum();
+        Self { ranked, groups, buckets, costs, order, positions, next_position, nodes }
+    }
+
+    /// The dearest bucket, a cheaper one, and the best move between them.
+    fn best_move(
+        &mut self,
+        options: TrtmaOptions,
+        done: &mut Balanced,
+    ) -> Option<(usize, usize, Improvement)> {
+        let (_, _, big) = *self.order.first()?;
+        let smalls = match options.small_bucket {
+            SmallBucket::Last => vec![self.order.last()?.2],
+            SmallBucket::MostReuse => vec![self.closest_of_the_cheapest(big)?],
+            SmallBucket::Exhaustive => self.order.iter().rev().map(|(_, _, group)| *group).collect(),
+        };
+        let mut best: Option<(usize, usize, Improvement)> = None;
+        let (ranked, most_tried) = (self.ranked, most_tried(done.tried, self.nodes));
+        for small in smalls {
+            if self.costs[small] == self.costs[big] {
+                continue; // Itself, or one with which nothing is left to balance.
+            }
+            let (dear, cheap) = self.pair(big, small)?;
+            let (found, tried) = SingleBalance::search(ranked, options, dear, cheap, most_tried);
+            done.tried += tried;
+            let worth = |improvement: &Improvement| (improvement.makespan, improvement.imbalance);
+            if let Some(found) = found
+                && best.is_none_or(|(_, _, best)| worth(&found) < worth(&best))
+            {
+                best = Some((big, small, found));
+            }
+        }
+        best
+    }
+
+    /// Of the buckets that cost least, the one that has most in common with another.
+    fn closest_of_the_cheapest(&mut self, big: usize) -> Option<usize> {
+        let (least, _, last) = *self.order.last()?;
+        let cheapest: Vec<usize> = self
+            .order
+            .range((least, 0, 0)..)
+            .map(|(_, _, group)| *group)
+            .filter(|group| *group != big)
+            .collect();
+        let (mut best, forest) = ((0, last), self.ranked.forest);
+        for small in cheapest {
+            let (dear, cheap) = self.pair(big, small)?;
+            let reuse: u64 = dear.shared(cheap).into_iter().map(|node| forest.cost(node)).sum();
+            if reuse >= best.0 {
+                best = (reuse, small);
+            }
+        }
+        Some(best.1)
+    }
+
+    /// Two buckets; none where they are the same.
+    fn pair(&mut self, big: usize, small: usize) -> Option<(&mut Bucket, &mut Bucket)> {
+        for group in [big, small] {
+            if self.buckets[group].is_none() {
+                self.buckets[group] = Some(Bucket::new(self.ranked.forest, &self.groups[group]));
+                self.groups[group].heads = Vec::new();
+            }
+        }
+        let [big, small] = self.buckets.get_disjoint_mut([big, small]).ok()?;
+        Some((big.as_mut()?, small.as_mut()?))
+    }
+
+    fn transfer(&mut self, big: usize, small: usize, improvement: Improvement) {
+        let ranked = self.ranked;
+        let Some((dear, cheap)) = self.pair(big, small) else { return };
+        let dearest = dear.cost;
+        let branch = dear.take(ranked, improvement.top);
+        cheap.give(ranked, &branch);
+        debug_assert_eq!(dear.cost.max(cheap.cost), improvement.makespan);
+        debug_assert!(dear.cost.max(cheap.cost) < dearest, "the makespan falls");
+        debug_assert!(dear.cost.abs_diff(cheap.cost) == improvement.imbalance);
+        let costs = [(big, dear.cost), (small, cheap.cost)];
+        for (group, cost) in costs {
+            self.order.remove(&(Reverse(self.costs[group]), self.positions[group], group));
+            self.costs[group] = cost;
+            self.positions[group] = self.next_position;
+            self.order.insert((Reverse(cost), self.next_position, group));
+            self.next_position += 1;
+        }
+    }
+
+    fn into_members(self) -> Vec<Vec<Member>> {
+        let forest = self.ranked.forest;
+        let members = |(bucket, group): (Option<Bucket>, Group)| match bucket {
+            Some(bucket) => bucket.members(forest).collect(),
+            None => group.heads.iter().flat_map(|head| forest.members(*head)).collect(),
+        };
+        self.buckets.into_iter().zip(self.groups).map(members).collect()
+    }
+}
+
+/// The order of thesis Algorithm 4: what is below the nodes of a level comes before any of them.
+fn bottom_up(forest: &Forest) -> Vec<u32> {
+    let mut ranks = vec![0; forest.len()];
+    let mut next = forest.len() as u32;
+    // Backwards: the nodes of a level, last one first, then what is below them, last one first.
+    let mut levels: Vec<Vec<u32>> = vec![siblings(forest, 0, forest.len() as u32)];
+    while let Some(level) = levels.pop() {
+        for node in level.iter().rev() {
+            next -= 1;
+            ranks[*node as usize] = next;
+        }
+        let below = |node: u32| siblings(forest, node + 1, forest.end(node));
+        levels.extend(level.into_iter().filter(|node| forest.children(*node) > 0).map(below));
+    }
+    ranks
+}
+
+/// The nodes side by side between two numbers.
+fn siblings(forest: &Forest, start: u32, end: u32) -> Vec<u32> {
+    let next = |node: &u32| Some(forest.end(*node)).filter(|node| *node < end);
+    std::iter::successors(Some(start).filter(|start| *start < end), next).collect()
+}
+
+#[cfg(test)]
+mod tests;

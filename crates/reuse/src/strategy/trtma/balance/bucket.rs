@@ -1,0 +1,294 @@
+//! What a bucket has of the forest, and moving a branch from one bucket to another.
+//!
+//! A move touches the branch, the nodes above it, and nothing else of either bucket: O(log n) for each of those.
+//! Which branch to move is decided elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::problem::Member;
+use crate::strategy::trtma::fold_merge::Group;
+use crate::strategy::trtma::forest::{Forest, Ranked};
+
+/// What a bucket has of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Instances of the branch.
+    pub(super) leaves: u32,
+    /// Nodes right below.
+    pub(super) children: u32,
+    /// What the branch costs, the node included.
+    pub(super) cost: u64,
+}
+
+/// A branch that can leave a bucket, by what that does. Moving a node moves what is on a chain with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Move {
+    /// By how much two buckets that share nothing come closer: what one loses and what the other gains.
+    pub(super) weight: u64,
+    /// What the bucket loses.
+    pub(super) removed: u64,
+    /// Instances that move.
+    pub(super) leaves: u32,
+    /// When a search comes by.
+    pub(super) rank: u32,
+    /// The deepest node of the chain.
+    pub(super) node: u32,
+}
+
+impl Move {
+    /// Branches of equal shape are interchangeable between buckets that share nothing.
+    pub(super) fn shape(self) -> (u64, u64, u32) {
+        (self.weight, self.removed, self.leaves)
+    }
+
+    /// The first and the last there could be of a shape.
+    pub(super) fn of_shape((weight, removed, leaves): (u64, u64, u32), rank: u32) -> Self {
+        Self { weight, removed, leaves, rank, node: rank }
+    }
+}
+
+/// A bucket under balance.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    pub(super) parts: BTreeMap<u32, Part>,
+    /// Nodes that other buckets have instances of, too.
+    partial: BTreeSet<u32>,
+    /// Kept up to date once it was asked for: only buckets that were once the dearest are searched.
+    moves: Option<BTreeSet<Move>>,
+    pub(super) cost: u64,
+    pub(super) leaves: u32,
+}
+
+impl Bucket {
+    pub(super) fn new(forest: &Forest, group: &Group) -> Self {
+        let mut above: BTreeMap<u32, Part> = BTreeMap::new();
+        let mut bucket = Self::default();
+        for head in &group.heads {
+            let leaves = forest.leaves(*head);
+            let (mut cost, mut children) = (forest.subtree_cost(*head), 1);
+            for node in forest.ancestors(*head) {
+                let part = above.entry(node).or_insert(Part { leaves: 0, children: 0, cost: 0 });
+                if part.leaves == 0 {
+                    cost += forest.cost(node);
+                }
+                part.cost += cost;
+                part.leaves += leaves;
+                part.children += children;
+                children = u32::from(part.leaves == leaves);
+            }
+            bucket.cost += cost;
+            bucket.leaves += leaves;
+        }
+        bucket.partial = above
+            .iter()
+            .filter(|(node, part)| part.leaves < forest.leaves(**node))
+            .map(|(node, _)| *node)
+            .collect();
+        let whole = |node: u32| {
+            let (leaves, children) = (forest.leaves(node), forest.children(node));
+            (node, Part { leaves, children, cost: forest.subtree_cost(node) })
+        };
+        let branches = group.heads.iter().flat_map(|head| *head..forest.end(*head)).map(whole);
+        bucket.parts = branches.chain(above).collect();
+        debug_assert_eq!(bucket.cost, group.cost);
+        bucket
+    }
+
+    /// The instances, in preorder.
+    pub(super) fn members(&self, forest: &Forest) -> impl Iterator<Item = Member> + '_ {
+        let leaves: Vec<Member> = self
+            .parts
+            .iter()
+            .filter(|(_, part)| part.children == 0)
+            .map(|(node, _)| forest.member(*node))
+            .collect();
+        leaves.into_iter()
+    }
+
+    /// Nodes that this bucket and another one have, in preorder.
+    pub(super) fn shared(&self, other: &Self) -> Vec<u32> {
+        // What both have, neither has whole.
+        self.partial.intersection(&other.partial).copied().collect()
+    }
+
+    /// The topmost node of the chain of a node.
+    pub(super) fn top(&self, forest: &Forest, node: u32) -> u32 {
+        let only_child = |parent: &u32| self.parts[parent].children == 1;
+        forest.ancestors(node).take_while(only_child).last().unwrap_or(node)
+    }
+
+    /// The deepest node of the chain of a node.
+    pub(super) fn bottom(&self, node: u32) -> u32 {
+        // In preorder the first child comes next.
+        self.parts.range(node..).find(|(_, part)| part.children != 1).map_or(node, |(node, _)| *node)
+    }
+
+    /// The move of a chain, by its deepest node.
+    pub(super) fn move_of(&self, ranked: Ranked<'_>, node: u32) -> Move {
+        let top = self.top(ranked.forest, node);
+        let removed = self.parts[&top].cost;
+        Move {
+            weight: 2 * removed + ranked.forest.cost_above(top),
+            removed,
+            leaves: self.parts[&node].leaves,
+            rank: ranked.rank(top),
+            node,
+        }
+    }
+
+    /// From now on the moves are known, and kept up to date.
+    pub(super) fn list_moves(&mut self, ranked: Ranked<'_>) {
+        if self.moves.is_none() {
+            let bottoms = self.parts.iter().filter(|(_, part)| part.children != 1);
+            let moves = bottoms.map(|(node, _)| self.move_of(ranked, *node)).collect();
+            self.moves = Some(moves);
+        }
+    }
+
+    /// A move for each chain, once they are listed.
+    pub(super) fn moves(&self) -> Option<&BTreeSet<Move>> {
+        self.moves.as_ref()
+    }
+
+    /// What `self` would cost more with a branch of `other`, given the branch's topmost node.
+    pub(super) fn added(&self, forest: &Forest, other: &Self, top: u32) -> u64 {
+        if !self.parts.contains_key(&top) {
+            let missing = forest.ancestors(top).take_while(|node| !self.parts.contains_key(node));
+            return other.parts[&top].cost + missing.map(|node| forest.cost(node)).sum::<u64>();
+        }
+        let (mut node, mut added) = (top, 0);
+        while let Some((next, part)) = other.parts.range(node..forest.end(top)).next() {
+            node = next + 1;
+            if !self.parts.contains_key(next) {
+                added += part.cost;
+                node = forest.end(*next);
+            }
+        }
+        added
+    }
+
+    /// Takes a branch out, given the topmost node of a chain. In preorder, the topmost node first.
+    pub(super) fn take(&mut self, ranked: Ranked<'_>, top: u32) -> Vec<(u32, Part)> {
+        let forest = ranked.forest;
+        let branch: Vec<(u32, Part)> =
+            self.parts.range(top..forest.end(top)).map(|(node, part)| (*node, *part)).collect();
+        let above: Vec<u32> = forest.ancestors(top).collect();
+        let left_alone = above.first().filter(|parent| self.parts[parent].children == 2).map(|parent| {
+            let first = self.parts.range(parent + 1..).next().map_or(top, |(node, _)| *node);
+            let next = || self.parts.range(forest.end(top)..).next().map_or(top, |(node, _)| *node);
+            self.bottom(if first == top { next() } else { first })
+        });
+        let moving = branch.iter().map(|(node, _)| *node);
+        self.forget_moves(ranked, moving.chain(above.iter().copied()).chain(left_alone));
+
+        for (node, _) in &branch {
+            self.parts.remove(node);
+            self.partial.remove(node);
+        }
+        let gone = branch[0].1;
+        for (steps, node) in above.iter().enumerate() {
+            if let Some(part) = self.parts.get_mut(node) {
+                part.leaves -= gone.leaves;
+                part.cost -= gone.cost;
+                part.children -= u32::from(steps == 0);
+                self.partial.insert(*node);
+            }
+        }
+        self.cost -= gone.cost;
+        self.leaves -= gone.leaves;
+        self.learn_moves(ranked, above.into_iter().chain(left_alone));
+        branch
+    }
+
+    /// Adds a branch that was taken out of another bucket.
+    pub(super) fn give(&mut self, ranked: Ranked<'_>, branch: &[(u32, Part)]) {
+        let mut at = 0;
+        while at < branch.len() {
+            let (node, _) = branch[at];
+            let mut next = at + 1;
+            if !self.parts.contains_key(&node) {
+                // Nothing below is here either: it moves whole.
+                next = at + branch[at..].partition_point(|(below, _)| *below < ranked.forest.end(node));
+                self.attach(ranked, &branch[at..next]);
+            }
+            at = next;
+        }
+    }
+
+    /// Adds a branch of which this bucket has no node.
+    fn attach(&mut self, ranked: Ranked<'_>, branch: &[(u32, Part)]) {
+        let forest = ranked.forest;
+        let (top, new) = branch[0];
+        let (here, missing): (Vec<u32>, Vec<u32>) =
+            forest.ancestors(top).partition(|node| self.parts.contains_key(node));
+        let until_now_alone = here.first().filter(|parent| self.parts[parent].children == 1);
+        let until_now_alone = until_now_alone.map(|parent| self.bottom(*parent));
+        self.forget_moves(ranked, here.iter().copied().chain(until_now_alone));
+
+        let mut cost = new.cost;
+        for node in &missing {
+            cost += forest.cost(*node);
+            self.insert(forest, *node, Part { leaves: new.leaves, children: 1, cost });
+        }
+        for (node, part) in branch {
+            self.insert(forest, *node, *part);
+        }
+        for (steps, node) in here.iter().enumerate() {
+            if let Some(part) = self.parts.get_mut(node) {
+                part.leaves += new.leaves;
+                part.cost += cost;
+                part.children += u32::from(steps == 0);
+                if part.leaves == forest.leaves(*node) {
+                    self.partial.remove(node);
+                }
+            }
+        }
+        self.cost += cost;
+        self.leaves += new.leaves;
+        let branch = branch.iter().map(|(node, _)| *node);
+        self.learn_moves(ranked, branch.chain(here).chain(until_now_alone));
+    }
+
+    fn insert(&mut self, forest: &Forest, node: u32, part: Part) {
+        self.parts.insert(node, part);
+        if part.leaves < forest.leaves(node) {
+            self.partial.insert(node);
+        }
+    }
+
+    /// Before a change: drops the moves that it may alter, of those nodes that are the deepest of their chains.
+    fn forget_moves(&mut self, ranked: Ranked<'_>, nodes: impl Iterator<Item = u32>) {
+        if let Some(mut moves) = self.moves.take() {
+            for node in nodes.filter(|node| self.parts[node].children != 1) {
+                moves.remove(&self.move_of(ranked, node));
+            }
+            self.moves = Some(moves);
+        }
+    }
+
+    /// After a change: puts them back.
+    fn learn_moves(&mut self, ranked: Ranked<'_>, nodes: impl Iterator<Item = u32>) {
+        if let Some(mut moves) = self.moves.take() {
+            for node in nodes.filter(|node| self.parts[node].children != 1) {
+                moves.insert(self.move_of(ranked, node));
+            }
+            self.moves = Some(moves);
+        }
+    }
+
+    /// Whether everything kept up to date is what a new look at the parts would find.
+    #[cfg(test)]
+    pub(super) fn is_consistent(&self, ranked: Ranked<'_>) -> bool {
+        let forest = ranked.forest;
+        let mut seen = Self { parts: BTreeMap::new(), ..Self::default() };
+        for (leaf, _) in self.parts.iter().filter(|(_, part)| part.children == 0) {
+            seen.attach(ranked, &[(*leaf, Part { leaves: 1, children: 0, cost: forest.cost(*leaf) })]);
+        }
+        if self.moves.is_some() {
+            seen.list_moves(ranked);
+        }
+        self.moves == seen.moves
+            && (&seen.parts, &seen.partial) == (&self.parts, &self.partial)
+            && (seen.cost, seen.leaves) == (self.cost, self.leaves)
+    }
+}

@@ -1,0 +1,184 @@
+//! `SingleBalance`: which branch of the dearer bucket the cheaper one should have.
+//!
+//! Without pruning by shape, or with pruning among siblings, the dearer bucket is walked. With pruning among all
+//! nodes its moves are kept in order, and the search looks outwards from the weight that would make both buckets
+//! equal: it finds what the walk finds, without walking.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bucket::{Bucket, Move};
+use crate::strategy::trtma::forest::Ranked;
+use crate::strategy::trtma::{Pruning, Search, TrtmaOptions};
+
+/// Shapes that a search tries on either side of the imbalance, the nearest first: at most `AT_FIRST`, and `LATER`
+/// once there were `A_NODE` tries for each node to be balanced. Where buckets share nothing a search needs two.
+/// Where they do and every task has a cost of its own, it would need as many as the bucket has nodes, for a
+/// better move by next to nothing; these limits keep the whole balancing linear then.
+const AT_FIRST: u64 = 512;
+const LATER: u64 = 8;
+const A_NODE: u64 = 4;
+
+/// How many shapes the next search may try, after so many tries among so many nodes.
+pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
+    if tried < A_NODE * nodes { AT_FIRST } else { LATER }
+}
+
+/// A branch to move and what comes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Improvement {
+    /// The topmost node of the branch.
+    pub(super) top: u32,
+    /// What the dearer of the two buckets will cost.
+    pub(super) makespan: u64,
+    /// What lies between the two afterwards.
+    pub(super) imbalance: u64,
+}
+
+/// One search between two buckets.
+pub(super) struct SingleBalance<'a> {
+    ranked: Ranked<'a>,
+    options: TrtmaOptions,
+    big: &'a Bucket,
+    small: &'a Bucket,
+    most_tried: u64,
+    best: Option<(u64, u32, Improvement)>,
+    /// Nodes tried.
+    pub(super) tried: u64,
+}
+
+impl<'a> SingleBalance<'a> {
+    pub(super) fn new(
+        ranked: Ranked<'a>,
+        options: TrtmaOptions,
+        big: &'a Bucket,
+        small: &'a Bucket,
+        most_tried: u64,
+    ) -> Self {
+        Self { ranked, options, big, small, most_tried, best: None, tried: 0 }
+    }
+
+    /// Looks for the move that leaves the least imbalance; of equal ones for the one a search comes by first.
+    /// In the journal's order only moves count that lower the makespan, too.
+    pub(super) fn search(
+        ranked: Ranked<'a>,
+        options: TrtmaOptions,
+        big: &'a mut Bucket,
+        small: &'a Bucket,
+        most_tried: u64,
+    ) -> (Option<Improvement>, u64) {
+        if options.pruning == Pruning::All {
+            big.list_moves(ranked);
+        }
+        let mut search = Self::new(ranked, options, big, small, most_tried);
+        match options.pruning {
+            Pruning::All => search.look_outwards(),
+            Pruning::None | Pruning::Siblings => search.walk(),
+        }
+        (search.best.map(|(_, _, improvement)| improvement), search.tried)
+    }
+
+    fn imbalance(&self) -> u64 {
+        self.big.cost.abs_diff(self.small.cost)
+    }
+
+    /// What a move must at least come down to.
+    fn bound(&self) -> u64 {
+        self.best.map_or(self.imbalance(), |(imbalance, _, _)| imbalance)
+    }
+
+    /// Tries the move of a chain's deepest node.
+    fn consider(&mut self, node: u32) {
+        let forest = self.ranked.forest;
+        if self.big.parts[&node].leaves == self.big.leaves {
+            return; // All of the bucket: its costs would change owners.
+        }
+        let top = self.big.top(forest, node);
+        let chain = std::iter::once(node).chain(forest.ancestors(node).take_while(|above| *above >= top));
+        let tasks = || chain.map(|node| forest.tasks(node)).sum::<u32>().max(1);
+        let times = if self.options.skip_chains { 1 } else { tasks() };
+        for _ in 0..times {
+            self.tried += 1;
+            let big = self.big.cost - self.big.parts[&top].cost;
+            let small = self.small.cost + self.small.added(forest, self.big, top);
+            let (imbalance, makespan) = (big.abs_diff(small), big.max(small));
+            let lowers = self.options.search == Search::BestImbalanceFirst || makespan < self.big.cost;
+            let rank = self.ranked.rank(top);
+            let better = match self.best {
+                Some((least, first, _)) => (imbalance, rank) < (least, first),
+                None => imbalance < self.imbalance(),
+            };
+            if lowers && better {
+                self.best = Some((imbalance, rank, Improvement { top, makespan, imbalance }));
+            }
+        }
+    }
+
+    /// The walk of the papers. Siblings of one shape are tried once, and only the first is walked into.
+    pub(super) fn walk(&mut self) {
+        let big = self.big;
+        let mut shapes: BTreeMap<u32, BTreeSet<(u64, u64, u32)>> = BTreeMap::new();
+        let mut from = 0;
+        while let Some((node, part)) = big.parts.range(from..).next() {
+            from = node + 1;
+            let parent = self.ranked.forest.parent(*node);
+            let is_top = parent.is_none_or(|parent| big.parts[&parent].children != 1);
+            if self.options.pruning != Pruning::None && is_top {
+                let among = if self.options.pruning == Pruning::All { None } else { parent };
+                let shape = big.move_of(self.ranked, big.bottom(*node)).shape();
+                if !shapes.entry(among.unwrap_or(u32::MAX)).or_default().insert(shape) {
+                    if self.options.pruning == Pruning::Siblings {
+                        from = self.ranked.forest.end(*node);
+                    } else {
+                        from = big.bottom(*node) + 1;
+                    }
+                    continue;
+                }
+            }
+            if part.children != 1 {
+                self.consider(*node);
+            }
+        }
+    }
+
+    /// The moves by their distance from the imbalance, one of each shape.
+    fn look_outwards(&mut self) {
+        let shared = self.big.shared(self.small);
+        let forest = self.ranked.forest;
+        // Of what a branch needs above it, the small bucket has at most so much ...
+        let most_shared = shared.iter().map(|node| forest.path_cost(*node)).max().unwrap_or(0);
+        // ... unless it has some of the branch itself.
+        for node in shared {
+            let parent = forest.parent(node);
+            if parent.is_none_or(|parent| self.big.parts[&parent].children != 1) {
+                self.consider(self.big.bottom(node));
+            }
+        }
+        let target = self.imbalance();
+        self.look(|this, from: Option<Move>| {
+            let end = from.unwrap_or(Move::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
+            let moves = this.big.moves()?;
+            let shape = moves.range(..end).next_back()?.shape();
+            let first = moves.range(Move::of_shape(shape, 0)..).next()?;
+            (target - first.weight <= this.bound()).then_some((*first, Move::of_shape(shape, 0)))
+        });
+        self.look(|this, from: Option<Move>| {
+            let start = from.unwrap_or(Move::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
+            let first = this.big.moves()?.range(start..).next()?;
+            let nearest = first.weight.saturating_sub(most_shared).saturating_sub(target);
+            (nearest <= this.bound()).then_some((*first, Move::of_shape(first.shape(), u32::MAX)))
+        });
+    }
+
+    /// Tries one move after the other, as long as `next` names any: given where to go on, the move and where to
+    /// go on from there.
+    fn look(&mut self, next: impl Fn(&Self, Option<Move>) -> Option<(Move, Move)>) {
+        let (mut from, mut shapes) = (None, 0);
+        while shapes < self.most_tried
+            && let Some((candidate, go_on)) = next(self, from)
+        {
+            self.consider(candidate.node);
+            from = Some(go_on);
+            shapes += 1;
+        }
+    }
+}

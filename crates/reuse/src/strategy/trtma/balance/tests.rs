@@ -1,0 +1,259 @@
+//! The worked examples of the papers, and what balancing keeps in order.
+
+use super::*;
+use crate::problem::{Costs, Problem};
+use crate::strategy::trtma::forest::Places;
+use crate::strategy::trtma::{Pruning, TrtmaOptions};
+use crate::tree::ReuseTree;
+
+const OPTIONS: TrtmaOptions = TrtmaOptions {
+    search: Search::MakespanInside,
+    small_bucket: SmallBucket::Last,
+    pruning: Pruning::None,
+    skip_chains: true,
+};
+const PRUNINGS: [Pruning; 3] = [Pruning::None, Pruning::Siblings, Pruning::All];
+
+/// Instances by the keys of their tasks, and the buckets they start in.
+struct Example<'a> {
+    keys: &'a [&'a [u32]],
+    buckets: &'a [&'a [u32]],
+}
+
+impl Example<'_> {
+    fn forest(&self) -> (Forest, Places, u64) {
+        let levels = self.keys[0].len();
+        let problem =
+            Problem::new(levels, vec![0; self.keys.len()], self.keys.concat(), Costs::Count).unwrap();
+        let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
+        let unit = forest.path_cost(places.of_member[0]) / levels as u64;
+        (forest, places, unit)
+    }
+
+    fn groups(&self, forest: &Forest, places: &Places) -> Vec<Group> {
+        let group = |members: &&[u32]| {
+            let mut heads: Vec<u32> =
+                members.iter().map(|member| places.of_member[*member as usize]).collect();
+            heads.sort_unstable();
+            let mut nodes: BTreeSet<u32> = heads.iter().copied().collect();
+            heads.iter().for_each(|head| nodes.extend(forest.ancestors(*head)));
+            Group { cost: nodes.iter().map(|node| forest.cost(*node)).sum(), heads }
+        };
+        self.buckets.iter().map(group).collect()
+    }
+
+    /// The costs of the buckets before and after, and what was done.
+    fn balance(&self, options: TrtmaOptions) -> (Vec<u64>, Vec<u64>, Balanced) {
+        let (forest, places, unit) = self.forest();
+        let groups = self.groups(&forest, &places);
+        let before = groups.iter().map(|group| group.cost / unit).collect();
+        let ranks = ranks(&forest, options.search);
+        let ranked = Ranked { forest: &forest, ranks: ranks.as_deref() };
+        let mut pool = Pool::new(ranked, groups.clone());
+        let mut inconsistent = 0;
+        while let Some((big, small, found)) = pool.best_move(options, &mut Balanced::default())
+            && found.makespan < pool.costs[big]
+        {
+            pool.transfer(big, small, found);
+            inconsistent +=
+                pool.buckets.iter().flatten().filter(|bucket| !bucket.is_consistent(ranked)).count();
+        }
+        assert_eq!(inconsistent, 0);
+        let after = pool.costs.iter().map(|cost| cost / unit).collect();
+        let (members, done) = balance(ranked, groups, options);
+        assert_eq!(members, pool.into_members());
+        (before, after, done)
+    }
+}
+
+/// Paper 001 Fig. 10, thesis Fig. 3.11: after Fold-Merge buckets of 8, 9 and 5. S4…S9 is one first task, node 6
+/// below it holds S4…S7, node 7 S8 and S9.
+const FIGURE_10: Example<'_> = Example {
+    keys: &[
+        &[1, 5, 1],
+        &[1, 5, 2],
+        &[1, 5, 3],
+        &[2, 6, 4],
+        &[2, 6, 5],
+        &[2, 6, 6],
+        &[2, 6, 7],
+        &[2, 7, 8],
+        &[2, 7, 9],
+        &[3, 8, 10],
+        &[3, 9, 11],
+        &[4, 10, 12],
+    ],
+    buckets: &[&[0, 1, 2, 11], &[3, 4, 5, 6, 7, 8], &[9, 10]],
+};
+
+#[test]
+fn figure_10_moves_one_leaf() {
+    for pruning in PRUNINGS {
+        let (before, after, done) = FIGURE_10.balance(TrtmaOptions { pruning, ..OPTIONS });
+        assert_eq!(before, [8, 9, 5]);
+        assert_eq!(after, [8, 8, 8], "{pruning:?}");
+        assert_eq!(done.steps, 1);
+    }
+}
+
+/// The same figure's attempts: node 6 gives 4 and 11, node 7 gives 6 and 9, a leaf 8 and 8.
+#[test]
+fn figure_10_attempts() {
+    let (forest, places, unit) = FIGURE_10.forest();
+    let groups = FIGURE_10.groups(&forest, &places);
+    let [big, small] = [1, 2].map(|group: usize| Bucket::new(&forest, &groups[group]));
+    let after = |member: usize, up: usize| {
+        let path =
+            std::iter::once(places.of_member[member]).chain(forest.ancestors(places.of_member[member]));
+        let node = path.take(up + 1).last().unwrap();
+        let costs = [big.cost - big.parts[&node].cost, small.cost + small.added(&forest, &big, node)];
+        costs.map(|cost| cost / unit)
+    };
+    assert_eq!(after(3, 1), [4, 11]);
+    assert_eq!(after(7, 1), [6, 9]);
+    assert_eq!(after(8, 0), [8, 8]);
+}
+
+/// Thesis: without the makespan inside the search, the best imbalance may be a false improvement, and ends it.
+#[test]
+fn the_thesis_stops_at_a_false_improvement() {
+    // Costs 7 and 4. A branch costs 2 here and 3 there: 5 and 7, so the imbalance falls to 2, the makespan stays.
+    let example = Example {
+        keys: &[&[1, 1, 1], &[1, 2, 1], &[1, 3, 1], &[2, 1, 1], &[2, 1, 2]],
+        buckets: &[&[0, 1, 2], &[3, 4]],
+    };
+    for search in [Search::MakespanInside, Search::BestImbalanceFirst] {
+        let (before, after, done) = example.balance(TrtmaOptions { search, ..OPTIONS });
+        assert_eq!((before, after), (vec![7, 4], vec![7, 4]));
+        assert_eq!(done.ended_falsely, search == Search::BestImbalanceFirst);
+    }
+}
+
+/// Thesis Fig. 3.13: 11 nodes are searched among siblings, 7 among all. Node 1 has three chains below it, node 2
+/// two pairs, node 3 a pair and two chains.
+#[test]
+fn figure_3_13_prunes_11_nodes_to_7() {
+    let node_1 = [[1, 4, 12], [1, 5, 13], [1, 6, 14]];
+    let node_2 = [[2, 7, 15], [2, 7, 16], [2, 8, 17], [2, 8, 18]];
+    let node_3 = [[3, 9, 19], [3, 9, 20], [3, 10, 21], [3, 11, 22]];
+    let keys: Vec<&[u32]> = node_1
+        .iter()
+        .chain(&node_2)
+        .chain(&node_3)
+        .map(<[u32; 3]>::as_slice)
+        .chain([&[9, 9, 9][..]])
+        .collect();
+    let example = Example { keys: &keys, buckets: &[&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], &[11]] };
+    let (forest, places, _) = example.forest();
+    let groups = example.groups(&forest, &places);
+    let [big, small] = [0, 1].map(|group: usize| Bucket::new(&forest, &groups[group]));
+    let tried = |pruning, skip_chains| {
+        let options = TrtmaOptions { pruning, skip_chains, ..OPTIONS };
+        let mut search =
+            SingleBalance::new(Ranked { forest: &forest, ranks: None }, options, &big, &small, u64::MAX);
+        search.walk();
+        search.tried
+    };
+    assert_eq!(tried(Pruning::None, false), 22);
+    assert_eq!(tried(Pruning::Siblings, false), 11);
+    assert_eq!(tried(Pruning::All, false), 7);
+    // A chain is one move, and tried once.
+    assert_eq!(tried(Pruning::None, true), 17);
+    assert_eq!(tried(Pruning::Siblings, true), 9);
+    assert_eq!(tried(Pruning::All, true), 6);
+}
+
+/// Thesis Fig. 3.12, the worst case: b − 1 buckets of one instance, the last of n − b + 1 that share r tasks. With
+/// n = 2b, n − b − 1 moves leave two instances in each.
+#[test]
+fn figure_3_12_takes_a_move_per_instance() {
+    let (n, b, k, r) = (12, 6, 3, 1);
+    let keys: Vec<Vec<u32>> = (0..n)
+        .map(|instance: u32| {
+            let first = instance.saturating_sub(n - b);
+            (0..k).map(|level| if level < r { first } else { instance }).collect()
+        })
+        .collect();
+    let keys: Vec<&[u32]> = keys.iter().map(Vec::as_slice).collect();
+    let big: Vec<u32> = (0..=n - b).collect();
+    let singles: Vec<[u32; 1]> = (n - b + 1..n).map(|instance| [instance]).collect();
+    let buckets: Vec<&[u32]> =
+        std::iter::once(&big[..]).chain(singles.iter().map(<[u32; 1]>::as_slice)).collect();
+    let example = Example { keys: &keys, buckets: &buckets };
+    for pruning in PRUNINGS {
+        let (before, after, done) = example.balance(TrtmaOptions { pruning, ..OPTIONS });
+        assert_eq!(before, [15, 3, 3, 3, 3, 3]);
+        assert_eq!(done.steps, u64::from(n - b - 1));
+        assert_eq!(after, [5, 6, 6, 6, 6, 6]);
+    }
+}
+
+/// Thesis Fig. 3.14a: buckets of 6, 3 and 3. The last shares nothing with the first, and balancing ends; the other
+/// shares a task, and S3 moves.
+#[test]
+fn figure_3_14_a_wants_the_bucket_with_most_reuse() {
+    let example = Example {
+        keys: &[&[1, 1, 1], &[1, 2, 1], &[1, 2, 2], &[1, 3, 1], &[2, 1, 1]],
+        buckets: &[&[0, 1, 2], &[3], &[4]],
+    };
+    let after = |small_bucket| example.balance(TrtmaOptions { small_bucket, ..OPTIONS });
+    let (before, stuck, _) = after(SmallBucket::Last);
+    assert_eq!((&before, &stuck), (&vec![6, 3, 3], &vec![6, 3, 3]));
+    assert_eq!(after(SmallBucket::MostReuse).1, [5, 5, 3]);
+    assert_eq!(after(SmallBucket::Exhaustive).1, [5, 5, 3]);
+}
+
+/// Thesis Fig. 3.14b: b2 costs 8, b3 is the cheapest and nothing helps; with b1, S7 makes it 7 and 7.
+#[test]
+fn figure_3_14_b_wants_every_bucket_tried() {
+    let example = Example {
+        keys: &[
+            &[1, 1, 1],
+            &[1, 2, 1],
+            &[1, 2, 2],
+            &[1, 2, 3],
+            &[1, 2, 4],
+            &[1, 2, 5],
+            &[3, 1, 1],
+            &[2, 1, 1],
+            &[2, 2, 2],
+        ],
+        buckets: &[&[0, 1, 2], &[3, 4, 5, 6], &[7, 8]],
+    };
+    for small_bucket in [SmallBucket::Last, SmallBucket::MostReuse] {
+        let (before, after, _) = example.balance(TrtmaOptions { small_bucket, ..OPTIONS });
+        assert_eq!((before, after), (vec![6, 8, 5], vec![6, 8, 5]));
+    }
+    let (_, after, _) = example.balance(TrtmaOptions { small_bucket: SmallBucket::Exhaustive, ..OPTIONS });
+    assert_eq!(after, [7, 7, 5]);
+}
+
+/// The sum of imbalances (paper 001: dearest with cheapest, and so on inwards) need not fall.
+#[test]
+fn the_sum_of_imbalances_may_rise() {
+    let keys: Vec<[u32; 4]> = [7, 2, 2, 2]
+        .iter()
+        .zip(0..)
+        .flat_map(|(leaves, first)| (0..*leaves).map(move |leaf| [first, first, first, leaf]))
+        .collect();
+    let keys: Vec<&[u32]> = keys.iter().map(<[u32; 4]>::as_slice).collect();
+    let example = Example { keys: &keys, buckets: &[&[0, 1, 2, 3, 4, 5, 6], &[7, 8], &[9, 10], &[11, 12]] };
+    let (before, after, _) = example.balance(OPTIONS);
+    let sum_of_imbalances = |mut costs: Vec<u64>| {
+        costs.sort_unstable();
+        costs[3] - costs[0] + costs[2] - costs[1]
+    };
+    assert_eq!((before.clone(), after.clone()), (vec![10, 5, 5, 5], vec![9, 5, 5, 9]));
+    assert_eq!((sum_of_imbalances(before), sum_of_imbalances(after)), (5, 8));
+}
+
+#[test]
+fn what_is_below_comes_before_any_of_a_level() {
+    let keys: [&[u32]; 5] = [&[1, 1, 1], &[1, 1, 2], &[1, 2, 1], &[2, 1, 1], &[2, 1, 2]];
+    let (forest, ..) = Example { keys: &keys, buckets: &[] }.forest();
+    // 0 root; 1: first task 1; 2: (1, 1) with leaves 3, 4; 5: (1, 2); 6: task 2 with leaves 7, 8.
+    let mut order: Vec<u32> = (0..9).collect();
+    let ranks = bottom_up(&forest);
+    order.sort_by_key(|node| ranks[*node as usize]);
+    assert_eq!(order, [3, 4, 2, 5, 7, 8, 1, 6, 0]);
+}

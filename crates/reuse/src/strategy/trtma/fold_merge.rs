@@ -1,0 +1,123 @@
+//! Fold-Merge, the second phase of TRTMA: buckets by descending cost, and what lies beyond MaxBuckets folded back
+//! onto the rest, so that the cheap end up with the dear.
+//!
+//! The papers fold again while there are more than twice as many. Whoever has once been among the first
+//! MaxBuckets stays there, since joining makes no bucket cheaper; so a round deals the next MaxBuckets buckets,
+//! dearest first, to those, cheapest first. O(b log b) for b buckets, times the levels above them.
+
+use std::cmp::Reverse;
+use std::num::NonZeroUsize;
+
+use super::forest::Forest;
+use crate::interner::Interner;
+
+/// Branches that run as one bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Their topmost nodes.
+    pub(super) heads: Vec<u32>,
+    /// What their tasks and those above them cost, each once.
+    pub(super) cost: u64,
+}
+
+/// Joins branches until at most `max_buckets` groups are left. Groups come in the order of the node each started
+/// with.
+pub(super) fn fold(forest: &Forest, heads: &[u32], max_buckets: NonZeroUsize) -> Vec<Group> {
+    let alone = |head: &u32| Group {
+        heads: vec![*head],
+        cost: forest.cost_above(*head) + forest.subtree_cost(*head),
+    };
+    // Of equal ones the later is the dearer: so does the example of paper 001, Fig. 8, fold.
+    let by_cost = |group: &Group| (Reverse(group.cost), Reverse(group.heads[0]));
+    let mut groups: Vec<Group> = heads.iter().map(alone).collect();
+    if groups.len() > max_buckets.get() {
+        groups.sort_unstable_by_key(by_cost);
+        let rest = groups.split_off(max_buckets.get());
+        let mut joined = Joined::default();
+        for group in &groups {
+            joined.ancestors_cost(forest, group.heads[0], group.heads[0]);
+        }
+        for round in rest.chunks(max_buckets.get()) {
+            groups.sort_unstable_by_key(by_cost);
+            for (group, next) in groups.iter_mut().rev().zip(round) {
+                let head = next.heads[0];
+                group.cost += forest.subtree_cost(head);
+                group.cost += joined.ancestors_cost(forest, group.heads[0], head);
+                group.heads.push(head);
+            }
+        }
+        groups.sort_unstable_by_key(|group| group.heads[0]);
+        groups.iter_mut().for_each(|group| group.heads.sort_unstable());
+    }
+    groups
+}
+
+/// Which nodes above their heads groups have. A group is named by the head it started with.
+#[derive(Default)]
+struct Joined {
+    seen: Interner<(u32, u32)>,
+}
+
+impl Joined {
+    /// Adds what is above a head to a group; returns what of it the group did not have.
+    fn ancestors_cost(&mut self, forest: &Forest, group: u32, head: u32) -> u64 {
+        let is_new = |node: &u32| {
+            let next = self.seen.len();
+            self.seen.intern((group, *node)) as usize == next
+        };
+        forest.ancestors(head).take_while(is_new).map(|node| forest.cost(node)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::{Costs, Problem};
+    use crate::tree::ReuseTree;
+
+    /// First tasks with so many second tasks below each, folded; the numbers of second tasks that came together.
+    fn folded(sizes: &[u32], max_buckets: usize) -> Vec<(Vec<u32>, u64)> {
+        let keys: Vec<u32> = (0..)
+            .zip(sizes)
+            .flat_map(|(first, size)| (0..*size).flat_map(move |second| [first, second]))
+            .collect();
+        let problem = Problem::new(2, vec![0; keys.len() / 2], keys, Costs::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let (forest, places) = Forest::build(&problem, &tree);
+        let heads = &places.of_node[..sizes.len()];
+        let unit = forest.path_cost(places.of_node[tree.leaf(crate::Member(0)).0 as usize]) / 2;
+        let groups = fold(&forest, heads, NonZeroUsize::new(max_buckets).unwrap());
+        let sizes_of = |group: &Group| group.heads.iter().map(|head| forest.leaves(*head)).collect();
+        groups.iter().map(|group| (sizes_of(group), group.cost / unit)).collect()
+    }
+
+    /// Thesis Fig. 3.10: b1 ≥ … ≥ b6, MaxBuckets 4: b5 onto b4, b6 onto b3.
+    #[test]
+    fn figure_3_10_folds_around_the_pivot() {
+        let expected = [(vec![9], 10), (vec![8], 9), (vec![7, 4], 13), (vec![6, 5], 13)];
+        assert_eq!(folded(&[9, 8, 7, 6, 5, 4], 4), expected);
+    }
+
+    /// Paper 001 Fig. 8: costs 5, 9, 5, 3 and MaxBuckets 3: the first and the last are joined.
+    #[test]
+    fn figure_8_joins_the_first_and_the_last() {
+        assert_eq!(folded(&[4, 8, 4, 2], 3), [(vec![4, 2], 8), (vec![8], 9), (vec![4], 5)]);
+    }
+
+    #[test]
+    fn more_than_twice_as_many_are_folded_again() {
+        // 9 8 | 7 6 gives 9+6, 8+7; then 5 4 goes: 5 to the later of the equals, which counts as dearer, last.
+        assert_eq!(folded(&[9, 8, 7, 6, 5, 4], 2), [(vec![9, 6, 5], 23), (vec![8, 7, 4], 22)]);
+        assert_eq!(folded(&[1, 1, 1], 1), [(vec![1, 1, 1], 6)]);
+    }
+
+    #[test]
+    fn what_is_above_counts_once() {
+        let problem = Problem::new(2, vec![0; 4], vec![1, 1, 1, 2, 1, 3, 2, 1], Costs::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let (forest, places) = Forest::build(&problem, &tree);
+        let heads: Vec<u32> = places.of_member.clone();
+        let groups = fold(&forest, &heads, NonZeroUsize::MIN);
+        assert_eq!(groups[0].cost, forest.subtree_cost(places.of_input[0]));
+    }
+}

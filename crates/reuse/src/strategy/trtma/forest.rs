@@ -1,0 +1,339 @@
+//! The reuse tree as the balancing needs it: without chains, in preorder, with whole numbers as costs.
+//!
+//! A task with one task below it is wherever that one is, so a chain is one node here: a tree of n instances has
+//! fewer than 2n + inputs nodes, however many tasks a stage has. What an instance reads is the root of its tree,
+//! and every instance is a node of its own (one that costs nothing, where equal instances share their last task).
+//! In preorder a branch is a range of numbers. Nothing here knows of buckets.
+
+use crate::interner::Interner;
+use crate::problem::{Member, Problem};
+use crate::tree::{NodeId, ReuseTree};
+
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Chains of tasks, numbered in preorder; children are in the order of their first instances.
+#[derive(Debug)]
+pub(super) struct Forest {
+    parents: Vec<u32>,
+    ends: Vec<u32>,
+    children: Vec<u32>,
+    tasks: Vec<u32>,
+    leaves: Vec<u32>,
+    members: Vec<Member>,
+    costs: Vec<u64>,
+    subtree_costs: Vec<u64>,
+    path_costs: Vec<u64>,
+}
+
+/// Where the tasks of the reuse tree are in the forest, and the instances, and the inputs.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// By tree node.
+    pub(super) of_node: Vec<u32>,
+    /// By instance.
+    pub(super) of_member: Vec<u32>,
+    /// By input, in order of first appearance.
+    pub(super) of_input: Vec<u32>,
+    /// The input of each instance.
+    pub(super) input_of: Vec<u32>,
+}
+
+impl Forest {
+    /// Compresses a reuse tree. O(kn).
+    pub(super) fn build(problem: &Problem, tree: &ReuseTree) -> (Self, Places) {
+        let mut inputs = Interner::default();
+        let input_of: Vec<u32> =
+            problem.members().map(|member| inputs.intern(problem.inputs(member))).collect();
+        let layout = Layout::new(problem, tree, &input_of, inputs.len());
+        let (mut forest, places) = layout.place(problem, tree, input_of);
+        forest.sum_up();
+        (forest, places)
+    }
+
+    /// Fills in what follows from parents, costs and instances.
+    fn sum_up(&mut self) {
+        for node in (0..self.parents.len()).rev() {
+            self.ends[node] = self.ends[node].max(node as u32 + 1);
+            self.subtree_costs[node] += self.costs[node];
+            let parent = self.parents[node] as usize;
+            if parent != NONE as usize {
+                self.ends[parent] = self.ends[parent].max(self.ends[node]);
+                self.children[parent] += 1;
+                self.leaves[parent] += self.leaves[node];
+                self.subtree_costs[parent] += self.subtree_costs[node];
+            }
+        }
+        for node in 0..self.parents.len() {
+            let above = match self.parents[node] {
+                NONE => 0,
+                parent => self.path_costs[parent as usize],
+            };
+            self.path_costs[node] = above + self.costs[node];
+        }
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// The node above; none above an input.
+    pub(super) fn parent(&self, node: u32) -> Option<u32> {
+        Some(self.parents[node as usize]).filter(|parent| *parent != NONE)
+    }
+
+    /// The nodes above, nearest first.
+    pub(super) fn ancestors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.parent(node), |node| self.parent(*node))
+    }
+
+    /// One past the last node of the branch.
+    pub(super) fn end(&self, node: u32) -> u32 {
+        self.ends[node as usize]
+    }
+
+    /// How many nodes are right below.
+    pub(super) fn children(&self, node: u32) -> u32 {
+        self.children[node as usize]
+    }
+
+    /// How many tasks the chain has.
+    pub(super) fn tasks(&self, node: u32) -> u32 {
+        self.tasks[node as usize]
+    }
+
+    /// How many instances the branch has.
+    pub(super) fn leaves(&self, node: u32) -> u32 {
+        self.leaves[node as usize]
+    }
+
+    /// What the chain itself costs.
+    pub(super) fn cost(&self, node: u32) -> u64 {
+        self.costs[node as usize]
+    }
+
+    /// What the branch costs.
+    pub(super) fn subtree_cost(&self, node: u32) -> u64 {
+        self.subtree_costs[node as usize]
+    }
+
+    /// What the way from the input to the node costs, the node included.
+    pub(super) fn path_cost(&self, node: u32) -> u64 {
+        self.path_costs[node as usize]
+    }
+
+    /// What the way to the node costs, without the node.
+    pub(super) fn cost_above(&self, node: u32) -> u64 {
+        self.path_cost(node) - self.cost(node)
+    }
+
+    /// The instances of a branch, in preorder.
+    pub(super) fn members(&self, node: u32) -> impl Iterator<Item = Member> + '_ {
+        let branch = node..self.end(node);
+        branch.filter(|node| self.leaves(*node) == 1).map(|node| self.members[node as usize])
+    }
+
+    /// The instance of a node without children.
+    pub(super) fn member(&self, leaf: u32) -> Member {
+        debug_assert_eq!(self.leaves(leaf), 1);
+        self.members[leaf as usize]
+    }
+}
+
+/// The forest with the order in which a search comes by its nodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranked<'a> {
+    pub(super) forest: &'a Forest,
+    /// By node; where there are none, nodes come in preorder.
+    pub(super) ranks: Option<&'a [u32]>,
+}
+
+impl Ranked<'_> {
+    pub(super) fn rank(self, node: u32) -> u32 {
+        self.ranks.map_or(node, |ranks| ranks[node as usize])
+    }
+}
+
+/// How many children each tree node has (2 stands for more), and how many forest nodes its branch will be.
+struct Layout {
+    children: Vec<u8>,
+    sizes: Vec<u32>,
+    input_children: Vec<u8>,
+    input_sizes: Vec<u32>,
+}
+
+impl Layout {
+    fn new(problem: &Problem, tree: &ReuseTree, input_of: &[u32], inputs: usize) -> Self {
+        let mut layout = Self {
+            children: vec![0; tree.len()],
+            sizes: vec![0; tree.len()],
+            input_children: vec![0; inputs],
+            input_sizes: vec![0; inputs],
+        };
+        let count = |children: &mut u8| *children = (*children + 1).min(2);
+        for member in problem.members() {
+            let leaf = tree.leaf(member).0 as usize;
+            count(&mut layout.children[leaf]);
+            layout.sizes[leaf] += 1;
+        }
+        for node in (0..tree.len() as u32).rev().map(NodeId) {
+            let at = node.0 as usize;
+            layout.sizes[at] += u32::from(layout.children[at] > 1);
+            let size = layout.sizes[at];
+            let (children, sizes, above) = match tree.parent(node) {
+                Some(parent) => (&mut layout.children, &mut layout.sizes, parent.0),
+                None => {
+                    let input = input_of[tree.first_member(node).0 as usize];
+                    (&mut layout.input_children, &mut layout.input_sizes, input)
+                }
+            };
+            count(&mut children[above as usize]);
+            sizes[above as usize] += size;
+        }
+        for (size, children) in layout.input_sizes.iter_mut().zip(&layout.input_children) {
+            *size += u32::from(*children > 1);
+        }
+        layout
+    }
+
+    /// Gives every node its number: the node above's, where that has no other child; else the next free one of
+    /// those that the node above has for its children.
+    fn place(&self, problem: &Problem, tree: &ReuseTree, input_of: Vec<u32>) -> (Forest, Places) {
+        let nodes = self.input_sizes.iter().map(|size| *size as usize).sum();
+        let mut forest = Forest {
+            parents: vec![NONE; nodes],
+            ends: vec![0; nodes],
+            children: vec![0; nodes],
+            tasks: vec![0; nodes],
+            leaves: vec![0; nodes],
+            members: vec![Member(NONE); nodes],
+            costs: vec![0; nodes],
+            subtree_costs: vec![0; nodes],
+            path_costs: vec![0; nodes],
+        };
+        let free = |place: u32, children: u8| place + u32::from(children > 1);
+        let mut places = Places {
+            of_node: vec![0; tree.len()],
+            of_member: vec![0; problem.len()],
+            of_input: Vec::with_capacity(self.input_sizes.len()),
+            input_of,
+        };
+        let mut next_place = 0;
+        for size in &self.input_sizes {
+            places.of_input.push(next_place);
+            next_place += size;
+        }
+        let of_input = places.of_input.iter().zip(&self.input_children);
+        let mut free_in_input: Vec<u32> = of_input.map(|(place, children)| free(*place, *children)).collect();
+        let mut free_in_node = vec![0; tree.len()];
+        let ticks = Ticks::of(problem, tree);
+        for node in (0..tree.len() as u32).map(NodeId) {
+            let at = node.0 as usize;
+            let (above, next) = match tree.parent(node) {
+                Some(parent) => (places.of_node[parent.0 as usize], &mut free_in_node[parent.0 as usize]),
+                None => {
+                    let input = places.input_of[tree.first_member(node).0 as usize] as usize;
+                    (places.of_input[input], &mut free_in_input[input])
+                }
+            };
+            let place = *next;
+            *next += self.sizes[at];
+            places.of_node[at] = place;
+            free_in_node[at] = free(place, self.children[at]);
+            forest.attach(place, above);
+            forest.tasks[place as usize] += 1;
+            forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
+        }
+        for member in problem.members() {
+            let leaf = tree.leaf(member).0 as usize;
+            let place = free_in_node[leaf];
+            free_in_node[leaf] += 1;
+            places.of_member[member.0 as usize] = place;
+            forest.attach(place, places.of_node[leaf]);
+            forest.members[place as usize] = member;
+            forest.leaves[place as usize] = 1;
+        }
+        (forest, places)
+    }
+}
+
+impl Forest {
+    fn attach(&mut self, place: u32, above: u32) {
+        if place != above {
+            self.parents[place as usize] = above;
+        }
+    }
+}
+
+/// Costs as whole numbers, so that sums depend neither on their order nor on what was moved in between, and
+/// every step of the balancing is a step forward.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ticks {
+    per_unit: f64,
+}
+
+impl Ticks {
+    /// A power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two such sums):
+    /// whole costs stay exact, others keep as many bits as there is room for.
+    fn of(problem: &Problem, tree: &ReuseTree) -> Self {
+        let nodes = (0..tree.len() as u32).map(NodeId);
+        let dearest = nodes.map(|node| tree.cost(node)).fold(0.0, f64::max);
+        let additions = (problem.len() * problem.levels()).max(1).ilog2() as i32 + 1;
+        let exponent = if dearest > 0.0 { dearest.log2().ceil() as i32 } else { 0 };
+        // Not above 2^1000, which is still a number: costs below 2^-1000 count as nothing.
+        let per_unit = 2_f64.powi((60 - additions - exponent).min(1000));
+        Self { per_unit }
+    }
+
+    fn of_cost(self, cost: f64) -> u64 {
+        (cost * self.per_unit).round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+
+    fn forest(levels: usize, inputs: &[u32], keys: &[u32], costs: Costs) -> (Forest, Places) {
+        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), costs).unwrap();
+        Forest::build(&problem, &ReuseTree::build(&problem))
+    }
+
+    #[test]
+    fn chains_are_one_node_and_branches_are_ranges() {
+        // Input 5: a task 1 with two instances that part at the second task, and one instance by itself.
+        // Input 9: one instance, a chain that starts at the input.
+        let keys = [[1, 1, 1], [2, 1, 1], [1, 2, 1], [1, 1, 1]];
+        let (forest, places) = forest(3, &[5, 5, 5, 9], keys.as_flattened(), Costs::Count);
+        let unit = forest.cost(1);
+        assert_eq!(places.of_input, [0, 5]);
+        assert_eq!(places.of_member, [2, 4, 3, 5]);
+        assert_eq!(forest.parents, [NONE, 0, 1, 1, 0, NONE]);
+        assert_eq!(forest.ends, [5, 4, 3, 4, 5, 6]);
+        assert_eq!(forest.tasks, [0, 1, 2, 2, 3, 3]);
+        assert_eq!(forest.leaves, [3, 2, 1, 1, 1, 1]);
+        assert_eq!(forest.subtree_costs, [8, 5, 2, 2, 3, 3].map(|tasks| tasks * unit));
+        assert_eq!(forest.path_costs, [0, 1, 3, 3, 3, 3].map(|tasks| tasks * unit));
+        assert_eq!(forest.members(1).collect::<Vec<_>>(), [Member(0), Member(2)]);
+    }
+
+    #[test]
+    fn equal_instances_are_leaves_that_cost_nothing() {
+        let (forest, places) = forest(2, &[0; 3], &[1, 1, 1, 1, 1, 1], Costs::Count);
+        assert_eq!(places.of_member, [1, 2, 3]);
+        assert_eq!(forest.subtree_costs[1..], [0, 0, 0]);
+        assert_eq!(forest.tasks, [2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn any_finite_costs_become_whole_numbers() {
+        for dearest in [0.0, f64::MIN_POSITIVE / 4.0, 2_f64.powi(-950), 1.0, 2_f64.powi(950), f64::MAX] {
+            let costs = Costs::PerLevel(vec![dearest, dearest / 2.0]);
+            let (forest, _) = forest(2, &[0; 2], &[1, 1, 1, 2], costs);
+            assert_eq!(forest.cost(0), 2 * forest.cost(1), "{dearest}");
+            assert_eq!(forest.cost(0) > 0, dearest > f64::MIN_POSITIVE, "{dearest}");
+        }
+    }
+}

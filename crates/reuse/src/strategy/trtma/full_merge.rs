@@ -1,0 +1,129 @@
+//! Full-Merge, the first phase of TRTMA: from the top of the tree down to the first level with enough nodes, each
+//! of which becomes a bucket.
+//!
+//! Two cases the papers leave open: where even the last tasks are too few, every instance is a bucket; and where
+//! the limit leaves every input a bucket of its own, each input's tree is merged by itself ([`shares`]), so that
+//! nothing is put together that reads different things. The buckets may be more than the limit: folding them is
+//! the next phase.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::forest::{Forest, Places};
+use crate::problem::Problem;
+use crate::tree::{NodeId, ReuseTree};
+
+/// How many of `max_buckets` buckets each input gets, at least one of them: each further one goes to the input
+/// whose buckets would be dearest, until no input has more instances than buckets. `None` when there are fewer
+/// buckets than inputs.
+pub(super) fn shares(forest: &Forest, places: &Places, max_buckets: usize) -> Option<Vec<usize>> {
+    let inputs = places.of_input.len();
+    let mut left = max_buckets.checked_sub(inputs)?;
+    let mut shares = vec![1; inputs];
+    // Costs are not negative, so their bits are in the order of the numbers.
+    let entry = |input: usize, share: usize| {
+        let mean = forest.subtree_cost(places.of_input[input]) as f64 / share as f64;
+        (mean.to_bits(), Reverse(share), Reverse(input))
+    };
+    let mut dearest: BinaryHeap<_> = (0..inputs).map(|input| entry(input, 1)).collect();
+    while left > 0
+        && let Some((_, Reverse(share), Reverse(input))) = dearest.pop()
+    {
+        if share < forest.leaves(places.of_input[input]) as usize {
+            shares[input] += 1;
+            left -= 1;
+            dearest.push(entry(input, share + 1));
+        }
+    }
+    Some(shares)
+}
+
+/// For each input, the nodes that become buckets: those of the first level with at least as many nodes as the
+/// input's share. In preorder, the drawings' order from left to right.
+pub(super) fn merge(problem: &Problem, tree: &ReuseTree, places: &Places, shares: &[usize]) -> Vec<Vec<u32>> {
+    let input_of = |node: NodeId| places.input_of[tree.first_member(node).0 as usize] as usize;
+    let mut heads = vec![Vec::new(); shares.len()];
+    let mut found = vec![false; shares.len()];
+    let mut nodes = vec![0; shares.len()];
+    for level in 0..tree.levels() {
+        if found.iter().all(|found| *found) {
+            break;
+        }
+        let of_level = || (tree.level(level).start.0..tree.level(level).end.0).map(NodeId);
+        nodes.fill(0);
+        of_level().for_each(|node| nodes[input_of(node)] += 1);
+        let enough = |input: usize| !found[input] && nodes[input] >= shares[input];
+        if (0..shares.len()).any(enough) {
+            for node in of_level().filter(|node| enough(input_of(*node))) {
+                heads[input_of(node)].push(places.of_node[node.0 as usize]);
+            }
+        }
+        for (found, heads) in found.iter_mut().zip(&heads) {
+            *found = !heads.is_empty();
+        }
+    }
+    for member in problem.members() {
+        let input = places.input_of[member.0 as usize] as usize;
+        if !found[input] {
+            heads[input].push(places.of_member[member.0 as usize]);
+        }
+    }
+    heads.iter_mut().for_each(|heads| heads.sort_unstable());
+    heads
+}
+
+/// Post-condition: the branches of the nodes hold `instances` instances, no two of them the same.
+pub(super) fn covers<'a>(forest: &Forest, heads: impl Iterator<Item = &'a u32>, instances: usize) -> bool {
+    let (mut leaves, mut end) = (0, 0);
+    let mut follows = |head: &u32| {
+        leaves += forest.leaves(*head) as usize;
+        let follows = *head >= end;
+        end = forest.end(*head);
+        follows
+    };
+    heads.into_iter().all(&mut follows) && leaves == instances
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+
+    fn merged(keys: &[u32], levels: usize, inputs: &[u32], max_buckets: usize) -> Option<Vec<usize>> {
+        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), Costs::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let (forest, places) = Forest::build(&problem, &tree);
+        let shares = shares(&forest, &places, max_buckets)?;
+        let heads = merge(&problem, &tree, &places, &shares).concat();
+        assert!(covers(&forest, heads.iter(), problem.len()));
+        Some(heads.iter().map(|head| forest.leaves(*head) as usize).collect())
+    }
+
+    /// Thesis Fig. 3.8: two first tasks, three second tasks, MaxBuckets 3. (The leaves are in the drawing only.)
+    #[test]
+    fn figure_3_8_stops_at_the_second_level() {
+        let keys = [[1, 4, 0], [1, 4, 1], [1, 5, 0], [1, 5, 1], [2, 3, 0], [2, 3, 1]];
+        assert_eq!(merged(keys.as_flattened(), 3, &[0; 6], 2), Some(vec![4, 2]));
+        assert_eq!(merged(keys.as_flattened(), 3, &[0; 6], 3), Some(vec![2, 2, 2]));
+        assert_eq!(merged(keys.as_flattened(), 3, &[0; 6], 4), Some(vec![1; 6]));
+        assert_eq!(merged(keys.as_flattened(), 3, &[0; 6], 1), Some(vec![4, 2]));
+    }
+
+    #[test]
+    fn too_few_last_tasks_make_every_instance_a_bucket() {
+        assert_eq!(merged(&[7; 5], 1, &[0; 5], 2), Some(vec![1; 5]));
+        assert_eq!(merged(&[7; 5], 1, &[0; 5], 1), Some(vec![5]));
+        assert_eq!(merged(&[7; 5], 1, &[0; 5], 99), Some(vec![1; 5]));
+    }
+
+    #[test]
+    fn inputs_get_buckets_by_what_they_cost() {
+        let keys = [[1, 1], [2, 2], [3, 3], [4, 4], [1, 1]];
+        let inputs = [0, 0, 0, 0, 1];
+        assert_eq!(merged(keys.as_flattened(), 2, &inputs, 1), None);
+        let problem = Problem::new(2, inputs.to_vec(), keys.as_flattened().to_vec(), Costs::Count).unwrap();
+        let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
+        let found = [2, 4, 5, 50].map(|max_buckets| shares(&forest, &places, max_buckets).unwrap());
+        assert_eq!(found, [[1, 1], [3, 1], [4, 1], [4, 1]]);
+    }
+}
