@@ -12,10 +12,14 @@ fn inside(x: u32, y: u32) -> bool {
 
 fn regions(side_px: u32) -> Vec<(&'static str, DataRegion)> {
     let pixels = || (0..side_px).flat_map(|y| (0..side_px).map(move |x| (x, y)));
-    // Texture that does not compress, as tissue does not.
-    let texture = |x: u32, y: u32| (x.wrapping_mul(2_654_435_761) ^ y.wrapping_mul(2_246_822_519)) >> 13;
+    // Noise: tissue compresses by little more.
+    let mut state = 1_u32;
+    let noise = std::iter::from_fn(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Some((state >> 24) as u8)
+    });
     let mask = pixels().map(|(x, y)| if inside(x, y) { 255 } else { 0 }).collect();
-    let grey = pixels().map(|(x, y)| texture(x, y) as u8).collect();
+    let grey = noise.take((side_px * side_px) as usize).collect();
     let labels = pixels().map(|(x, y)| if inside(x, y) { 1 + x / 29 + y / 31 * 1000 } else { 0 }).collect();
     let raster = |data| Raster::new(side_px, side_px, 1, data).expect("of that shape");
     vec![
