@@ -9,6 +9,8 @@
 //! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one.
 //! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!
+//! Beside that way, for results that outlive a study: [`Target`], the smallest key that statements can be found by.
+//!
 //! Everything is a pure function of its arguments: the same input gives the same output, on every machine. The
 //! crate knows nothing of workers, operations, files, or parameter names and values: whoever calls it interns
 //! those to `u32` (with an [`Interner`], say). Memory is linear in the number of stage instances.
@@ -18,6 +20,7 @@ mod compact;
 mod figures;
 mod interner;
 mod memory;
+mod minimise;
 mod problem;
 mod runs;
 mod schedule;
@@ -29,6 +32,9 @@ pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInsta
 pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
 pub use interner::Interner;
 pub use memory::{LevelBytes, peak_bytes};
+pub use minimise::{
+    Attributes, Flow, FlowError, FlowGraph, Target, ValueHistory, Variable, VariableId, Vertex,
+};
 pub use problem::{Costs, Member, Problem, ProblemError};
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
 pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
