@@ -8,6 +8,7 @@
 //! 3. [`Problem`]: the instances of one stage, each with a key per task. [`ReuseTree`]: their shared prefixes.
 //!    [`best_order`]: where tasks may be swapped, the order in which they share most.
 //! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one.
+//!    [`Dataflow`]: what they share beyond prefixes; [`HandOver`]: what buckets compute for each other.
 //! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!
 //! Everything is a pure function of its arguments: the same input gives the same output, on every machine. The
@@ -16,7 +17,9 @@
 
 mod buckets;
 mod compact;
+mod dataflow;
 mod figures;
+mod hand_over;
 mod interner;
 mod memory;
 mod order;
@@ -29,7 +32,9 @@ mod tree;
 
 pub use buckets::{Buckets, PartitionError};
 pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
+pub use dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
+pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link};
 pub use interner::Interner;
 pub use memory::{LevelBytes, peak_bytes};
 pub use order::{MOST_DOWN_SETS, TaskOrder, best_order};
