@@ -144,6 +144,17 @@ impl Problem {
         }
     }
 
+    /// The costs as they were given.
+    pub(crate) fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// The same instances with other tables of the same sizes.
+    pub(crate) fn with_tasks(&self, keys: Vec<u32>, costs: Costs) -> Self {
+        debug_assert_eq!(keys.len(), self.keys.len());
+        Self { levels: self.levels, inputs: self.inputs.clone(), keys, costs }
+    }
+
     /// The cost of an instance that shares nothing. Summed from the last task back, as bucket costs are, so that
     /// a bucket of one costs exactly this.
     pub fn member_cost(&self, member: Member) -> f64 {

@@ -1,0 +1,237 @@
+//! Tasks as a dataflow graph: a task instance is its task, the parameters it consumes and what *it reads* – not
+//! everything that comes before it, as in a [`ReuseTree`](crate::ReuseTree).
+//!
+//! Two instances share a task here whenever it computes the same for both, whatever order the tasks are in, so no
+//! tree of any order has fewer nodes. Interned task by task, O(kn). What buckets share of it, and whether one
+//! computes it for the others, is [`HandOver`](crate::HandOver)'s business.
+
+use serde::Serialize;
+
+use crate::buckets::Buckets;
+use crate::figures::{BucketCost, reuse_fraction};
+use crate::interner::Interner;
+use crate::problem::{Member, Problem};
+use crate::task_graph::TaskGraph;
+
+/// A task of the dataflow graph. Numbered task by task, and within a task by the first instance that needs it;
+/// what a task reads has a smaller number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u32);
+
+/// The distinct task instances of all stage instances of a [`Problem`].
+#[derive(Debug, Clone)]
+pub struct Dataflow {
+    levels: usize,
+    /// The task of instance `i` and level `l` is `rows[i * levels + l]`.
+    rows: Vec<TaskId>,
+    costs: Vec<f64>,
+    /// Level `l` is the tasks `starts[l]..starts[l + 1]`.
+    starts: Vec<u32>,
+    /// What a task reads, as many for every task of a level: those of level `l` begin at `read_starts[l]`.
+    reads: Vec<TaskId>,
+    read_starts: Vec<usize>,
+}
+
+/// What a dataflow graph amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DataflowFigures {
+    /// Tasks left when each is executed once.
+    pub tasks: usize,
+    /// What they cost.
+    pub cost: f64,
+    /// Reuse by number of tasks, of those left after stage-level merging.
+    pub reuse_fraction: f64,
+    /// Reuse by cost.
+    pub cost_reuse_fraction: f64,
+}
+
+impl Dataflow {
+    /// Finds the distinct tasks.
+    ///
+    /// # Panics
+    /// When the graph has another number of tasks than the problem has levels.
+    pub fn build(problem: &Problem, graph: &TaskGraph) -> Self {
+        assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
+        let levels = problem.levels();
+        let mut dataflow = Self {
+            levels,
+            rows: vec![TaskId(0); problem.len() * levels],
+            costs: Vec::new(),
+            starts: vec![0],
+            reads: Vec::new(),
+            read_starts: vec![0],
+        };
+        let mut pairs = Interner::default();
+        let mut identities = Vec::new();
+        for level in 0..levels {
+            let reads = graph.reads(level);
+            // Identities grow by one thing read at a time. Without anything read the key alone counts.
+            identities.clear();
+            identities.extend(problem.members().map(|member| problem.keys(member)[level]));
+            let mut grow = |by: &dyn Fn(Member) -> u32| {
+                pairs.clear();
+                for (identity, member) in identities.iter_mut().zip(problem.members()) {
+                    *identity = pairs.intern((*identity, by(member)));
+                }
+            };
+            grow(&|member| if reads.inputs { problem.inputs(member) } else { 0 });
+            for read in &reads.tasks {
+                grow(&|member| dataflow.task(member, *read).0);
+            }
+            dataflow.push_level(problem, level, &reads.tasks, &identities);
+        }
+        dataflow
+    }
+
+    fn push_level(&mut self, problem: &Problem, level: usize, reads: &[usize], identities: &[u32]) {
+        let start = self.costs.len() as u32;
+        for (identity, member) in identities.iter().zip(problem.members()) {
+            let id = start + identity;
+            if id as usize == self.costs.len() {
+                self.costs.push(problem.cost(member, level));
+                let reads: Vec<TaskId> = reads.iter().map(|read| self.task(member, *read)).collect();
+                self.reads.extend(reads);
+            }
+            self.rows[member.0 as usize * self.levels + level] = TaskId(id);
+        }
+        self.starts.push(self.costs.len() as u32);
+        self.read_starts.push(self.reads.len());
+    }
+
+    /// How many distinct tasks there are.
+    pub fn len(&self) -> usize {
+        self.costs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.costs.is_empty()
+    }
+
+    /// All tasks, in an order in which they can be executed.
+    pub fn tasks(&self) -> impl DoubleEndedIterator<Item = TaskId> + use<> {
+        (0..self.costs.len() as u32).map(TaskId)
+    }
+
+    /// The tasks of a stage instance, by level.
+    pub fn row(&self, member: Member) -> &[TaskId] {
+        &self.rows[member.0 as usize * self.levels..][..self.levels]
+    }
+
+    /// The task of a stage instance and level.
+    pub fn task(&self, member: Member, level: usize) -> TaskId {
+        self.rows[member.0 as usize * self.levels + level]
+    }
+
+    /// How many different tasks of each level there are.
+    pub fn tasks_per_level(&self) -> Vec<usize> {
+        self.starts.windows(2).map(|level| (level[1] - level[0]) as usize).collect()
+    }
+
+    /// The level of a task, counted from 0.
+    pub fn level(&self, task: TaskId) -> usize {
+        self.starts.partition_point(|start| *start <= task.0) - 1
+    }
+
+    /// What a task costs: what the first instance that needs it names.
+    pub fn cost(&self, task: TaskId) -> f64 {
+        self.costs[task.0 as usize]
+    }
+
+    /// The tasks whose outputs a task reads.
+    pub fn reads(&self, task: TaskId) -> &[TaskId] {
+        let level = self.level(task);
+        let of_level = &self.reads[self.read_starts[level]..self.read_starts[level + 1]];
+        let tasks = (self.starts[level + 1] - self.starts[level]) as usize;
+        let each = of_level.len() / tasks;
+        &of_level[(task.0 - self.starts[level]) as usize * each..][..each]
+    }
+
+    /// The figures of a plan that executes each task once.
+    pub fn figures(&self, problem: &Problem) -> DataflowFigures {
+        let cost = self.costs.iter().sum();
+        let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
+        DataflowFigures {
+            tasks: self.len(),
+            cost,
+            reuse_fraction: reuse_fraction(self.len() as f64, self.rows.len() as f64),
+            cost_reuse_fraction: reuse_fraction(cost, all),
+        }
+    }
+
+    /// What each bucket costs when it executes each of its tasks once. O(kn).
+    pub fn bucket_costs(&self, buckets: &Buckets) -> Vec<BucketCost> {
+        let mut last_bucket = vec![usize::MAX; self.len()];
+        let mut cost_of = |(bucket, members): (usize, &[Member])| {
+            let mut total = BucketCost::default();
+            for task in members.iter().flat_map(|member| self.row(*member)) {
+                if std::mem::replace(&mut last_bucket[task.0 as usize], bucket) != bucket {
+                    total.tasks += 1;
+                    total.cost += self.cost(*task);
+                }
+            }
+            total
+        };
+        buckets.iter().enumerate().map(&mut cost_of).collect()
+    }
+
+    /// How many buckets need each task.
+    pub fn buckets_per_task(&self, buckets: &Buckets) -> Vec<u32> {
+        let mut last_bucket = vec![usize::MAX; self.len()];
+        let mut needed = vec![0; self.len()];
+        for (bucket, members) in buckets.iter().enumerate() {
+            for task in members.iter().flat_map(|member| self.row(*member)) {
+                if std::mem::replace(&mut last_bucket[task.0 as usize], bucket) != bucket {
+                    needed[task.0 as usize] += 1;
+                }
+            }
+        }
+        needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Costs;
+    use crate::task_graph::TaskReads;
+
+    /// The second task does not read the first; the third reads both.
+    fn example() -> (Problem, Dataflow) {
+        let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
+        let graph = TaskGraph::new(vec![reads(&[], true), reads(&[], true), reads(&[0, 1], false)]).unwrap();
+        let keys = vec![1, 1, 1, 2, 1, 1, 1, 1, 2, 1, 1, 1];
+        let problem = Problem::new(3, vec![0, 0, 0, 9], keys, Costs::PerLevel(vec![1.0, 5.0, 2.0])).unwrap();
+        let dataflow = Dataflow::build(&problem, &graph);
+        (problem, dataflow)
+    }
+
+    #[test]
+    fn a_task_is_shared_whatever_came_before_it() {
+        let (problem, dataflow) = example();
+        assert_eq!(dataflow.tasks_per_level(), [3, 2, 4]);
+        assert_eq!(dataflow.row(Member(1)), [TaskId(1), TaskId(3), TaskId(6)]);
+        assert_eq!(dataflow.row(Member(3)), [TaskId(2), TaskId(4), TaskId(8)]);
+        assert_eq!(dataflow.reads(TaskId(6)), [TaskId(1), TaskId(3)]);
+        assert_eq!(dataflow.reads(TaskId(7)), [TaskId(0), TaskId(3)]);
+        assert_eq!(dataflow.reads(TaskId(3)), []);
+        assert_eq!((dataflow.level(TaskId(4)), dataflow.level(TaskId(5))), (1, 2));
+        let figures = dataflow.figures(&problem);
+        assert_eq!((figures.tasks, figures.cost), (9, 21.0));
+        assert_eq!((figures.reuse_fraction, figures.cost_reuse_fraction), (0.25, 1.0 - 21.0 / 32.0));
+    }
+
+    #[test]
+    fn buckets_cost_what_their_tasks_cost() {
+        let (_, dataflow) = example();
+        let mut buckets = Buckets::default();
+        buckets.push([Member(0), Member(1)]);
+        buckets.push([Member(2), Member(3)]);
+        let costs = dataflow.bucket_costs(&buckets);
+        assert_eq!(
+            costs.iter().map(|bucket| (bucket.tasks, bucket.cost)).collect::<Vec<_>>(),
+            [(5, 11.0), (6, 16.0)]
+        );
+        assert_eq!(dataflow.buckets_per_task(&buckets), [2, 1, 1, 2, 1, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,184 @@
+//! What several buckets need of a dataflow graph: computed by one and handed over to the others, or computed again.
+//!
+//! A task's output is handed over when moving it costs a bucket less than computing it again, with all that would
+//! have to be computed (or moved) before it. Each task is judged by itself, inputs first; a bucket that would
+//! compute several of them could share what comes before, which is not credited, but one that is better off with
+//! computing everything is handed nothing. The prediction takes costs and bytes as given. Who holds what, and when
+//! it is let go, are not decided here.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::buckets::Buckets;
+use crate::dataflow::{Dataflow, TaskId};
+use crate::problem::Member;
+
+/// What moving an output from one bucket to another costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Bytes a second, more than 0; infinite where outputs need not be moved at all.
+    pub bytes_per_second: f64,
+    /// Seconds each output takes, whatever its size.
+    pub latency_seconds: f64,
+}
+
+impl Link {
+    /// Seconds for so many bytes.
+    pub fn seconds(&self, bytes: u64) -> f64 {
+        self.latency_seconds + bytes as f64 / self.bytes_per_second
+    }
+}
+
+/// Which outputs are handed over, and what buckets take then.
+#[derive(Debug, Clone)]
+pub struct HandOver<'a> {
+    dataflow: &'a Dataflow,
+    /// The bucket that computes a task first, by task.
+    owners: Vec<u32>,
+    /// Whether a task's output is handed over to the further buckets that need it, by task.
+    handed_over: Vec<bool>,
+    /// What that costs, by level.
+    seconds: Vec<f64>,
+}
+
+/// What one bucket takes when outputs are handed over.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BucketWork {
+    /// Seconds of tasks it executes.
+    pub compute_seconds: f64,
+    /// Seconds of outputs it is handed.
+    pub receive_seconds: f64,
+    /// Tasks it executes.
+    pub tasks: usize,
+    /// The tasks whose outputs it is handed, ascending.
+    pub received: Vec<TaskId>,
+}
+
+/// What handing over amounts to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HandOverFigures {
+    /// Tasks that several buckets need.
+    pub shared_tasks: usize,
+    /// Those of them whose outputs are handed to some bucket.
+    pub handed_over_tasks: usize,
+    /// How often an output is handed over.
+    pub transfers: usize,
+    /// Tasks executed in all.
+    pub tasks: usize,
+    /// Seconds of tasks executed.
+    pub compute_seconds: f64,
+    /// Seconds of outputs handed over.
+    pub transfer_seconds: f64,
+}
+
+impl<'a> HandOver<'a> {
+    /// Decides for each task. Costs of the problem are seconds here; `output_bytes` has one entry per level.
+    ///
+    /// # Panics
+    /// When `output_bytes` has fewer entries than the problem has levels.
+    pub fn decide(dataflow: &'a Dataflow, buckets: &Buckets, output_bytes: &[u64], link: Link) -> Self {
+        let mut owners = vec![u32::MAX; dataflow.len()];
+        for (bucket, members) in (0..).zip(buckets.iter()) {
+            for task in members.iter().flat_map(|member| dataflow.row(*member)) {
+                let owner = &mut owners[task.0 as usize];
+                *owner = bucket.min(*owner);
+            }
+        }
+        let levels = dataflow.tasks_per_level().len();
+        let seconds = output_bytes[..levels].iter().map(|bytes| link.seconds(*bytes)).collect();
+        let mut plan = Self { dataflow, owners, handed_over: vec![false; dataflow.len()], seconds };
+        let needed = dataflow.buckets_per_task(buckets);
+        for task in dataflow.tasks().filter(|task| needed[task.0 as usize] > 1) {
+            plan.handed_over[task.0 as usize] = plan.move_seconds(task) < plan.again_seconds(task);
+        }
+        plan
+    }
+
+    /// Whether moving a task's output is cheaper than computing it again.
+    pub fn is_handed_over(&self, task: TaskId) -> bool {
+        self.handed_over[task.0 as usize]
+    }
+
+    /// The first bucket that needs a task: it computes it in any case.
+    pub fn owner(&self, task: TaskId) -> u32 {
+        self.owners[task.0 as usize]
+    }
+
+    /// What handing over a task's output costs.
+    pub fn move_seconds(&self, task: TaskId) -> f64 {
+        self.seconds[self.dataflow.level(task)]
+    }
+
+    /// What a further bucket that has nothing yet takes to compute a task again.
+    pub fn again_seconds(&self, task: TaskId) -> f64 {
+        let before: Vec<TaskId> = self.dataflow.reads(task).to_vec();
+        self.dataflow.cost(task) + self.get(before, |_| false).seconds()
+    }
+
+    /// What each bucket takes, in order.
+    pub fn work(&self, buckets: &Buckets) -> Vec<BucketWork> {
+        let work = |(bucket, members): (u32, &[Member])| {
+            // What nobody had before is computed here; of the rest, what that reads, and what instances end with.
+            let tasks: BTreeSet<TaskId> =
+                members.iter().flat_map(|member| self.dataflow.row(*member)).copied().collect();
+            let read: BTreeSet<TaskId> =
+                tasks.iter().flat_map(|task| self.dataflow.reads(*task)).copied().collect();
+            let (own, others): (Vec<TaskId>, Vec<TaskId>) =
+                tasks.iter().copied().partition(|task| self.owner(*task) == bucket);
+            let mut wanted: Vec<TaskId> = others.into_iter().filter(|task| !read.contains(task)).collect();
+            wanted.extend(own.iter().flat_map(|task| self.dataflow.reads(*task)));
+            let mut work = self.get(wanted, |task| self.owner(task) == bucket);
+            work.tasks += own.len();
+            work.compute_seconds += own.iter().map(|task| self.dataflow.cost(*task)).sum::<f64>();
+            let alone = tasks.iter().map(|task| self.dataflow.cost(*task)).sum();
+            if work.seconds() > alone {
+                work = BucketWork { compute_seconds: alone, tasks: tasks.len(), ..BucketWork::default() };
+            }
+            work
+        };
+        (0..).zip(buckets.iter()).map(work).collect()
+    }
+
+    /// What it takes to have some outputs, computed again or handed over, given which are there.
+    fn get(&self, mut wanted: Vec<TaskId>, is_there: impl Fn(TaskId) -> bool) -> BucketWork {
+        let mut work = BucketWork::default();
+        let mut seen = BTreeSet::new();
+        while let Some(task) = wanted.pop() {
+            if is_there(task) || !seen.insert(task) {
+                continue;
+            }
+            if self.is_handed_over(task) {
+                work.receive_seconds += self.move_seconds(task);
+                work.received.push(task);
+            } else {
+                work.compute_seconds += self.dataflow.cost(task);
+                work.tasks += 1;
+                wanted.extend(self.dataflow.reads(task));
+            }
+        }
+        work.received.sort_unstable();
+        work
+    }
+
+    /// The figures over all buckets.
+    pub fn figures(&self, buckets: &Buckets) -> HandOverFigures {
+        let work = self.work(buckets);
+        let needed = self.dataflow.buckets_per_task(buckets);
+        HandOverFigures {
+            shared_tasks: needed.iter().filter(|buckets| **buckets > 1).count(),
+            handed_over_tasks: work.iter().flat_map(|bucket| &bucket.received).collect::<BTreeSet<_>>().len(),
+            transfers: work.iter().map(|bucket| bucket.received.len()).sum(),
+            tasks: work.iter().map(|bucket| bucket.tasks).sum(),
+            compute_seconds: work.iter().map(|bucket| bucket.compute_seconds).sum(),
+            transfer_seconds: work.iter().map(|bucket| bucket.receive_seconds).sum(),
+        }
+    }
+}
+
+impl BucketWork {
+    /// Seconds of computing and receiving.
+    pub fn seconds(&self) -> f64 {
+        self.compute_seconds + self.receive_seconds
+    }
+}

@@ -1,0 +1,136 @@
+//! What the tasks of a stage read: a directed acyclic graph. Without it, a stage is a list, and a task is taken to
+//! depend on all that come before it.
+
+use thiserror::Error;
+
+/// What one task reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskReads {
+    /// The tasks whose outputs it reads, by position; all of them earlier ones.
+    pub tasks: Vec<usize>,
+    /// Whether it reads what the stage instance reads.
+    pub inputs: bool,
+}
+
+/// What each task of a stage reads, in an order in which they can be executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskGraph {
+    reads: Vec<TaskReads>,
+}
+
+/// Why a table of reads is no graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TaskGraphError {
+    /// A task reads itself, a later one, or one that does not exist.
+    #[error("order the tasks: task {task} reads task {reads}, which does not come before it")]
+    NotBefore {
+        /// The task that reads.
+        task: usize,
+        /// The one it reads.
+        reads: usize,
+    },
+    /// A task order names a task before one it reads, twice, or not at all.
+    #[error("order the tasks: position {position} holds task {task}, which cannot be there")]
+    NotAnOrder {
+        /// Position in the order.
+        position: usize,
+        /// The task named there.
+        task: usize,
+    },
+}
+
+impl TaskGraph {
+    /// The graph of tasks that read so.
+    ///
+    /// # Errors
+    /// When a task reads one that does not come before it.
+    pub fn new(mut reads: Vec<TaskReads>) -> Result<Self, TaskGraphError> {
+        for (task, reads) in reads.iter_mut().enumerate() {
+            reads.tasks.sort_unstable();
+            reads.tasks.dedup();
+            if let Some(last) = reads.tasks.last().filter(|last| **last >= task) {
+                return Err(TaskGraphError::NotBefore { task, reads: *last });
+            }
+        }
+        Ok(Self { reads })
+    }
+
+    /// Tasks each of which reads the one before it, and the first one the inputs: what the tree takes for granted.
+    pub fn chain(tasks: usize) -> Self {
+        let reads = |task: usize| TaskReads { tasks: (task.max(1) - 1..task).collect(), inputs: task == 0 };
+        Self { reads: (0..tasks).map(reads).collect() }
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
+    /// What a task reads.
+    pub fn reads(&self, task: usize) -> &TaskReads {
+        &self.reads[task]
+    }
+
+    /// The same graph with its tasks in another order: `order[position]` is the task that comes there.
+    ///
+    /// # Errors
+    /// When the order is not one in which the tasks can be executed.
+    pub fn reordered(&self, order: &[usize]) -> Result<Self, TaskGraphError> {
+        let mut position_of = vec![None; self.len()];
+        for (position, task) in order.iter().copied().enumerate() {
+            let known = self.reads.get(task).filter(|_| position_of[task].is_none());
+            let ready = known.filter(|reads| reads.tasks.iter().all(|read| position_of[*read].is_some()));
+            if ready.is_none() {
+                return Err(TaskGraphError::NotAnOrder { position, task });
+            }
+            position_of[task] = Some(position);
+        }
+        if let Some(task) = position_of.iter().position(Option::is_none) {
+            return Err(TaskGraphError::NotAnOrder { position: order.len(), task });
+        }
+        let moved = |task: &usize| {
+            let reads = &self.reads[*task];
+            let tasks = reads.tasks.iter().filter_map(|read| position_of[*read]).collect();
+            TaskReads { tasks, inputs: reads.inputs }
+        };
+        Self::new(order.iter().map(moved).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_read_earlier_ones() {
+        let reads = |tasks: &[usize]| TaskReads { tasks: tasks.to_vec(), inputs: false };
+        let graph = TaskGraph::new(vec![reads(&[]), reads(&[]), reads(&[1, 0, 1])]).unwrap();
+        assert_eq!(graph.reads(2).tasks, [0, 1]);
+        let wrong = TaskGraph::new(vec![reads(&[0])]);
+        assert_eq!(wrong, Err(TaskGraphError::NotBefore { task: 0, reads: 0 }));
+        assert_eq!(TaskGraph::chain(3).reads(2).tasks, [1]);
+        assert!(TaskGraph::chain(3).reads(0).inputs);
+    }
+
+    #[test]
+    fn an_order_moves_tasks_behind_what_they_read() {
+        let graph = TaskGraph::new(vec![
+            TaskReads { tasks: vec![], inputs: true },
+            TaskReads::default(),
+            TaskReads { tasks: vec![0], inputs: false },
+        ])
+        .unwrap();
+        let moved = graph.reordered(&[1, 0, 2]).unwrap();
+        assert_eq!((moved.reads(1).inputs, moved.reads(2).tasks.as_slice()), (true, &[1][..]));
+        let wrong = |order: &[usize]| graph.reordered(order).unwrap_err();
+        assert_eq!(wrong(&[2, 0, 1]), TaskGraphError::NotAnOrder { position: 0, task: 2 });
+        assert_eq!(wrong(&[0, 0, 1]), TaskGraphError::NotAnOrder { position: 1, task: 0 });
+        assert_eq!(wrong(&[0, 1]), TaskGraphError::NotAnOrder { position: 2, task: 2 });
+        assert_eq!(wrong(&[0, 1, 7]), TaskGraphError::NotAnOrder { position: 2, task: 7 });
+    }
+}
