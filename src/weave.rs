@@ -17,7 +17,7 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan,
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
-    Runs, Source, StageIndex, Strategy, WorkflowShape,
+    Runs, SolveError, Source, StageIndex, Strategy, WorkflowShape,
 };
 use pleach_workflow::{Operation, Origin, Registry, Stage, StageInput, Value, Workflow};
 use std::collections::HashSet;
@@ -83,6 +83,11 @@ pub(crate) struct WeaveError(Box<dyn std::error::Error + Send + Sync>);
 impl WeaveError {
     fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self(Box::new(error))
+    }
+
+    /// A strategy refused a problem of this size; others may not.
+    pub(crate) fn is_too_many_to_cut(&self) -> bool {
+        self.0.downcast_ref::<SolveError>().is_some()
     }
 }
 
@@ -235,9 +240,17 @@ impl StageSolution {
 
     /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
     /// is begun.
+    /// A bucket of several tiles, of which TRTMA makes some where there are more tiles than buckets, is executed as
+    /// several: they share nothing.
     fn buckets_by_tile(&self, runs: &Runs, graph: &CompactGraph) -> Vec<(usize, Vec<InstanceId>)> {
-        let tile = |bucket: Vec<InstanceId>| (runs.tile(graph.instance(bucket[0]).first_run), bucket);
-        let mut buckets: Vec<_> = self.all_buckets().map(tile).collect();
+        let mut buckets = Vec::new();
+        for mut bucket in self.all_buckets() {
+            let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
+            let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
+            bucket.sort_by_key(inputs);
+            let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
+            buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
+        }
         buckets.sort_by_key(|(tile, _)| *tile);
         buckets
     }

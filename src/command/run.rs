@@ -1,6 +1,6 @@
 //! `pleach run`: a study from its file to its report.
 
-use super::workers;
+use super::{Way, workers};
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
 use crate::execution::{self, Executed};
@@ -35,15 +35,16 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
     let planning = Instant::now();
     let workers = workers(args.workers);
-    let level = args.strategy.level(args.reuse);
-    let mut woven = weave::weave(prepared.material(), level, workers.get()).map_err(Stop::input)?;
+    let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
+    let mut woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
     let plan = Plan {
-        strategy: args.strategy.name(),
-        reuse: args.strategy.reuse_name(args.reuse),
+        strategy: way.strategy_name(),
+        reuse: way.reuse_name(),
         figures: woven.figures.clone(),
         planning_seconds: Some(planning.elapsed().as_secs_f64()),
         workers: workers.get(),
-        max_bucket_size: args.strategy.reuse_name(args.reuse).map(|_| args.reuse.max_bucket_size.get()),
+        max_bucket_size: way.max_bucket_size(),
+        max_buckets: way.max_buckets(),
     };
     let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
     let memory_bytes = memory_bytes(args, &prepared, least)?;

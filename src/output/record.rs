@@ -22,6 +22,7 @@ pub(crate) struct Plan {
     pub(crate) planning_seconds: Option<f64>,
     pub(crate) workers: u32,
     pub(crate) max_bucket_size: Option<usize>,
+    pub(crate) max_buckets: Option<usize>,
 }
 
 /// `plan.json`: the plan that was executed, and whose folder this is.

@@ -134,6 +134,7 @@ fn plan(study: &Study, merged: bool) -> Plan {
         planning_seconds: Some(0.002),
         workers: 2,
         max_bucket_size: merged.then_some(16),
+        max_buckets: None,
     }
 }
 
