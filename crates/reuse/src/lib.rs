@@ -21,6 +21,7 @@ mod dataflow;
 mod figures;
 mod hand_over;
 mod interner;
+mod limits;
 mod memory;
 mod order;
 mod problem;
@@ -36,14 +37,15 @@ pub use dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
 pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link};
 pub use interner::Interner;
+pub use limits::{BUCKETS_PER_CORE, Limits, LimitsError, Machine, StageBytes, choose_limits};
 pub use memory::{LevelBytes, peak_bytes};
 pub use order::{MOST_DOWN_SETS, TaskOrder, best_order};
 pub use problem::{Costs, Member, Problem, ProblemError};
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
 pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
 pub use strategy::{
-    Ending, MOST_INSTANCES_TO_CUT, Pruning, Search, SmallBucket, SolveError, Strategy, TrtmaOptions,
-    TrtmaReport, trtma,
+    Ending, MOST_INSTANCES_TO_CUT, Previous, Pruning, Replanned, Search, SmallBucket, SolveError, Strategy,
+    TrtmaOptions, TrtmaReport, replan, trtma,
 };
 pub use task_graph::{TaskGraph, TaskGraphError, TaskReads};
 pub use tree::{NodeId, ReuseTree};

@@ -18,6 +18,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::balance::replan::{Previous, Replanned, replan};
 use self::forest::{Forest, Ranked};
 use crate::buckets::Buckets;
 use crate::problem::{Member, Problem};
