@@ -35,7 +35,7 @@ pub use buckets::{Buckets, PartitionError};
 pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
-pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link};
+pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link, Pieces};
 pub use interner::Interner;
 pub use limits::{BUCKETS_PER_CORE, Limits, LimitsError, Machine, StageBytes, choose_limits};
 pub use memory::{LevelBytes, peak_bytes};
