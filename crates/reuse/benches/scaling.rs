@@ -162,6 +162,15 @@ fn trtma(max_buckets: usize) -> Strategy {
     Strategy::Trtma { max_buckets, options: TrtmaOptions::default() }
 }
 
+/// The exponent of growth from the first point on: a straight line through logarithms. From three points up.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let count = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
+    let along = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>();
+    let width = points.iter().map(|point| (point.0 - x) * (point.0 - x)).sum::<f64>();
+    (points.len() > 2).then_some(along / width)
+}
+
 fn main() {
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let most: usize = asked.unwrap_or(1_000_000);
@@ -172,11 +181,13 @@ fn main() {
         ("TRTMA, 768", trtma(768)),
         ("TRTMA, 24576", trtma(24_576)),
     ];
-    println!("| design | strategy | instances | seconds | tree | peak MB | reuse | dearest | exponent |");
+    println!(
+        "| design | strategy | instances | seconds | of them the tree | peak MB | reuse | dearest | exponent |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for (design, make) in DESIGNS {
         for (name, strategy) in strategies {
-            let mut before: Option<(usize, f64)> = None;
+            let mut points = Vec::new();
             for instances in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|n| *n <= most) {
                 let problem = make(instances);
                 let base = LIVE.load(Ordering::Relaxed);
@@ -188,18 +199,14 @@ fn main() {
                 let seconds = start.elapsed().as_secs_f64();
                 let peak = PEAK.load(Ordering::Relaxed) - base;
                 let figures = Figures::new(&problem, &tree, &buckets, |_| true);
-                // Below a millisecond there is nothing to compare with.
-                let exponent = before.filter(|(_, seconds)| *seconds > 1e-3).map(|(smaller, faster)| {
-                    (seconds / faster).ln() / (instances as f64 / smaller as f64).ln()
-                });
-                let exponent = exponent.map_or(String::new(), |exponent| format!("{exponent:.2}"));
+                points.push(((instances as f64).ln(), seconds.ln()));
+                let exponent = slope(&points).map_or(String::new(), |exponent| format!("{exponent:.2}"));
                 println!(
                     "| {design} | {name} | {instances} | {seconds:.4} | {tree_seconds:.4} | {:.1} | {:.2} % | {:.0} | {exponent} |",
                     peak as f64 / 1e6,
                     100.0 * figures.reuse_fraction,
                     figures.max_bucket_cost,
                 );
-                before = Some((instances, seconds));
             }
         }
     }
