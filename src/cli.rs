@@ -59,10 +59,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
     /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = StrategyName::Rtma)]
+    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
     pub(crate) strategy: StrategyName,
+    /// What tasks share, where a strategy makes buckets
+    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
+    pub(crate) reuse: ReuseName,
     #[command(flatten)]
-    pub(crate) reuse: ReuseArgs,
+    pub(crate) buckets: BucketArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -91,10 +94,13 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
     /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = PlanStrategyName::Rtma)]
+    #[arg(long, value_enum, default_value_t = PlanStrategyName::Trtma)]
     pub(crate) strategy: PlanStrategyName,
+    /// What tasks share, where a strategy makes buckets
+    #[arg(long, value_enum, default_value_t = PlanReuseName::Value)]
+    pub(crate) reuse: PlanReuseName,
     #[command(flatten)]
-    pub(crate) reuse: ReuseArgs,
+    pub(crate) buckets: BucketArgs,
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -104,15 +110,15 @@ pub(crate) struct PlanArgs {
 }
 
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct ReuseArgs {
-    /// What the tasks of a bucket share (naive and rtma)
-    #[arg(long, value_enum, default_value_t = ReuseName::Tree)]
-    pub(crate) reuse: ReuseName,
-    /// Most stage instances in a bucket (naive and rtma)
+pub(crate) struct BucketArgs {
+    /// Most stage instances in a bucket (naive, sca and rtma)
     // Beyond 16, RTMA on MOAT studies of the reference application gains nothing (benches/RESULTS.md), while
     // larger buckets leave less to balance.
     #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: NonZeroUsize,
+    /// Most buckets of a stage (trtma) [default: 3 for each worker]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
+    pub(crate) max_buckets: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,8 +129,12 @@ pub(crate) enum StrategyName {
     Stage,
     /// As stage, with consecutive instances in buckets that share tasks
     Naive,
+    /// As stage, with buckets cut out of the graph of all that instances share; for some hundreds of instances
+    Sca,
     /// As stage, with alike instances in buckets that share tasks
     Rtma,
+    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    Trtma,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -135,9 +145,13 @@ pub(crate) enum PlanStrategyName {
     Stage,
     /// As stage, with consecutive instances in buckets that share tasks
     Naive,
+    /// As stage, with buckets cut out of the graph of all that instances share; for some hundreds of instances
+    Sca,
     /// As stage, with alike instances in buckets that share tasks
     Rtma,
-    /// Each of the above, to compare
+    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    Trtma,
+    /// Each of the above, to compare; sca where it can
     All,
 }
 
@@ -145,6 +159,22 @@ pub(crate) enum PlanStrategyName {
 pub(crate) enum ReuseName {
     /// Tasks that are equal after equal tasks
     Tree,
+    /// Tasks that are equal and read the same, within a bucket and across buckets
+    Dataflow,
+    /// As dataflow, and tasks whose inputs turn out to be equal
+    Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanReuseName {
+    /// Tasks that are equal after equal tasks
+    Tree,
+    /// Tasks that are equal and read the same, within a bucket and across buckets
+    Dataflow,
+    /// As dataflow, and tasks whose inputs turn out to be equal; a plan does not know which, and counts none
+    Value,
+    /// Each of the above, to compare
+    All,
 }
 
 #[derive(Debug, Subcommand)]

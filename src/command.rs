@@ -8,11 +8,13 @@ mod segment;
 mod tissue;
 mod workflow;
 
-use crate::cli::{Command, PlanStrategyName, ReuseArgs, StrategyName};
+use crate::cli::{BucketArgs, Command, PlanReuseName, PlanStrategyName, ReuseName, StrategyName};
 use crate::exit::Outcome;
 use crate::weave::Level;
-use pleach_reuse::{Ending, Strategy};
-use std::num::NonZeroU32;
+use clap::ValueEnum;
+use pleach_dispatch::plan::Sharing;
+use pleach_reuse::{Ending, Strategy, TrtmaOptions};
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// Executes a command.
 pub(crate) fn execute(command: Command) -> Outcome {
@@ -27,31 +29,80 @@ pub(crate) fn execute(command: Command) -> Outcome {
     }
 }
 
-impl StrategyName {
-    const ALL: [Self; 4] = [Self::None, Self::Stage, Self::Naive, Self::Rtma];
+/// TRTMA's `MaxBuckets` for each worker: what the papers use.
+const BUCKETS_A_WORKER: usize = 3;
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Stage => "stage",
-            Self::Naive => "naive",
-            Self::Rtma => "rtma",
+/// A way to plan a study, with all that its names leave open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    strategy: StrategyName,
+    /// What tasks share; `None`: nothing is shared between tasks without buckets.
+    sharing: Option<Sharing>,
+    max_bucket_size: NonZeroUsize,
+    max_buckets: NonZeroUsize,
+}
+
+impl Way {
+    pub(crate) fn new(
+        strategy: StrategyName,
+        reuse: ReuseName,
+        buckets: BucketArgs,
+        workers: NonZeroU32,
+    ) -> Self {
+        let has_buckets = !matches!(strategy, StrategyName::None | StrategyName::Stage);
+        let sharing = has_buckets.then_some(match reuse {
+            ReuseName::Tree => Sharing::Tree,
+            ReuseName::Dataflow => Sharing::Dataflow,
+            ReuseName::Value => Sharing::Value,
+        });
+        let processors = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
+        let usual = processors.saturating_mul(NonZeroUsize::MIN.saturating_add(BUCKETS_A_WORKER - 1));
+        let max_buckets = buckets.max_buckets.unwrap_or(usual);
+        Self { strategy, sharing, max_bucket_size: buckets.max_bucket_size, max_buckets }
+    }
+
+    pub(crate) fn level(self) -> Level {
+        let (max_bucket_size, max_buckets) = (self.max_bucket_size, self.max_buckets);
+        let strategy = match self.strategy {
+            StrategyName::None => return Level::None,
+            StrategyName::Stage => Strategy::Stage,
+            StrategyName::Naive => Strategy::Naive { max_bucket_size },
+            StrategyName::Sca => Strategy::Sca { max_bucket_size },
+            StrategyName::Rtma => Strategy::Rtma { max_bucket_size, ending: Ending::default() },
+            StrategyName::Trtma => Strategy::Trtma { max_buckets, options: TrtmaOptions::default() },
+        };
+        Level::Merged { strategy, sharing: self.sharing.unwrap_or_default() }
+    }
+
+    pub(crate) fn strategy_name(self) -> &'static str {
+        match self.strategy {
+            StrategyName::None => "none",
+            StrategyName::Stage => "stage",
+            StrategyName::Naive => "naive",
+            StrategyName::Sca => "sca",
+            StrategyName::Rtma => "rtma",
+            StrategyName::Trtma => "trtma",
         }
     }
 
-    fn level(self, reuse: ReuseArgs) -> Level {
-        let max_bucket_size = reuse.max_bucket_size;
-        match self {
-            Self::None => Level::None,
-            Self::Stage => Level::Merged(Strategy::Stage),
-            Self::Naive => Level::Merged(Strategy::Naive { max_bucket_size }),
-            Self::Rtma => Level::Merged(Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
-        }
+    /// The level of reuse, where there is a choice.
+    pub(crate) fn reuse_name(self) -> Option<&'static str> {
+        self.sharing.map(|sharing| match sharing {
+            Sharing::Tree => "tree",
+            Sharing::Dataflow => "dataflow",
+            Sharing::Value => "value",
+        })
     }
 
-    /// What `--reuse` means with this strategy: nothing is shared between tasks without buckets.
-    fn reuse_name(self) -> Option<&'static str> {
-        matches!(self, Self::Naive | Self::Rtma).then_some("tree")
+    /// The limit of a bucket's size, where there is one.
+    pub(crate) fn max_bucket_size(self) -> Option<usize> {
+        let has = matches!(self.strategy, StrategyName::Naive | StrategyName::Sca | StrategyName::Rtma);
+        has.then_some(self.max_bucket_size.get())
+    }
+
+    /// The limit of the number of a stage's buckets, where there is one.
+    pub(crate) fn max_buckets(self) -> Option<usize> {
+        (self.strategy == StrategyName::Trtma).then_some(self.max_buckets.get())
     }
 }
 
@@ -61,8 +112,21 @@ impl PlanStrategyName {
             Self::None => vec![StrategyName::None],
             Self::Stage => vec![StrategyName::Stage],
             Self::Naive => vec![StrategyName::Naive],
+            Self::Sca => vec![StrategyName::Sca],
             Self::Rtma => vec![StrategyName::Rtma],
-            Self::All => StrategyName::ALL.to_vec(),
+            Self::Trtma => vec![StrategyName::Trtma],
+            Self::All => StrategyName::value_variants().to_vec(),
+        }
+    }
+}
+
+impl PlanReuseName {
+    fn names(self) -> Vec<ReuseName> {
+        match self {
+            Self::Tree => vec![ReuseName::Tree],
+            Self::Dataflow => vec![ReuseName::Dataflow],
+            Self::Value => vec![ReuseName::Value],
+            Self::All => ReuseName::value_variants().to_vec(),
         }
     }
 }

@@ -12,13 +12,23 @@ use pleach_actors::manager::{Notice, TaskTotal};
 use pleach_actors::storage::Source;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::TaskFailure;
+use pleach_dispatch::costs::Costs;
+use pleach_dispatch::message::{TaskDone, TaskFailure};
+use pleach_dispatch::plan::Sharing;
 use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, Ledger, RegionKey};
 use pleach_workflow::Reference;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+/// A plan, executed.
+#[derive(Debug)]
+pub(crate) struct Executed {
+    pub(crate) finished: Finished,
+    /// Tasks that a bucket would have run as a tree, and did not as a graph.
+    pub(crate) tasks_shared_in_buckets: u64,
+}
 
 /// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
 /// among the results, and tasks that only those needed are counted as if this one had run them.
@@ -32,7 +42,7 @@ pub(crate) fn execute(
     resources: Resources,
     shown: Shown,
     interrupt: &mut Interrupt,
-) -> Outcome<Finished> {
+) -> Outcome<Executed> {
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
     let within = |known: &&Known| known.evaluation <= evaluations && known.tile < tiles;
@@ -45,9 +55,13 @@ pub(crate) fn execute(
     let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
     let plan = std::mem::take(&mut woven.plan);
     let open = plan.open(&finished);
-    let counts = task_counts(&plan, &open).map_err(Stop::defect)?;
-    let skipped = skipped(&task_counts(&plan, &vec![true; open.len()]).map_err(Stop::defect)?, &counts);
+    let counts = task_counts(&plan, &open, plan.sharing).map_err(Stop::defect)?;
+    let all = task_counts(&plan, &vec![true; open.len()], plan.sharing).map_err(Stop::defect)?;
+    let as_trees = task_counts(&plan, &vec![true; open.len()], Sharing::Tree).map_err(Stop::defect)?;
+    let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
+    let skipped = skipped(&all, &counts);
 
+    let costs = Arc::new(Mutex::new(Costs::default()));
     let ledger = Arc::new(Ledger::default());
     let (stands_for, runs_of) = runs(prepared, woven);
     let totals = Totals {
@@ -72,7 +86,10 @@ pub(crate) fn execute(
             }
         }
         Notice::Failed(instance) => stands_for.get(&instance).into_iter().for_each(|&run| told.failed(run)),
-        Notice::Ran(tasks) => told.ran(tasks.len() as u64),
+        Notice::Done(tasks) => {
+            let ran = tasks.iter().filter(|task| matches!(task.done, TaskDone::Ran { .. })).count();
+            told.done(tasks.len() as u64, ran as u64);
+        }
         Notice::Progress(_) => {}
     };
     let executed = run_embedded(Embedded {
@@ -81,6 +98,7 @@ pub(crate) fn execute(
         registry: prepared.registry.clone(),
         sources: sources(prepared),
         resources,
+        costs: Arc::clone(&costs),
         ledger,
         observer: Box::new(observer),
         stop: interrupt.take_asked(),
@@ -100,7 +118,7 @@ pub(crate) fn execute(
     for (task, runs) in skipped {
         executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
     }
-    Ok(executed)
+    Ok(Executed { finished: executed, tasks_shared_in_buckets })
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;

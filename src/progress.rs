@@ -18,7 +18,7 @@ type Run = (usize, usize);
 pub(crate) struct Totals {
     pub(crate) evaluations: usize,
     pub(crate) tiles: usize,
-    /// Tasks that this process will run if none fails.
+    /// Tasks that this process will do if none fails.
     pub(crate) tasks: u64,
     /// Tasks of one run without any reuse.
     pub(crate) tasks_a_run: u64,
@@ -46,6 +46,9 @@ struct State {
     totals: Totals,
     ledger: Arc<Ledger>,
     start: Instant,
+    /// Tasks done, whether or not they had to be run.
+    done: u64,
+    /// Tasks run.
     tasks: u64,
     runs: usize,
     failed: usize,
@@ -74,6 +77,7 @@ impl Progress {
             totals,
             ledger,
             start,
+            done: 0,
             tasks,
             runs,
             failed,
@@ -86,10 +90,11 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tasks have run.
-    pub(crate) fn ran(&self, tasks: u64) {
+    /// Tasks are done, some of them because they were run.
+    pub(crate) fn done(&self, tasks: u64, ran: u64) {
         let mut state = self.state();
-        state.tasks += tasks;
+        state.done += tasks;
+        state.tasks += ran;
         state.show();
     }
 
@@ -161,7 +166,7 @@ impl State {
             Style::Bar(bar) => {
                 bar.set_prefix(self.counts());
                 bar.set_message(self.work());
-                bar.set_position(self.tasks.min(self.totals.tasks));
+                bar.set_position(self.done.min(self.totals.tasks));
                 false
             }
             Style::Lines { last } => now.duration_since(*last) >= LINE_EVERY,
@@ -175,8 +180,8 @@ impl State {
 
     #[expect(clippy::print_stderr, reason = "this is where progress is shown")]
     fn print_line(&self, passed: Duration) {
-        let open = self.totals.tasks.saturating_sub(self.tasks) as f64;
-        let left = passed.mul_f64(open / self.tasks.max(1) as f64);
+        let open = self.totals.tasks.saturating_sub(self.done) as f64;
+        let left = passed.mul_f64(open / self.done.max(1) as f64);
         let (passed, left) = (HumanDuration(passed), HumanDuration(left));
         eprintln!("{}; {}; {passed} passed, about {left} left", self.counts(), self.work());
     }
@@ -211,10 +216,10 @@ mod tests {
         let expect =
             |counts: &str, work: &str| assert_eq!(said(&progress), (counts.to_owned(), work.to_owned()));
         expect("0/2 evaluations, 0/4 runs", "0 tasks run, 0 reused, 12 MB held");
-        progress.ran(4);
+        progress.done(5, 4);
         progress.known([(0, 0), (1, 0)]);
         expect("0/2 evaluations, 1/4 runs", "4 tasks run, 0 reused, 12 MB held");
-        progress.ran(2);
+        progress.done(2, 2);
         progress.known([(1, 1)]);
         expect("1/2 evaluations, 3/4 runs", "6 tasks run, 3 reused, 12 MB held");
         progress.failed((2, 0));

@@ -13,11 +13,11 @@ pub(crate) use figures::PlanFigures;
 pub(crate) use memory::{Least, rehearse};
 pub(crate) use tasks::task_counts;
 
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
-    Runs, Source, StageIndex, Strategy, WorkflowShape,
+    Runs, SolveError, Source, StageIndex, Strategy, WorkflowShape,
 };
 use pleach_workflow::{Operation, Origin, Registry, Stage, StageInput, Value, Workflow};
 use std::collections::HashSet;
@@ -54,8 +54,13 @@ pub(crate) struct TileFacts {
 pub(crate) enum Level {
     /// Nothing: every run is replicated.
     None,
-    /// Equal stage instances, and tasks by the given strategy.
-    Merged(Strategy),
+    /// Equal stage instances, and tasks.
+    Merged {
+        /// How instances are put into buckets.
+        strategy: Strategy,
+        /// What their tasks share.
+        sharing: Sharing,
+    },
 }
 
 /// A finished plan with what is needed to find results in it.
@@ -79,6 +84,11 @@ impl WeaveError {
     fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self(Box::new(error))
     }
+
+    /// A strategy refused a problem of this size; others may not.
+    pub(crate) fn is_too_many_to_cut(&self) -> bool {
+        self.0.downcast_ref::<SolveError>().is_some()
+    }
 }
 
 /// The instances of one stage as a merging problem, and their solution.
@@ -100,9 +110,9 @@ pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Resul
     let runs = runs(material)?;
     let merging = if level == Level::None { Merging::None } else { Merging::Merged };
     let graph = CompactGraph::build(&runs, merging);
-    let strategy = match level {
-        Level::None => Strategy::Stage,
-        Level::Merged(strategy) => strategy,
+    let (strategy, sharing) = match level {
+        Level::None => (Strategy::Stage, Sharing::Tree),
+        Level::Merged { strategy, sharing } => (strategy, sharing),
     };
     let mut solutions = Vec::new();
     for (number, stage) in (0u32..).zip(&material.workflow.stages) {
@@ -110,7 +120,7 @@ pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Resul
         solutions.push(solve(material, &runs, &graph, StageIndex(number), stage, &operations, strategy)?);
     }
     let figures = figures::of(material, &runs, &graph, &solutions, workers)?;
-    let plan = execution(material, &runs, &graph, &solutions, level);
+    let plan = ExecutionPlan { sharing, ..execution(material, &runs, &graph, &solutions, level) };
     let first_evaluation = usize::from(!material.reference_run);
     Ok(Woven { plan, figures, runs, graph, first_evaluation })
 }
@@ -230,9 +240,17 @@ impl StageSolution {
 
     /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
     /// is begun.
+    /// A bucket of several tiles, of which TRTMA makes some where there are more tiles than buckets, is executed as
+    /// several: they share nothing.
     fn buckets_by_tile(&self, runs: &Runs, graph: &CompactGraph) -> Vec<(usize, Vec<InstanceId>)> {
-        let tile = |bucket: Vec<InstanceId>| (runs.tile(graph.instance(bucket[0]).first_run), bucket);
-        let mut buckets: Vec<_> = self.all_buckets().map(tile).collect();
+        let mut buckets = Vec::new();
+        for mut bucket in self.all_buckets() {
+            let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
+            let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
+            bucket.sort_by_key(inputs);
+            let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
+            buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
+        }
         buckets.sort_by_key(|(tile, _)| *tile);
         buckets
     }

@@ -7,14 +7,15 @@ use crate::transport::memory;
 use crate::worker::{Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::Registry;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -30,6 +31,8 @@ pub struct Embedded {
     pub sources: HashMap<RegionKey, Arc<dyn Source>>,
     /// What the worker may use.
     pub resources: Resources,
+    /// What operations are believed to cost; it learns from every task.
+    pub costs: Arc<Mutex<Costs>>,
     /// Counts the regions held.
     pub ledger: Arc<Ledger>,
     /// Follows the study.
@@ -95,6 +98,7 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
             pool,
             ram,
             ledger: Arc::clone(&ledger),
+            costs: study.costs,
             peak_bytes: Arc::clone(&peak_bytes),
         };
         let (near, far) = memory::pair();

@@ -3,7 +3,7 @@
 use crate::transport::{Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::{Effect, Manager};
-use pleach_dispatch::message::{BucketWork, TaskFailure, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::message::{BucketWork, Reused, TaskDone, TaskFailure, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
@@ -37,13 +37,25 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
-/// How often a task ran, and for how long.
+/// How often a task ran, for how long, and how often it did not have to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TaskTotal {
     /// Runs.
     pub runs: u64,
     /// Wall seconds, summed over runs.
     pub seconds: f64,
+    /// Wall seconds that they were believed to take, each just before it ran.
+    pub predicted_seconds: f64,
+    /// By how much those were wrong, summed over runs.
+    pub error_seconds: f64,
+    /// Regions that it wrote of which the digest was taken.
+    pub digests: u64,
+    /// Wall seconds that took.
+    pub digest_seconds: f64,
+    /// How often it did not have to run, since another bucket had run the same.
+    pub reused_by_dataflow: u64,
+    /// How often it did not have to run, since its inputs had turned out equal to others'.
+    pub reused_by_value: u64,
 }
 
 /// How far a study is.
@@ -71,8 +83,8 @@ pub enum Notice<'a> {
     },
     /// An instance failed.
     Failed(InstanceId),
-    /// Tasks were run, for whichever instances.
-    Ran(&'a [TaskReport]),
+    /// Tasks were done, for whichever instances.
+    Done(&'a [TaskReport]),
     /// How far the study is, after each report of a worker.
     Progress(Progress),
 }
@@ -193,10 +205,20 @@ impl ManagerActor {
     fn count(&mut self, tasks: &[TaskReport]) {
         for task in tasks {
             let total = self.outcome.tasks.entry((task.stage as usize, task.task as usize)).or_default();
-            total.runs += 1;
-            total.seconds += task.seconds;
+            match task.done {
+                TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds } => {
+                    total.runs += 1;
+                    total.seconds += seconds;
+                    total.predicted_seconds += predicted_seconds;
+                    total.error_seconds += (predicted_seconds - seconds).abs();
+                    total.digests += u64::from(digests);
+                    total.digest_seconds += digest_seconds;
+                }
+                TaskDone::Reused(Reused::Dataflow) => total.reused_by_dataflow += 1,
+                TaskDone::Reused(Reused::Value) => total.reused_by_value += 1,
+            }
         }
-        (self.observer)(Notice::Ran(tasks));
+        (self.observer)(Notice::Done(tasks));
         self.tasks += tasks.len() as u64;
     }
 

@@ -1,18 +1,29 @@
-//! The stage actor: executes one bucket's reuse tree, task by task, as its worker grants slots.
+//! The stage actor: executes one bucket, task by task, as its worker grants slots.
+//!
+//! Where buckets share, a task that is granted is first looked for among what others have computed; if somebody is running
+//! the same right now, it waits, and the slot goes back.
 
 mod bytes;
+mod call;
+mod held;
+mod keys;
 
+use crate::results::{self, Reads, Results};
 use crate::storage::{Get, StorageActor};
-use crate::task::{RunTask, TaskActor, TaskResult};
+use crate::task::{TaskActor, TaskResult};
 use actix::prelude::*;
 pub(crate) use bytes::missing_bytes;
 use bytes::{inputs, task_bytes};
+use call::{How, Keys, ToRun};
+use held::{Held, Known};
+use keys::Worth;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::Demand;
-use pleach_dispatch::message::{BucketWork, InstanceWork, TaskFailure, TaskReport, ToManager};
+use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId};
-use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use pleach_regions::{DataRegion, Identity, Ledger, RamTier, RegionKey, Shelved};
 use pleach_workflow::{Operation, Stage};
 use std::collections::HashMap;
 use std::fmt;
@@ -28,6 +39,11 @@ pub struct Granted {
     /// The task.
     pub node: NodeId,
 }
+
+/// Whoever ran the same as a task of this bucket has finished.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Resumed(pub(crate) NodeId);
 
 /// What a stage actor tells its worker.
 #[derive(Debug, Message)]
@@ -69,10 +85,12 @@ pub struct Surroundings {
     pub ram: Arc<RamTier>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
-    /// Bytes that the stages of this worker hold, which are among them.
-    pub written: Arc<Ledger>,
+    /// What the buckets of this worker have computed.
+    pub results: Arc<Mutex<Results>>,
     /// What operations are believed to take; all stages of a worker learn together.
     pub estimates: Arc<Mutex<Estimates>>,
+    /// What operations are believed to cost, likewise.
+    pub costs: Arc<Mutex<Costs>>,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
 }
@@ -83,23 +101,43 @@ impl fmt::Debug for Surroundings {
     }
 }
 
+/// A stage of the study, with the operations that it takes.
+#[derive(Clone)]
+pub struct Runnable {
+    /// The stage.
+    pub stage: Arc<Stage>,
+    /// Those of its tasks, in order.
+    pub operations: Vec<Arc<dyn Operation>>,
+    /// For each output of the stage: the operations of other stages that read it.
+    pub readers: Vec<Vec<Arc<dyn Operation>>>,
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runnable").field("stage", &self.stage.name).finish_non_exhaustive()
+    }
+}
+
+/// A region for storage, and what is known of what it holds.
+type Put = (RegionKey, Arc<DataRegion>, Option<Identity>);
+
 /// See the module.
 pub struct StageActor {
     lease: LeaseId,
     number: u32,
     stage: Arc<Stage>,
     operations: Vec<Arc<dyn Operation>>,
+    pixels: u64,
     work: HashMap<InstanceId, InstanceWork>,
     run: BucketRun,
     /// Declared bytes of each task on images of this bucket's size.
     declared_bytes: Vec<u64>,
     /// What the bucket reads, each once, and its bytes.
     inputs: Vec<(RegionKey, u64)>,
-    /// Outputs that tasks of this bucket, or its instances, have yet to read.
-    held: HashMap<OutputId, Arc<DataRegion>>,
-    /// Their bytes, as measured.
-    held_bytes: u64,
-    /// Tasks run since the last report.
+    held: Held,
+    /// What is worth a key; `None`: nothing is shared with other buckets.
+    worth: Option<Worth>,
+    /// Tasks done since the last report.
     ran: Vec<TaskReport>,
     around: Surroundings,
 }
@@ -114,37 +152,39 @@ impl fmt::Debug for StageActor {
 }
 
 impl StageActor {
-    /// An actor for one bucket; `operations` are those of the stage's tasks, in order.
+    /// An actor for one bucket.
     ///
     /// # Errors
     /// When the bucket does not fit the stage.
     pub fn new(
         lease: LeaseId,
-        stage: Arc<Stage>,
-        operations: Vec<Arc<dyn Operation>>,
+        runnable: Runnable,
         work: BucketWork,
         around: Surroundings,
     ) -> Result<Self, pleach_dispatch::stage::BadWork> {
+        let Runnable { stage, operations, .. } = &runnable;
         let declared_bytes: Vec<u64> = operations.iter().map(|op| op.memory_bytes(work.pixels)).collect();
-        let bytes = task_bytes(&stage, &operations, &declared_bytes, work.pixels, &around.estimates);
-        let inputs = inputs(&stage, &work);
-        let run = BucketRun::new(&stage, &work, bytes, around.active_paths)?;
-        let number = work.stage;
+        let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);
+        let inputs = inputs(stage, &work);
+        let run = BucketRun::new(stage, &work, bytes, around.active_paths)?;
+        let worth = Worth::of(work.sharing, &runnable, work.pixels);
+        let Runnable { stage, operations, .. } = runnable;
+        let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
-        let (held, ran) = (HashMap::new(), Vec::new());
-        let held_bytes = 0;
+        let held = Held::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
             lease,
             number,
             stage,
             operations,
+            pixels,
             work,
             run,
             declared_bytes,
             inputs,
             held,
-            held_bytes,
-            ran,
+            worth,
+            ran: Vec::new(),
             around,
         })
     }
@@ -155,112 +195,237 @@ impl StageActor {
     }
 
     fn demand(&self) -> Demand {
-        let foreseen = self.run.demand(&self.stage, missing_bytes(&self.around.ram, &self.inputs));
-        Demand { held_bytes: self.held_bytes, ..foreseen }
+        let foreseen = self.run.demand(missing_bytes(&self.around.ram, &self.inputs));
+        Demand { held_bytes: self.held.bytes(), ..foreseen }
+    }
+
+    /// Begins a task that has a slot: finds its outputs, waits for somebody who is computing them, or runs it.
+    fn begin(&mut self, slot: SlotId, call: TaskCall, ctx: &mut Context<Self>) {
+        let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
+        let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
+        let Some(Keys { key, origin }) = shared else {
+            return self.start(slot, call, How::Run { keys, shared: false }, ctx);
+        };
+        let mut results = self.held.results();
+        if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
+            drop(results);
+            let reused = if from == origin { Reused::Dataflow } else { Reused::Value };
+            let how = How::Found { outputs, origin, reused };
+            if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
+                // Admitted with what the bucket reads: others of its tasks will need it.
+                return self.start(slot, call, how, ctx);
+            }
+            return self.end(slot, &call, how, None);
+        }
+        // The first task of a bucket brings what others of the bucket need.
+        let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
+        if results.is_running(&key) && !brings {
+            results.wait(key, ctx.address(), call.node);
+            drop(results);
+            self.run.suspend(call.node);
+            return self.tell_slot_free(slot);
+        }
+        results.begin(key);
+        drop(results);
+        self.start(slot, call, How::Run { keys, shared: true }, ctx);
+    }
+
+    /// What stands for a task: by what its inputs are known to be, and by how they came about.
+    fn keys(&self, call: &TaskCall) -> Option<Keys> {
+        let mut reads = Vec::with_capacity(call.inputs.len());
+        for input in &call.inputs {
+            reads.push(match *input {
+                Input::Stage { instance, input } => {
+                    let key = self.work.get(&instance)?.inputs[input];
+                    let identity = self.around.ram.identity(key);
+                    (identity.map_or(Reads::Stored(key), Reads::Output), Reads::Stored(key))
+                }
+                Input::Task(output) => {
+                    let Known { identity, origin } = self.held.known(output)?;
+                    (Reads::Output(identity), Reads::Output(origin))
+                }
+            });
+        }
+        let task = &self.stage.tasks[call.task];
+        let key = results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
+        let origin = results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
+        Some(Keys { key, origin })
     }
 
     /// Starts the call: its inputs first, those from storage when they are there, then the task itself. The first call
     /// of a bucket waits for all that the bucket reads: it was admitted with that.
-    fn start(&mut self, slot: SlotId, call: TaskCall, ctx: &mut Context<Self>) {
-        enum Found {
-            Here(Arc<DataRegion>),
-            Stored(RegionKey),
-            Missing,
-        }
-        let inputs: Vec<Found> = call
-            .inputs
-            .iter()
-            .map(|input| match *input {
-                Input::Task(output) => self.held.get(&output).cloned().map_or(Found::Missing, Found::Here),
-                Input::Stage { instance, input } => {
-                    self.work.get(&instance).map_or(Found::Missing, |work| Found::Stored(work.inputs[input]))
-                }
-            })
-            .collect();
+    fn start(&mut self, slot: SlotId, call: TaskCall, how: How, ctx: &mut Context<Self>) {
         let storage = self.around.storage.clone();
         let brought: Vec<_> = match call.brings_inputs {
             true => self.inputs.iter().map(|(key, _)| storage.send(Get(*key))).collect(),
             false => Vec::new(),
         };
-        let task = self.around.slots[slot.index()].clone();
-        let name = self.stage.tasks[call.task].name.clone();
-        let operation = Arc::clone(&self.operations[call.task]);
-        let arguments = call.arguments.clone();
+        let to_run = matches!(how, How::Run { .. }).then(|| self.to_run(slot, &call));
         let run = async move {
-            let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
             for region in brought {
                 // Whoever reads it finds out whether it is there.
                 let _ = region.await;
             }
-            let mut regions = Vec::with_capacity(inputs.len());
-            for input in inputs {
-                let region = match input {
-                    Found::Here(region) => Ok(region),
-                    Found::Stored(key) => {
-                        let answer = storage.send(Get(key)).await;
-                        answer.unwrap_or_else(|_| Err(fail("the storage actor is gone")))
-                    }
-                    Found::Missing => Err(fail("an input that an earlier task wrote is gone")),
-                };
-                match region {
-                    Ok(region) => regions.push(region),
-                    Err(cause) => return TaskResult::failed(cause),
-                }
+            match to_run {
+                Some(to_run) => Some(to_run.run(&storage).await),
+                None => None,
             }
-            let gone = fail("the task actor is gone");
-            let answer = task.send(RunTask { name, operation, inputs: regions, arguments }).await;
-            answer.unwrap_or_else(|_| TaskResult::failed(gone))
         };
         // An actor that is over is not stopped: slots may have been granted to it that it has not heard of, and
         // each must go back. It ends when the worker lets go of its address and its mailbox is empty.
-        let finished = run.into_actor(self).map(move |result, actor, _| {
-            actor.finish(call.node, call.task, &call.wanted, result);
-            let (lease, demand) = (actor.lease, actor.demand());
-            actor.around.worker.do_send(FromStage::SlotFree { slot, lease, demand });
-        });
-        ctx.spawn(finished);
+        ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
     }
 
-    fn finish(&mut self, node: NodeId, task: usize, wanted: &[bool], result: TaskResult) {
-        self.ran.push(TaskReport { task: task as u32, stage: self.number, seconds: result.seconds });
+    fn to_run(&self, slot: SlotId, call: &TaskCall) -> ToRun {
+        let find = |input: &Input| match *input {
+            Input::Task(output) => {
+                self.held.region(output).cloned().map_or(call::Input::Missing, call::Input::Here)
+            }
+            Input::Stage { instance, input } => {
+                let work = self.work.get(&instance);
+                work.map_or(call::Input::Missing, |work| call::Input::Stored(work.inputs[input]))
+            }
+        };
+        let wanted = |digests: &Vec<bool>| digests.iter().zip(&call.wanted).map(|(a, b)| *a && *b).collect();
+        ToRun {
+            task: self.around.slots[slot.index()].clone(),
+            name: self.stage.tasks[call.task].name.clone(),
+            operation: Arc::clone(&self.operations[call.task]),
+            inputs: call.inputs.iter().map(find).collect(),
+            arguments: call.arguments.clone(),
+            digests: self.worth.as_ref().map_or_else(Vec::new, |worth| wanted(&worth.digests[call.task])),
+        }
+    }
+
+    fn tell_slot_free(&self, slot: SlotId) {
+        let (lease, demand) = (self.lease, self.demand());
+        self.around.worker.do_send(FromStage::SlotFree { slot, lease, demand });
+    }
+
+    /// A task is done, by whichever way, or has failed.
+    fn end(&mut self, slot: SlotId, call: &TaskCall, how: How, result: Option<TaskResult>) {
+        match (how, result) {
+            (How::Found { outputs, origin, reused }, _) => {
+                self.report(call, TaskDone::Reused(reused));
+                let id = |output| OutputId { node: call.node, output };
+                self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
+                self.run.handle_done(call.node);
+            }
+            (How::Run { keys, shared }, Some(result)) => {
+                let TaskResult { seconds, digest_seconds, .. } = result;
+                let digests = result.digests.iter().flatten().count() as u32;
+                let predicted_seconds = self.learn(call, &result);
+                self.report(call, TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds });
+                self.observe(call.task, &result);
+                let shared = keys.filter(|_| shared);
+                match result.outputs {
+                    Ok(outputs) => {
+                        self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
+                        self.run.handle_done(call.node);
+                    }
+                    Err(cause) => self.run.handle_failed(call.node, &cause),
+                }
+                if let Some(Keys { key, .. }) = shared {
+                    self.held.results().end(&key);
+                }
+            }
+            (How::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
+        }
+        self.follow();
+        self.tell_slot_free(slot);
+    }
+
+    fn report(&mut self, call: &TaskCall, done: TaskDone) {
+        self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done });
+    }
+
+    fn observe(&self, task: usize, result: &TaskResult) {
         if let (Some(measured), Ok(_)) = (result.peak_bytes, &result.outputs) {
             let task_of = &self.stage.tasks[task];
             let mut estimates = self.around.estimates.lock().unwrap_or_else(PoisonError::into_inner);
             estimates.observe(&task_of.operation, task_of.version, self.declared_bytes[task], measured);
         }
-        match result.outputs {
-            Ok(outputs) => {
-                for (output, region) in outputs.into_iter().enumerate().filter(|(output, _)| wanted[*output])
-                {
-                    self.around.ledger.add(region.bytes());
-                    self.around.written.add(region.bytes());
-                    self.held_bytes += region.bytes();
-                    self.held.insert(OutputId { node, output }, Arc::new(region));
-                }
-                self.run.handle_done(&self.stage, node);
-            }
-            Err(cause) => self.run.handle_failed(&self.stage, node, &cause),
+    }
+
+    /// Returns the seconds that the task was believed to take, and believes better from now on.
+    fn learn(&self, call: &TaskCall, result: &TaskResult) -> f64 {
+        let operation = &*self.operations[call.task];
+        let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let predicted = costs.predict(operation, &call.arguments, self.pixels);
+        if result.outputs.is_ok() {
+            costs.observe(operation, &call.arguments, self.pixels, result.seconds);
         }
+        predicted
+    }
+
+    /// Holds the wanted outputs of a task that has run, on the shelf if they are to be shared.
+    fn keep(
+        &mut self,
+        call: &TaskCall,
+        keys: Option<Keys>,
+        shared: bool,
+        outputs: Vec<DataRegion>,
+        digests: &[Option<pleach_regions::Digest>],
+        seconds: f64,
+    ) {
+        let known = |output: usize| {
+            let Keys { key, origin } = keys?;
+            let digest = digests.get(output).copied().flatten();
+            let identity = digest.map_or_else(|| results::derived(&key, output), |digest| Identity(digest.0));
+            Some(Known { identity, origin: results::derived(&origin, output) })
+        };
+        let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
+            call.wanted[output]
+                .then(|| (OutputId { node: call.node, output }, Arc::new(region), known(output)))
+        });
+        if let Some(Keys { key, origin }) = keys.filter(|_| shared) {
+            let shelved = wanted.map(|output| {
+                let (_, region, known) = output?;
+                Some(Shelved { identity: known?.identity, region })
+            });
+            let outputs = shelved.collect();
+            let mut results = self.held.results();
+            // Instances of a bucket read the same.
+            let source = self.inputs.first().map(|(key, _)| results.source(*key));
+            let outputs = results.shelf.put(key, origin, source, outputs, seconds);
+            drop(results);
+            let id = |output| OutputId { node: call.node, output };
+            self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
+        } else {
+            wanted.flatten().for_each(|(output, region, known)| self.held.add(output, region, known));
+        }
+    }
+
+    /// Carries out what follows from a task's end.
+    fn follow(&mut self) {
         // Put into storage when the bucket has let go of its own: one region is not counted twice.
         let mut puts = Vec::new();
         while let Some(effect) = self.run.poll_effect() {
             self.perform(effect, &mut puts);
         }
-        for (key, region) in puts {
+        if self.worth.is_some()
+            && let Some((input, _)) = self.inputs.first()
+        {
+            let mut results = self.held.results();
+            let source = results.source(*input);
+            puts.iter().for_each(|(key, _, _)| results.made(*key, source));
+        }
+        for (key, region, identity) in puts {
             // A second copy of a key holds the same bytes: the instance was run again after its worker was lost.
-            let _ = self.around.ram.insert(key, region);
+            let _ = self.around.ram.insert_known(key, region, identity);
         }
     }
 
-    fn perform(&mut self, effect: Effect, puts: &mut Vec<(RegionKey, Arc<DataRegion>)>) {
+    fn perform(&mut self, effect: Effect, puts: &mut Vec<Put>) {
         let (lease, worker) = (self.lease, self.around.worker.clone());
         match effect {
             Effect::Done { instance, outputs } => {
                 let mut results = Vec::new();
                 for (plan, output) in self.work[&instance].outputs.iter().zip(outputs) {
-                    let Some(region) = self.held.get(&output) else { continue };
+                    let Some(region) = self.held.region(output) else { continue };
                     if plan.stored {
-                        puts.push((plan.key, Arc::clone(region)));
+                        let identity = self.held.known(output).map(|known| known.identity);
+                        puts.push((plan.key, Arc::clone(region), identity));
                     }
                     if plan.reported
                         && let Ok(table) = region.table()
@@ -275,13 +440,7 @@ impl StageActor {
                 let tasks = std::mem::take(&mut self.ran);
                 worker.do_send(FromStage::Report(ToManager::Failed { lease, instance, cause, tasks }));
             }
-            Effect::Drop(output) => {
-                if let Some(region) = self.held.remove(&output) {
-                    self.around.ledger.subtract(region.bytes());
-                    self.around.written.subtract(region.bytes());
-                    self.held_bytes -= region.bytes();
-                }
-            }
+            Effect::Drop(output) => self.held.remove(output),
             Effect::Over => worker.do_send(FromStage::Over(lease)),
         }
     }
@@ -304,11 +463,21 @@ impl Handler<Granted> for StageActor {
         let (lease, worker) = (self.lease, self.around.worker.clone());
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
-                self.start(slot, call, ctx);
+                self.begin(slot, call, ctx);
                 worker.do_send(FromStage::Demand { lease, demand: self.demand() });
             }
             // Given up meanwhile: the slot goes back.
             None => worker.do_send(FromStage::SlotFree { slot, lease, demand: self.demand() }),
         }
+    }
+}
+
+impl Handler<Resumed> for StageActor {
+    type Result = ();
+
+    fn handle(&mut self, Resumed(node): Resumed, _: &mut Self::Context) {
+        self.run.resume(node);
+        let (lease, demand) = (self.lease, self.demand());
+        self.around.worker.do_send(FromStage::Demand { lease, demand });
     }
 }

@@ -2,7 +2,7 @@
 
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
-use pleach_regions::DataRegion;
+use pleach_regions::{DataRegion, Digest};
 use pleach_workflow::{Operation, Value};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,8 @@ pub struct RunTask {
     pub inputs: Vec<Arc<DataRegion>>,
     /// Its arguments, in order.
     pub arguments: Vec<Value>,
+    /// Outputs of which the digest is wanted.
+    pub digests: Vec<bool>,
 }
 
 impl fmt::Debug for RunTask {
@@ -48,8 +50,12 @@ pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
 pub struct TaskResult {
     /// Outputs in order, or why there are none.
     pub outputs: Result<Vec<DataRegion>, TaskFailure>,
-    /// Wall seconds.
+    /// Of each output, where it was wanted.
+    pub digests: Vec<Option<Digest>>,
+    /// Wall seconds, without those of the digests.
     pub seconds: f64,
+    /// Wall seconds that the digests took.
+    pub digest_seconds: f64,
     /// The most bytes in use while it ran, outputs included, inputs not.
     pub peak_bytes: Option<u64>,
 }
@@ -57,7 +63,7 @@ pub struct TaskResult {
 impl TaskResult {
     /// A task that was not run.
     pub(crate) fn failed(cause: TaskFailure) -> Self {
-        Self { outputs: Err(cause), seconds: 0.0, peak_bytes: None }
+        Self { outputs: Err(cause), digests: Vec::new(), seconds: 0.0, digest_seconds: 0.0, peak_bytes: None }
     }
 }
 
@@ -98,7 +104,7 @@ impl Handler<RunTask> for TaskActor {
 }
 
 fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments } = task;
+    let RunTask { name, operation, inputs, arguments, digests } = task;
     let start = Instant::now();
     let mut peak_bytes = None;
     let outputs = guarded(&name, || {
@@ -117,7 +123,15 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     });
     // The inputs are let go of before the time is taken: freeing large regions is part of the task.
     drop(inputs);
-    TaskResult { outputs, seconds: start.elapsed().as_secs_f64(), peak_bytes }
+    let seconds = start.elapsed().as_secs_f64();
+    // Here rather than where they are needed: this thread has just written the regions, and is not the actors'.
+    let regions = outputs.as_ref().map_or(&[][..], Vec::as_slice);
+    let digest = |(region, wanted): (&DataRegion, bool)| wanted.then(|| region.digest());
+    let digests: Vec<Option<Digest>> =
+        regions.iter().zip(digests.into_iter().chain(std::iter::repeat(false))).map(digest).collect();
+    let any = digests.iter().any(Option::is_some);
+    let digest_seconds = if any { start.elapsed().as_secs_f64() - seconds } else { 0.0 };
+    TaskResult { outputs, digests, seconds, digest_seconds, peak_bytes }
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.

@@ -1,22 +1,24 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
 
-use crate::stage::{FromStage, Granted, StageActor, Surroundings, missing_bytes};
+use crate::results::Results;
+use crate::stage::{FromStage, Granted, Runnable, StageActor, Surroundings, missing_bytes};
 use crate::storage::{Held, Release, StorageActor};
 use crate::task::{Meter, TaskActor};
 use crate::transport::{Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::message::{BucketWork, TaskFailure, ToManager, ToWorker};
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_regions::{Ledger, RamTier, RegionKey};
-use pleach_workflow::{Operation, Registry, Stage};
+use pleach_workflow::{Origin, Read, Registry, Stage, StageInput, Task};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -50,6 +52,8 @@ pub struct WorkerSetup {
     pub ram: Arc<RamTier>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
+    /// What operations are believed to cost; it learns from every task.
+    pub costs: Arc<Mutex<Costs>>,
     /// Is told of the most bytes ever held and reserved at once.
     pub peak_bytes: Arc<AtomicU64>,
 }
@@ -58,13 +62,6 @@ impl fmt::Debug for WorkerSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerSetup").field("resources", &self.resources).finish_non_exhaustive()
     }
-}
-
-/// A stage of the study, and those of its tasks' operations that are linked in.
-#[derive(Clone)]
-struct Runnable {
-    stage: Arc<Stage>,
-    operations: Vec<Arc<dyn Operation>>,
 }
 
 /// A bucket at this worker.
@@ -83,8 +80,8 @@ pub struct WorkerActor {
     incoming: Option<UnboundedReceiver<Vec<u8>>>,
     stages: Vec<Runnable>,
     running: HashMap<LeaseId, Bucket>,
-    /// Bytes of outputs that stage actors hold, which are part of what the ledger of the node counts.
-    written: Arc<Ledger>,
+    /// What the tasks of this worker have computed.
+    results: Arc<Mutex<Results>>,
     estimates: Arc<Mutex<Estimates>>,
 }
 
@@ -108,7 +105,7 @@ impl WorkerActor {
             incoming: Some(incoming),
             stages: Vec::new(),
             running: HashMap::new(),
-            written: Arc::default(),
+            results: Arc::default(),
             estimates: Arc::default(),
         }
     }
@@ -122,9 +119,7 @@ impl WorkerActor {
 
     /// Says what is in storage, before anything that may follow from it.
     fn look(&mut self) {
-        // Both change on this thread only, so the one is a part of the other.
-        let stored = self.setup.ledger.held_bytes().saturating_sub(self.written.held_bytes());
-        self.core.handle_stored(stored);
+        self.core.handle_stored(self.setup.ram.held_bytes());
         for (lease, bucket) in &self.running {
             self.core.handle_missing(*lease, missing_bytes(&self.setup.ram, &bucket.inputs));
         }
@@ -139,15 +134,16 @@ impl WorkerActor {
             slots: self.slots.clone(),
             ram: Arc::clone(&self.setup.ram),
             ledger: Arc::clone(&self.setup.ledger),
-            written: Arc::clone(&self.written),
+            results: Arc::clone(&self.results),
             estimates: Arc::clone(&self.estimates),
+            costs: Arc::clone(&self.setup.costs),
             active_paths: self.setup.resources.active_paths,
         };
         let stage = self.stages.get(work.stage as usize).cloned();
-        let actor = stage.and_then(|Runnable { stage, operations }| {
-            (operations.len() == stage.tasks.len())
-                .then(|| StageActor::new(lease, stage, operations, work, around).ok())?
-        });
+        // Those of its operations that are not linked in are missing.
+        let is_complete = |stage: &Runnable| stage.operations.len() == stage.stage.tasks.len();
+        let actor =
+            stage.filter(is_complete).and_then(|stage| StageActor::new(lease, stage, work, around).ok());
         match actor {
             Some(actor) => {
                 let inputs = actor.inputs().to_vec();
@@ -169,10 +165,13 @@ impl WorkerActor {
     fn perform(&mut self, ctx: &mut Context<Self>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Grant { lease, slot, node } => match self.running.get(&lease) {
-                    Some(bucket) => bucket.stage.do_send(Granted { slot, node }),
-                    None => self.core.handle_slot_free(slot, lease, Demand::default()),
-                },
+                Effect::Grant { lease, slot, node } => {
+                    self.make_room();
+                    match self.running.get(&lease) {
+                        Some(bucket) => bucket.stage.do_send(Granted { slot, node }),
+                        None => self.core.handle_slot_free(slot, lease, Demand::default()),
+                    }
+                }
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
                 Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
                 // The manager closes the link when it has said what there is to say, such as what may be let go of.
@@ -182,8 +181,20 @@ impl WorkerActor {
         self.setup.peak_bytes.fetch_max(self.core.peak_bytes(), Ordering::Relaxed);
     }
 
+    /// What nobody holds stays as long as nothing else needs its room.
+    fn make_room(&self) {
+        let needed = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
+        let all = needed.saturating_add(results.shelf.idle_bytes());
+        self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
+    }
+
     /// Lets go of regions, and goes on when they are gone; `call` is answered then.
     fn release(&self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().for_each(|key| results.released(key));
+        drop(results);
         self.setup.storage.do_send(Release(keys));
         // Storage works in the order in which it was told: what comes after the release finds the regions gone.
         let gone = self.setup.storage.send(Held).into_actor(self);
@@ -220,15 +231,7 @@ impl StreamHandler<Frame> for WorkerActor {
         match message {
             ToWorker::Study { stages, least_bytes } => {
                 self.core.handle_study(stages.len() as u32, least_bytes);
-                let registry = &self.setup.registry;
-                self.stages = stages
-                    .into_iter()
-                    .map(|stage| {
-                        let find = |t: &pleach_workflow::Task| registry.get(&t.operation, t.version).cloned();
-                        let operations = stage.tasks.iter().filter_map(find).collect();
-                        Runnable { stage: Arc::new(stage), operations }
-                    })
-                    .collect();
+                self.stages = runnable(&stages, &self.setup.registry);
             }
             ToWorker::Assign { lease, work, later } => self.assigned(lease, work, later, ctx),
             ToWorker::Release { keys } => self.release(keys, None, ctx),
@@ -256,4 +259,26 @@ impl Handler<FromStage> for WorkerActor {
         }
         self.perform(ctx);
     }
+}
+
+/// The stages of a study, with the operations that are linked in.
+fn runnable(stages: &[Stage], registry: &Registry) -> Vec<Runnable> {
+    let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
+    let readers = |stage: usize, output: usize| {
+        let reads = |(input, origin): (usize, &StageInput)| {
+            (origin.origin == Origin::Stage { stage, output }).then_some(Read::StageInput(input))
+        };
+        let readers = stages.iter().flat_map(|other| {
+            let inputs: Vec<Read> = other.inputs.iter().enumerate().filter_map(reads).collect();
+            let reads = move |task: &&Task| task.reads.iter().any(|read| inputs.contains(read));
+            other.tasks.iter().filter(reads)
+        });
+        readers.filter_map(find).collect()
+    };
+    let runnable = |(number, stage): (usize, &Stage)| Runnable {
+        stage: Arc::new(stage.clone()),
+        operations: stage.tasks.iter().filter_map(find).collect(),
+        readers: (0..stage.outputs.len()).map(|output| readers(number, output)).collect(),
+    };
+    stages.iter().enumerate().map(runnable).collect()
 }

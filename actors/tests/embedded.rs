@@ -50,13 +50,14 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
         registry,
         sources,
         resources: resources(slots),
+        costs: Arc::default(),
         ledger: Arc::default(),
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
             match notice {
                 Notice::Progress(progress) => seen.0.push(progress),
                 Notice::Reported { instance, .. } => seen.1.push(instance),
-                Notice::Failed(_) | Notice::Ran(_) => {}
+                Notice::Failed(_) | Notice::Done(_) => {}
             }
         }),
         stop,
@@ -132,6 +133,7 @@ fn a_plan_that_breaks_its_rules_is_refused() {
         registry: registry().0,
         sources: HashMap::new(),
         resources: resources(1),
+        costs: Arc::default(),
         ledger: Arc::new(Ledger::default()),
         observer: Box::new(|_| {}),
         stop,

@@ -10,6 +10,7 @@ use pleach_actors::manager::Notice;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::plan::Sharing;
 use pleach_regions::Ledger;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
@@ -25,6 +26,7 @@ struct Ran {
     held_bytes: Vec<u64>,
     /// See [`Watch`].
     lit: Vec<usize>,
+    runs: Vec<((&'static str, Vec<u8>, u64, u64), usize)>,
 }
 
 /// Runs a study from where it was left, and stops it after so many notices.
@@ -47,6 +49,7 @@ fn execute(
         registry: study.registry(&watch),
         sources: study.sources(&watch),
         resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
+        costs: Arc::default(),
         ledger,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
@@ -64,7 +67,8 @@ fn execute(
     });
     let (results, held_bytes) = told.lock().expect("not poisoned").clone();
     let lit = watch.lit.lock().expect("not poisoned").clone();
-    Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit }
+    let runs = watch.runs.lock().expect("not poisoned").clone().into_iter().collect();
+    Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit, runs }
 }
 
 prop_compose! {
@@ -73,10 +77,11 @@ prop_compose! {
         sets in prop::collection::hash_set([0..2i64, 0..2i64, 0..4i64, 0..9i64], 1..12),
         bucket in 1usize..6,
         scratch in prop_oneof![Just(0u64), 1u64..9],
+        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow), Just(Sharing::Value)],
     ) -> Study {
         let mut sets: Vec<[i64; 4]> = sets.into_iter().collect();
         sets.sort_unstable();
-        Study { tiles, sets, bucket, scratch }
+        Study { tiles, sets, bucket, scratch, sharing }
     }
 }
 
@@ -134,6 +139,40 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// With room for everything, no operation runs twice on equal images with equal numbers, in whichever bucket. Only the
+    /// first tasks of buckets that begin at once, and have yet to load the same tile, do not wait for each other.
+    #[test]
+    fn nothing_equal_is_run_twice(mut study in studies(), slots in 1u32..5) {
+        study.sharing = Sharing::Value;
+        // Tiles of different sizes: what is made of one is not shared with another.
+        study.tiles.sort_unstable();
+        study.tiles.dedup();
+        let ran = execute(&study, &BTreeSet::new(), (slots, u64::MAX, None), usize::MAX);
+        prop_assert_eq!(&ran.results, &study.expected());
+        for ((name, shades, pixels, add), times) in &ran.runs {
+            let most = if *name == "toy.first" { slots as usize } else { 1 };
+            prop_assert!(*times <= most, "{name} of {shades:?}, {pixels}, {add}: {times} times");
+        }
+        // What is not run is counted.
+        let totals = ran.finished.outcome.tasks.values();
+        let (mut run, mut reused) = (0, 0);
+        for total in totals {
+            run += total.runs;
+            reused += total.reused_by_dataflow + total.reused_by_value;
+        }
+        prop_assert_eq!(run as usize, ran.runs.iter().map(|(_, times)| times).sum::<usize>());
+        study.sharing = Sharing::Dataflow;
+        let ran = execute(&study, &BTreeSet::new(), (slots, u64::MAX, None), usize::MAX);
+        let totals = ran.finished.outcome.tasks.values();
+        let by_dataflow: u64 = totals.clone().map(|total| total.runs + total.reused_by_dataflow).sum();
+        prop_assert!(totals.into_iter().all(|total| total.reused_by_value == 0 && total.digests == 0));
+        prop_assert_eq!(run + reused, by_dataflow);
+    }
+}
+
 /// It was admitted with that, and storage does not grow later by what nobody has counted.
 #[test]
 fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
@@ -142,6 +181,7 @@ fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
         sets: vec![[1, 2, 3, 4], [2, 1, 3, 4], [2, 2, 3, 4]],
         bucket: 1,
         scratch: 1,
+        sharing: Sharing::Tree,
     };
     let ran = execute(&study, &BTreeSet::new(), (3, u64::MAX, None), usize::MAX);
     assert_eq!(ran.lit, [1, 1, 1]);
@@ -150,8 +190,13 @@ fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
 
 #[test]
 fn what_is_finished_already_runs_nothing() {
-    let study =
-        Study { tiles: vec![400, 500], sets: vec![[1, 2, 3, 4], [1, 1, 3, 4]], bucket: 2, scratch: 1 };
+    let study = Study {
+        tiles: vec![400, 500],
+        sets: vec![[1, 2, 3, 4], [1, 1, 3, 4]],
+        bucket: 2,
+        scratch: 1,
+        sharing: Sharing::Value,
+    };
     let finished = study.expected().into_keys().collect();
     let ran = execute(&study, &finished, (2, 1 << 20, None), usize::MAX);
     assert_eq!((ran.results.len(), ran.finished.outcome.tasks.len(), ran.finished.peak_bytes), (0, 0, 0));

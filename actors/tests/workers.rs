@@ -75,6 +75,7 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
                 storage: storage.clone(),
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
+                costs: Arc::default(),
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
             };

@@ -1,6 +1,6 @@
 //! `pleach plan`: what a study would execute and reuse.
 
-use super::workers;
+use super::{Way, workers};
 use crate::cli::PlanArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::record::{Plan, Plans};
@@ -12,20 +12,33 @@ use std::time::Instant;
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> Outcome {
     let prepared = Prepared::load(&args.study, args.table.as_deref())?;
-    let workers = workers(args.workers).get();
+    let workers = workers(args.workers);
+    let (strategies, levels) = (args.strategy.names(), args.reuse.names());
+    let way = |strategy, reuse| Way::new(strategy, reuse, args.buckets, workers);
+    let ways = strategies.iter().flat_map(|&strategy| levels.iter().map(move |&reuse| way(strategy, reuse)));
+    let mut ways: Vec<Way> = ways.collect();
+    // Levels of reuse are one where a strategy has none.
+    ways.dedup();
     let mut plans = Vec::new();
-    for strategy in args.strategy.names() {
+    for way in ways {
         let start = Instant::now();
-        let woven =
-            weave::weave(prepared.material(), strategy.level(args.reuse), workers).map_err(Stop::input)?;
-        let reuse = strategy.reuse_name();
+        let woven = match weave::weave(prepared.material(), way.level(), workers.get()) {
+            Ok(woven) => woven,
+            // Of all strategies, one that cannot is no reason not to hear of the others.
+            Err(error) if strategies.len() > 1 && error.is_too_many_to_cut() => {
+                say_left_out(args, &format!("{}: left out: {error}", way.strategy_name()));
+                continue;
+            }
+            Err(error) => return Err(Stop::input(error)),
+        };
         plans.push(Plan {
-            strategy: strategy.name(),
-            reuse,
+            strategy: way.strategy_name(),
+            reuse: way.reuse_name(),
             figures: woven.figures,
             planning_seconds: Some(start.elapsed().as_secs_f64()),
-            workers,
-            max_bucket_size: reuse.map(|_| args.reuse.max_bucket_size.get()),
+            workers: workers.get(),
+            max_bucket_size: way.max_bucket_size(),
+            max_buckets: way.max_buckets(),
         });
     }
     if args.json {
@@ -35,11 +48,19 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     Ok(())
 }
 
+/// In print only: a document holds plans, and what is not there was not made.
+fn say_left_out(args: &PlanArgs, text: &str) {
+    if !args.json {
+        print_line(text);
+    }
+}
+
 fn show(plan: &Plan) {
     let figures = &plan.figures;
     print_line(&format!(
-        "{}: {} evaluations, {} runs; about {:.1} s on {} workers (not below {:.1} s), {:.0} MB; planned in {:.0} ms",
+        "{}{}: {} evaluations, {} runs; about {:.1} s on {} workers (not below {:.1} s), {:.0} MB; planned in {:.0} ms",
         plan.strategy,
+        plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
         figures.evaluations,
         figures.runs,
         figures.predicted_makespan_seconds,

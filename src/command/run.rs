@@ -1,9 +1,9 @@
 //! `pleach run`: a study from its file to its report.
 
-use super::workers;
+use super::{Way, workers};
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
-use crate::execution;
+use crate::execution::{self, Executed};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::{self, previews::Previews};
 use crate::interrupt::Interrupt;
@@ -20,6 +20,7 @@ use crate::study::Prepared;
 use crate::summary;
 use crate::weave::{self, Least};
 use pleach_actors::embedded::Finished;
+use pleach_actors::manager::TaskTotal;
 use pleach_actors::worker::Resources;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,15 +35,16 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
     let planning = Instant::now();
     let workers = workers(args.workers);
-    let level = args.strategy.level(args.reuse);
-    let mut woven = weave::weave(prepared.material(), level, workers.get()).map_err(Stop::input)?;
+    let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
+    let mut woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
     let plan = Plan {
-        strategy: args.strategy.name(),
-        reuse: args.strategy.reuse_name(),
+        strategy: way.strategy_name(),
+        reuse: way.reuse_name(),
         figures: woven.figures.clone(),
         planning_seconds: Some(planning.elapsed().as_secs_f64()),
         workers: workers.get(),
-        max_bucket_size: args.strategy.reuse_name().map(|_| args.reuse.max_bucket_size.get()),
+        max_bucket_size: way.max_bucket_size(),
+        max_buckets: way.max_buckets(),
     };
     let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
     let memory_bytes = memory_bytes(args, &prepared, least)?;
@@ -64,7 +66,8 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
 
     let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-    let finished = execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
+    let Executed { finished, tasks_shared_in_buckets } =
+        execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
     if finished.outcome.stopped {
         let known = collected.runs.len() - collected.failed();
@@ -84,7 +87,16 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let analysis = collected.analyse(&prepared)?;
     folder.write("indices.csv", &analysis.csv()?)?;
     folder.write_json("indices.json", &analysis.json())?;
-    let run = run_record(args, &prepared, &plan, &finished, &collected, start, workers.get());
+    let run = run_record(
+        args,
+        &prepared,
+        &plan,
+        &finished,
+        tasks_shared_in_buckets,
+        &collected,
+        start,
+        workers.get(),
+    );
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(&prepared, &collected, &previews, folder)?;
     let html = report::html(&report::Report {
@@ -171,18 +183,40 @@ fn run_record(
     prepared: &Prepared,
     plan: &Plan,
     finished: &Finished,
+    tasks_shared_in_buckets: u64,
     collected: &Collected,
     start: Instant,
     workers: u32,
 ) -> Run {
     let stages = &prepared.study.workflow.stages;
-    let mut operations: BTreeMap<&str, record::Operation> = BTreeMap::new();
+    let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
     for (&(stage, task), total) in &finished.outcome.tasks {
         let name = &stages[stage].tasks[task].operation;
-        let new = || record::Operation { name: name.clone(), runs: 0, seconds: 0.0 };
-        let operation = operations.entry(name).or_insert_with(new);
-        operation.runs += total.runs;
-        operation.seconds += total.seconds;
+        let sum = operations.entry(name).or_default();
+        sum.runs += total.runs;
+        sum.seconds += total.seconds;
+        sum.predicted_seconds += total.predicted_seconds;
+        sum.error_seconds += total.error_seconds;
+    }
+    let totals = || finished.outcome.tasks.values();
+    let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
+    let operation = |(name, total): (&str, TaskTotal)| record::Operation {
+        name: name.to_owned(),
+        runs: total.runs,
+        seconds: total.seconds,
+        predicted_seconds: Some(total.predicted_seconds),
+        prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
+    };
+    let mut operations: Vec<record::Operation> = operations.into_iter().map(operation).collect();
+    if digest_seconds > 0.0 {
+        let runs = totals().map(|total| total.digests).sum();
+        operations.push(record::Operation {
+            name: "digest".to_owned(),
+            runs,
+            seconds: digest_seconds,
+            predicted_seconds: None,
+            prediction_error: None,
+        });
     }
     let (mut by_stage, mut by_tree) = (0, 0);
     if args.strategy != crate::cli::StrategyName::None {
@@ -208,11 +242,14 @@ fn run_record(
         tasks_reused: BTreeMap::from([
             ("stage", by_stage),
             ("tree", by_tree),
-            ("dataflow", 0),
-            ("value", 0),
+            (
+                "dataflow",
+                tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+            ),
+            ("value", totals().map(|total| total.reused_by_value).sum()),
             ("cache", 0),
         ]),
-        operations: operations.into_values().collect(),
+        operations,
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers,

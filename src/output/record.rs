@@ -22,6 +22,7 @@ pub(crate) struct Plan {
     pub(crate) planning_seconds: Option<f64>,
     pub(crate) workers: u32,
     pub(crate) max_bucket_size: Option<usize>,
+    pub(crate) max_buckets: Option<usize>,
 }
 
 /// `plan.json`: the plan that was executed, and whose folder this is.
@@ -74,6 +75,12 @@ pub(crate) struct Operation {
     pub(crate) name: String,
     pub(crate) runs: u64,
     pub(crate) seconds: f64,
+    /// What the cost model foretold, each run just before it; of what it does not foretell nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) predicted_seconds: Option<f64>,
+    /// By how much it was wrong, summed over runs, of the seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prediction_error: Option<f64>,
 }
 
 impl Host {

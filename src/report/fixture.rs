@@ -8,6 +8,7 @@ use crate::output::record::{Host, Operation, Plan, Run};
 use crate::output::tables::RunResponse;
 use crate::report::Report;
 use crate::weave::{self, Level, Material, TileFacts, identity};
+use pleach_dispatch::plan::Sharing;
 use pleach_reuse::{Ending, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
@@ -125,7 +126,7 @@ fn plan(study: &Study, merged: bool) -> Plan {
     };
     let max_bucket_size = NonZeroUsize::new(16).unwrap();
     let rtma = Strategy::Rtma { max_bucket_size, ending: Ending::default() };
-    let level = if merged { Level::Merged(rtma) } else { Level::None };
+    let level = if merged { Level::Merged { strategy: rtma, sharing: Sharing::Tree } } else { Level::None };
     Plan {
         strategy: if merged { "rtma" } else { "none" },
         reuse: merged.then_some("tree"),
@@ -133,6 +134,7 @@ fn plan(study: &Study, merged: bool) -> Plan {
         planning_seconds: Some(0.002),
         workers: 2,
         max_bucket_size: merged.then_some(16),
+        max_buckets: None,
     }
 }
 
@@ -169,7 +171,13 @@ fn gallery() -> Gallery {
 }
 
 fn run() -> Run {
-    let operation = |name: &str, runs, seconds| Operation { name: name.to_owned(), runs, seconds };
+    let operation = |name: &str, runs, seconds| Operation {
+        name: name.to_owned(),
+        runs,
+        seconds,
+        predicted_seconds: Some(seconds),
+        prediction_error: Some(0.1),
+    };
     Run {
         study: "gbm <moat>".to_owned(),
         version: "0.1.0",

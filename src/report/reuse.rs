@@ -123,7 +123,8 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
 
 fn bucket_size(plan: &Plan) -> String {
     let size = plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
-    size.unwrap_or_default()
+    let buckets = plan.max_buckets.map(|buckets| format!(", at most {buckets} buckets a stage"));
+    size.or(buckets).unwrap_or_default()
 }
 
 /// What each level saved, in words.

@@ -1,19 +1,20 @@
-//! How many tasks a plan executes, by stage and task: counted on the trees that stages will walk.
+//! How many tasks a plan executes, by stage and task: counted on the trees or graphs that stages will walk.
 
 use pleach_dispatch::memory::{Drain, TaskBytes};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::plan::{ExecutionPlan, Sharing};
 use pleach_dispatch::stage::{BadWork, BucketRun};
 use pleach_dispatch::{BucketId, InstanceId};
 use std::collections::BTreeMap;
 
-/// Tasks of the instances for which `open` says so, by (stage, task).
+/// Tasks of the instances for which `open` says so, by (stage, task), if buckets share so.
 ///
 /// # Errors
 /// [`BadWork`] when the plan contradicts itself: a defect of the planner.
 pub(crate) fn task_counts(
     plan: &ExecutionPlan,
     open: &[bool],
+    sharing: Sharing,
 ) -> Result<BTreeMap<(usize, usize), u64>, BadWork> {
     let mut counts = BTreeMap::new();
     for (id, bucket) in (0u32..).zip(&plan.buckets) {
@@ -29,6 +30,7 @@ pub(crate) fn task_counts(
             bucket: BucketId(id),
             pixels,
             drain: Drain::default(),
+            sharing,
             instances,
         };
         let run = BucketRun::new(stage, &bucket, bytes.collect(), None)?;

@@ -5,6 +5,7 @@ mod data;
 mod inputs;
 #[path = "../support/masks.rs"]
 mod masks;
+mod matrix;
 mod memory;
 #[path = "../support/model.rs"]
 mod model;

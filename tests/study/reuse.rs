@@ -22,7 +22,8 @@ fn over_stages(plan: &Value, key: &str) -> u64 {
     plan["per_stage"].as_array().expect("a list").iter().map(|stage| number(stage, &format!("/{key}"))).sum()
 }
 
-/// `run.json` agrees with `plan.json`, with itself, and with what was asked for; returns the tasks executed.
+/// `run.json` agrees with `plan.json`, with itself, and with what was asked for, where tasks are shared as in a tree;
+/// returns the tasks executed.
 fn check_record(study: &Study, out: &str, strategy: &str, workers: &str) -> u64 {
     let (plan, run) = (json(&study.path(out).join("plan.json")), json(&study.path(out).join("run.json")));
     for document in [&plan, &run] {

@@ -63,7 +63,7 @@ pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_dispatch::message::{TaskReport, ToManager};
+    use pleach_dispatch::message::{TaskDone, TaskReport, ToManager};
     use pleach_dispatch::{InstanceId, LeaseId};
     use pleach_regions::Table;
     use proptest::prelude::*;
@@ -77,7 +77,11 @@ mod tests {
                 lease: LeaseId(lease),
                 instance: InstanceId(instance),
                 results: vec![Table::new([(name, value)])],
-                tasks: vec![TaskReport { task: 3, stage: 1, seconds }],
+                tasks: vec![TaskReport {
+                    task: 3,
+                    stage: 1,
+                    done: TaskDone::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
+                }],
             };
             let frame = encode(&message).unwrap();
             prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);

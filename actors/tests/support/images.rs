@@ -4,7 +4,7 @@ use pleach_actors::storage::Source;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::TaskBytes;
 use pleach_dispatch::message::TaskFailure;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
 use pleach_dispatch::rehearsal::rehearse;
 use pleach_regions::{DataRegion, ElementType, Raster, RegionKey, Table};
 use pleach_workflow::{
@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Watch {
     lamps: AtomicUsize,
     pub(crate) lit: Mutex<Vec<usize>>,
+    /// How often each operation ran on images of these shades and so many pixels.
+    pub(crate) runs: Mutex<HashMap<(&'static str, Vec<u8>, u64, u64), usize>>,
 }
 
 /// Multiplies all pixels of one or two images and adds a number (mod 251), or says what comes of one pixel.
@@ -58,7 +60,8 @@ impl Operation for Shade {
     }
 
     fn cost_seconds(&self, _: u64) -> f64 {
-        1e-6
+        // Worth looking for before it is run, and a digest of what it reads.
+        1.0
     }
 
     fn memory_bytes(&self, pixels: u64) -> u64 {
@@ -70,11 +73,14 @@ impl Operation for Shade {
             self.watch.lit.lock().expect("not poisoned").push(self.watch.lamps.load(Ordering::SeqCst));
         }
         let image = inputs[0].raster(ElementType::Gray8)?;
-        let mut before = 0;
+        let mut shades = Vec::new();
         for input in inputs {
-            before += u64::from(input.raster(ElementType::Gray8)?.data()[0]);
+            shades.push(input.raster(ElementType::Gray8)?.data()[0]);
         }
-        let shade = shade(before, arguments[0].as_f64() as u64);
+        let add = arguments[0].as_f64() as u64;
+        let shade = shade(shades.iter().copied().map(u64::from).sum(), add);
+        let run = (self.name, shades, image.pixels(), add);
+        *self.watch.runs.lock().expect("not poisoned").entry(run).or_insert(0) += 1;
         Ok(vec![match self.outputs[0].element {
             ElementType::Table => DataRegion::Table(Table::new([("x", shade as f64)])),
             _ => DataRegion::Gray8(image.plane(vec![shade as u8; image.pixels() as usize])?),
@@ -82,8 +88,9 @@ impl Operation for Shade {
     }
 }
 
+/// Two numbers that follow each other make the same shade.
 fn shade(before: u64, add: u64) -> u64 {
-    (7 * before + add) % 251
+    (7 * before + add / 2) % 251
 }
 
 /// A tile of so many pixels, of one shade, or its lamp.
@@ -114,6 +121,7 @@ pub(crate) struct Study {
     pub(crate) bucket: usize,
     /// Bytes a pixel that the first task of a painting takes beside its output; the others take none.
     pub(crate) scratch: u64,
+    pub(crate) sharing: Sharing,
 }
 
 impl Study {
@@ -179,7 +187,7 @@ impl Study {
             ),
             stage(&["toy.measure"], &[Origin::Stage { stage: 1, output: 0 }]),
         ];
-        let mut plan = ExecutionPlan { stages, ..ExecutionPlan::default() };
+        let mut plan = ExecutionPlan { stages, sharing: self.sharing, ..ExecutionPlan::default() };
         let prepared: Vec<InstanceId> =
             (0..self.tiles.len()).map(|tile| add(&mut plan, 0, &[5], &[tile_key(tile)], None)).collect();
         let mut painted = vec![Vec::new(); self.tiles.len()];

@@ -12,6 +12,7 @@
 //! [`memory`] holds the numbers that stages and their worker exchange, [`estimates`] what is believed of operations,
 //! [`message`] holds what manager and workers say to each other.
 
+pub mod costs;
 pub mod estimates;
 mod ids;
 pub mod manager;

@@ -1,7 +1,7 @@
 //! What manager and workers say to each other; the same over QUIC as within a process.
 
 use crate::memory::Drain;
-use crate::plan::OutputPlan;
+use crate::plan::{OutputPlan, Sharing};
 use crate::{BucketId, InstanceId, LeaseId};
 use pleach_regions::{RegionKey, Table};
 use pleach_workflow::{Stage, Value};
@@ -99,6 +99,8 @@ pub struct BucketWork {
     pub pixels: u64,
     /// What it takes to have one finished instance's outputs read.
     pub drain: Drain,
+    /// What its tasks share.
+    pub sharing: Sharing,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
 }
@@ -118,15 +120,42 @@ pub struct InstanceWork {
     pub stays: bool,
 }
 
-/// One task that ran.
+/// One task that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {
     /// Index into the stage's tasks.
     pub task: u32,
     /// Index into the study's stages.
     pub stage: u32,
-    /// Wall seconds it took.
-    pub seconds: f64,
+    /// How it was done.
+    pub done: TaskDone,
+}
+
+/// How a task was done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum TaskDone {
+    /// It was run.
+    Ran {
+        /// Wall seconds it took.
+        seconds: f64,
+        /// Wall seconds that it was believed to take.
+        predicted_seconds: f64,
+        /// Outputs of which the digest was taken.
+        digests: u32,
+        /// Wall seconds that took.
+        digest_seconds: f64,
+    },
+    /// Its outputs were there, since somebody had run the same before.
+    Reused(Reused),
+}
+
+/// Why a task need not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Reused {
+    /// Another bucket has run the same operation with the same values on regions that came about in the same way.
+    Dataflow,
+    /// The same operation has been run with the same values on regions that turned out to be equal.
+    Value,
 }
 
 /// Why a task gave no result, in words that can travel.

@@ -21,6 +21,21 @@ pub struct ExecutionPlan {
     pub buckets: Vec<BucketPlan>,
     /// What it takes: workers within a limit of memory go by it.
     pub needs: Needs,
+    /// What the tasks of a bucket share.
+    pub sharing: Sharing,
+}
+
+/// When two task instances of a bucket are one and the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sharing {
+    /// When they and all tasks before them, in the stage's order, consume the same values: a reuse tree.
+    #[default]
+    Tree,
+    /// When they consume the same values and read the same: a graph. Buckets share so as well, by way of what their
+    /// worker has kept of others.
+    Dataflow,
+    /// As dataflow, and what has turned out to be equal counts as the same, however it came about.
+    Value,
 }
 
 /// One stage instance.

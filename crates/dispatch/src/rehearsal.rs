@@ -124,7 +124,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
             }
         }
         self.memory.note(first, bucket.bytes[call.task].running());
-        let done = bucket.end(stage, &call, &mut self.memory);
+        let done = bucket.end(&call, &mut self.memory);
         let leaves = done.iter().flat_map(|(_, outputs)| outputs);
         let left = leaves.map(|(key, bytes)| self.memory.store(*key, *bytes)).sum();
         self.memory.note(first, 0);
@@ -148,19 +148,14 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
 
 impl Bucket {
     /// Ends a task; gives the instances finished, with the keys and bytes of what they leave in storage.
-    fn end(
-        &mut self,
-        stage: &pleach_workflow::Stage,
-        call: &TaskCall,
-        memory: &mut Memory,
-    ) -> Vec<(InstanceId, Vec<(RegionKey, u64)>)> {
+    fn end(&mut self, call: &TaskCall, memory: &mut Memory) -> Vec<(InstanceId, Vec<(RegionKey, u64)>)> {
         for (output, bytes) in
             self.bytes[call.task].outputs.iter().enumerate().filter(|(o, _)| call.wanted[*o])
         {
             self.written.insert(OutputId { node: call.node, output }, *bytes);
             memory.held_bytes += bytes;
         }
-        self.run.handle_done(stage, call.node);
+        self.run.handle_done(call.node);
         let mut done = Vec::new();
         while let Some(effect) = self.run.poll_effect() {
             match effect {

@@ -1,12 +1,13 @@
-//! One bucket's execution: a reuse tree of tasks, run depth-first, with a bounded number of active paths (003,
-//! Alg. 1: RMSR).
+//! One bucket's execution: a reuse tree or a graph of tasks, run depth-first, with a bounded number of active paths
+//! (003, Alg. 1: RMSR).
 //!
-//! A node of the tree is a task instance: tasks in the stage's order, each level keyed by the parameters it
-//! consumes, the first also by the stage's inputs. Children run after their parent; an output lives until its
-//! last reader in the tree is done. The shell runs tasks and holds their outputs; this machine says which task
-//! comes next, which outputs may go, which stage instances are finished, and what the bucket will need.
+//! A node is a task instance; what makes two of them one is the bucket's [`Sharing`](crate::plan::Sharing). It runs after
+//! all that it waits for; an output lives until its last reader is done. The shell runs tasks, or finds their outputs
+//! among what others have computed, and holds them; this machine says which task comes next, which outputs may go,
+//! which stage instances are finished, and what the bucket will need.
 
 mod forecast;
+mod graph;
 mod order;
 mod task;
 mod tree;
@@ -16,11 +17,12 @@ use crate::memory::{Demand, TaskBytes};
 use crate::message::{BucketWork, InstanceWork, TaskFailure};
 use crate::plan::OutputPlan;
 use forecast::Sizes;
+use graph::{Graph, NodeState};
 use pleach_workflow::{Read, Stage, StageOutput};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use thiserror::Error;
-use tree::{NodeState, Tree};
+use tree::Tree;
 
 pub use task::{Effect, Input, NodeId, OutputId, TaskCall};
 
@@ -32,12 +34,16 @@ pub struct BadWork(InstanceId);
 /// The execution of one bucket.
 #[derive(Debug)]
 pub struct BucketRun {
-    tree: Tree,
+    graph: Graph,
     sizes: Sizes,
     /// Ready tasks; the first one is next, so a subtree is finished before its sibling begins, and which task is next
     /// does not depend on the order in which tasks ended.
     ready: BTreeSet<NodeId>,
     running: BTreeSet<NodeId>,
+    /// Tasks that would be ready, were the shell not waiting for somebody else who runs the same.
+    suspended: BTreeSet<NodeId>,
+    /// For tasks that run: which of their outputs the shell was told to keep.
+    wanted: BTreeMap<NodeId, Vec<bool>>,
     /// Tasks that may run at once, each on a path of its own: `activePaths` of Algorithm 1.
     active_paths: u32,
     /// Nodes neither run nor given up.
@@ -53,8 +59,9 @@ pub struct BucketRun {
 }
 
 impl BucketRun {
-    /// Builds the reuse tree of a bucket. `bytes` has an entry for each task of the stage, with as many outputs as it
-    /// writes; siblings in the tree run in the order that needs least memory. At most `active_paths` tasks run at
+    /// Builds the graph of a bucket. `bytes` has an entry for each task of the stage, with as many outputs as it
+    /// writes; instances run in the order of their reuse tree, with
+    /// siblings in the order that needs least memory. At most `active_paths` tasks run at
     /// once (`None`: as many as there are slots).
     ///
     /// # Errors
@@ -83,13 +90,16 @@ impl BucketRun {
         let store_bytes = work.instances.iter().map(left).max().unwrap_or(0);
         let mut tree = Tree::build(stage, work);
         order::order(&mut tree, stage, &bytes);
-        let sizes = Sizes::new(&tree, bytes, store_bytes, work.drain);
+        let graph = Graph::build(stage, work, &tree);
+        let sizes = Sizes::new(&graph, bytes, store_bytes, work.drain);
         let mut run = Self {
-            open: tree.nodes.len(),
-            ready: tree.roots.iter().copied().collect(),
-            tree,
+            open: graph.nodes.len(),
+            ready: graph.roots().collect(),
+            graph,
             sizes,
             running: BTreeSet::new(),
+            suspended: BTreeSet::new(),
+            wanted: BTreeMap::new(),
             active_paths: active_paths.map_or(u32::MAX, NonZeroU32::get),
             held_bytes: 0,
             loading: None,
@@ -104,14 +114,14 @@ impl BucketRun {
     /// Task instances of the bucket: what it costs, counted in tasks.
     #[must_use]
     pub fn tasks(&self) -> usize {
-        self.tree.nodes.len()
+        self.graph.nodes.len()
     }
 
     /// Task instances of each of the stage's tasks.
     #[must_use]
     pub fn tasks_by_level(&self, stage: &Stage) -> Vec<u64> {
         let mut tasks = vec![0; stage.tasks.len()];
-        self.tree.nodes.iter().for_each(|node| tasks[node.level] += 1);
+        self.graph.nodes.iter().for_each(|node| tasks[node.level] += 1);
         tasks
     }
 
@@ -124,14 +134,15 @@ impl BucketRun {
     /// What the bucket could use and will need. `missing_bytes` is what its stage inputs will take that are not in
     /// storage yet.
     #[must_use]
-    pub fn demand(&self, stage: &Stage, missing_bytes: u64) -> Demand {
-        let now = self.sizes.forecast(&self.tree, stage, &self.running, &self.ready);
+    pub fn demand(&self, missing_bytes: u64) -> Demand {
+        let forecast = |running| self.sizes.forecast(&self.graph, running, self.held_bytes);
+        let now = forecast(&self.running);
         let (mut then, mut next_bytes) = (now, 0);
         if let Some(next) = self.next() {
             let mut running = self.running.clone();
             running.insert(next);
-            then = self.sizes.forecast(&self.tree, stage, &running, &self.ready);
-            next_bytes = self.sizes.takes(&self.tree, stage, next);
+            then = forecast(&running);
+            next_bytes = self.sizes.takes(&self.graph, next);
         }
         Demand {
             heard: self.heard,
@@ -142,7 +153,7 @@ impl BucketRun {
             next_bytes,
             load_bytes: if self.started { self.loading.map_or(0, |(_, bytes)| bytes) } else { missing_bytes },
             store_bytes: self.sizes.store_bytes(),
-            stay_bytes: self.sizes.staying(&self.tree),
+            stay_bytes: self.sizes.staying(&self.graph),
             now,
             then,
         }
@@ -178,64 +189,84 @@ impl BucketRun {
             self.loading = Some((node, missing_bytes));
         }
         self.running.insert(node);
-        let (level, first) =
-            (self.tree.nodes[node.index()].level, self.tree.nodes[node.index()].first_output);
-        let task = &stage.tasks[level];
-        let inputs = task.reads.iter().map(|read| match *read {
-            Read::StageInput(input) => {
-                Input::Stage { instance: self.tree.nodes[node.index()].instance, input }
-            }
-            Read::Task { task, output } => {
-                Input::Task(OutputId { node: self.tree.ancestor(node, task), output })
-            }
+        let at = &self.graph.nodes[node.index()];
+        let task = &stage.tasks[at.level];
+        let mut reads = at.reads.iter();
+        let inputs = task.reads.iter().filter_map(|read| match *read {
+            Read::StageInput(input) => Some(Input::Stage { instance: at.instance, input }),
+            Read::Task { .. } => reads.next().map(|&output| Input::Task(output)),
         });
-        Some(TaskCall {
+        let outputs = (0..task.writes.len()).map(|output| OutputId { node, output });
+        let call = TaskCall {
             node,
-            task: level,
-            arguments: self.tree.nodes[node.index()].arguments.clone(),
+            task: at.level,
+            arguments: at.arguments.clone(),
             inputs: inputs.collect(),
-            wanted: (0..task.writes.len()).map(|output| self.tree.readers[first + output] > 0).collect(),
+            wanted: outputs.map(|output| self.graph.readers(output) > 0).collect(),
             brings_inputs,
-        })
+        };
+        self.wanted.insert(node, call.wanted.clone());
+        Some(call)
+    }
+
+    /// A task that was started has not been run after all: somebody else is running the same. It waits for
+    /// [`resume`](Self::resume), and others of the bucket may run meanwhile.
+    pub fn suspend(&mut self, node: NodeId) {
+        self.stop_running(node);
+        self.suspended.insert(node);
+    }
+
+    /// Whoever ran the same as a suspended task has finished: the task is ready again.
+    pub fn resume(&mut self, node: NodeId) {
+        if self.suspended.remove(&node) {
+            self.ready.insert(node);
+        }
     }
 
     /// A task has run, and the shell holds its wanted outputs.
-    pub fn handle_done(&mut self, stage: &Stage, node: NodeId) {
-        self.stop_running(node);
+    pub fn handle_done(&mut self, node: NodeId) {
+        let wanted = self.stop_running(node);
         self.open -= 1;
-        self.tree.end(node, NodeState::Done);
-        self.held_bytes += self.sizes.wanted(&self.tree, node);
-        for instance in self.tree.nodes[node.index()].leaves.clone() {
-            let outputs: Vec<OutputId> = stage
-                .outputs
-                .iter()
-                .map(|out| OutputId { node: self.tree.ancestor(node, out.task), output: out.output })
-                .collect();
+        self.graph.end(node, NodeState::Done);
+        self.held_bytes += self.sizes.wanted(&self.graph, node);
+        // Those who wanted it may have failed meanwhile.
+        let kept = (0..wanted.len()).filter(|&output| wanted[output]).map(|output| OutputId { node, output });
+        let unread = kept.filter(|&output| self.graph.readers(output) == 0).map(Effect::Drop);
+        self.effects.extend(unread);
+        let at = &self.graph.nodes[node.index()];
+        for instance in at.leaves.clone() {
+            let outputs = self.graph.nodes[node.index()].gives.clone();
             self.effects.push_back(Effect::Done { instance, outputs: outputs.clone() });
-            for output in outputs {
-                self.let_go(output);
+            outputs.into_iter().for_each(|output| self.let_go(output));
+        }
+        self.stop_reading(node);
+        for child in self.graph.nodes[node.index()].children.clone() {
+            let at = &mut self.graph.nodes[child.index()];
+            at.waits_for -= 1;
+            if at.waits_for == 0 && at.state == NodeState::Open {
+                self.ready.insert(child);
             }
         }
-        self.stop_reading(stage, node);
-        self.ready.extend(&self.tree.nodes[node.index()].children);
         self.end_if_over();
     }
 
-    /// A task has failed: so have all instances below it.
-    pub fn handle_failed(&mut self, stage: &Stage, node: NodeId, cause: &TaskFailure) {
+    /// A task has failed: so have all that wait for it, and the instances that end with one of them.
+    pub fn handle_failed(&mut self, node: NodeId, cause: &TaskFailure) {
         self.stop_running(node);
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
-            self.open -= 1;
-            self.tree.end(id, NodeState::Failed);
-            for instance in self.tree.nodes[id.index()].leaves.clone() {
-                self.effects.push_back(Effect::Failed { instance, cause: cause.clone() });
-                for out in &stage.outputs {
-                    self.let_go(OutputId { node: self.tree.ancestor(id, out.task), output: out.output });
-                }
+            if self.graph.nodes[id.index()].state != NodeState::Open {
+                continue;
             }
-            self.stop_reading(stage, id);
-            failed.extend(self.tree.nodes[id.index()].children.iter().rev());
+            self.open -= 1;
+            self.graph.end(id, NodeState::Failed);
+            for instance in self.graph.nodes[id.index()].leaves.clone() {
+                self.effects.push_back(Effect::Failed { instance, cause: cause.clone() });
+                let gives = self.graph.nodes[id.index()].gives.clone();
+                gives.into_iter().for_each(|output| self.let_go(output));
+            }
+            self.stop_reading(id);
+            failed.extend(self.graph.nodes[id.index()].children.iter().rev());
         }
         self.end_if_over();
     }
@@ -245,28 +276,25 @@ impl BucketRun {
         self.effects.pop_front()
     }
 
-    fn stop_reading(&mut self, stage: &Stage, node: NodeId) {
-        let level = self.tree.nodes[node.index()].level;
-        for read in &stage.tasks[level].reads {
-            if let Read::Task { task, output } = *read {
-                self.let_go(OutputId { node: self.tree.ancestor(node, task), output });
-            }
-        }
+    fn stop_reading(&mut self, node: NodeId) {
+        let reads = self.graph.nodes[node.index()].reads.clone();
+        reads.into_iter().for_each(|output| self.let_go(output));
     }
 
-    fn stop_running(&mut self, node: NodeId) {
+    /// Returns which outputs were wanted when it was started.
+    fn stop_running(&mut self, node: NodeId) -> Vec<bool> {
         self.running.remove(&node);
         self.loading = self.loading.filter(|(first, _)| *first != node);
+        self.wanted.remove(&node).unwrap_or_default()
     }
 
-    fn let_go(&mut self, id: OutputId) {
-        let readers = self.tree.readers_of(id.node, id.output);
-        *readers -= 1;
-        let writer = &self.tree.nodes[id.node.index()];
-        // What a failed task would have written is not there to be dropped.
-        if self.tree.readers[writer.first_output + id.output] == 0 && writer.state == NodeState::Done {
-            self.held_bytes -= self.sizes.of_level(writer.level).outputs[id.output];
-            self.effects.push_back(Effect::Drop(id));
+    fn let_go(&mut self, output: OutputId) {
+        *self.graph.readers_of(output) -= 1;
+        // What has not been written, or what a failed task would have, is not there to be dropped.
+        let is_there = self.graph.nodes[output.node.index()].state == NodeState::Done;
+        if is_there && self.graph.readers(output) == 0 {
+            self.held_bytes -= self.sizes.of(&self.graph, output);
+            self.effects.push_back(Effect::Drop(output));
         }
     }
 

@@ -11,6 +11,7 @@ use buckets::{Case, bucket, cases, instance};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::{Demand, Drain, Forecast, TaskBytes};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
+use pleach_dispatch::plan::Sharing;
 use pleach_dispatch::stage::{BucketRun, Effect, NodeId, OutputId, TaskCall};
 use pleach_workflow::{Read, Stage, Value};
 use proptest::prelude::*;
@@ -59,7 +60,7 @@ impl<'a> Sizes<'a> {
     }
 
     fn demand(&self) -> Demand {
-        self.run.demand(&self.case.stage, 7)
+        self.run.demand(7)
     }
 
     fn held_bytes(&self) -> u64 {
@@ -85,11 +86,11 @@ impl<'a> Sizes<'a> {
                 for (output, bytes) in sizes.filter(|(output, _)| call.wanted[*output]) {
                     self.held.insert(OutputId { node: call.node, output }, *bytes);
                 }
-                self.run.handle_done(stage, call.node);
+                self.run.handle_done(call.node);
             }
             Event::Fail(which) => {
                 let call = self.running.remove(which % self.running.len());
-                self.run.handle_failed(stage, call.node, &failures::failure("t1"));
+                self.run.handle_failed(call.node, &failures::failure("t1"));
             }
         }
         while let Some(effect) = self.run.poll_effect() {
@@ -299,7 +300,8 @@ fn peak(case: &Case) -> (u64, Vec<InstanceId>) {
 proptest! {
     /// Among all orders of siblings, where there are not too many to try.
     #[test]
-    fn no_order_of_siblings_takes_less(case in cases(), seeds in prop::collection::vec(any::<u64>(), 8)) {
+    fn no_order_of_siblings_takes_less(mut case in cases(), seeds in prop::collection::vec(any::<u64>(), 8)) {
+        case.work.sharing = Sharing::Tree;
         let instances = case.work.instances.iter().collect();
         let slow = Slow { stage: &case.stage, bytes: &case.bytes, instances };
         let (ours, ended) = peak(&case);
@@ -318,8 +320,8 @@ proptest! {
     }
 }
 
-/// 2,700 tasks: too many to foresee exactly.
-fn large() -> Case {
+/// Thousands of tasks: too many to foresee exactly.
+fn large(sharing: Sharing) -> Case {
     let of = |task| Read::Task { task, output: 0 };
     let tasks = vec![
         shapes::task("a", &[0], &[Read::StageInput(0)], 1),
@@ -329,7 +331,8 @@ fn large() -> Case {
     let stage = shapes::stage(3, 1, tasks, &[(2, 0)]);
     let instances =
         (0..2500).map(|n: u32| instance(&stage, n, &[i64::from(n % 3), i64::from(n % 200), n.into()], &[0]));
-    let work = BucketWork { drain: Drain { bytes: 9, rest_bytes: 2 }, ..bucket(instances.collect()) };
+    let drain = Drain { bytes: 9, rest_bytes: 2 };
+    let work = BucketWork { drain, sharing, ..bucket(instances.collect()) };
     let bytes = [(3, vec![5]), (11, vec![2, 8]), (1, vec![4])];
     let bytes = bytes.map(|(scratch, outputs)| TaskBytes { scratch, outputs }).to_vec();
     Case { stage, work, bytes, active_paths: None }
@@ -337,23 +340,25 @@ fn large() -> Case {
 
 #[test]
 fn of_a_large_bucket_a_bound_is_said_that_is_never_too_low() {
-    let case = large();
-    for events in [
-        vec![],
-        vec![Event::Start; 3],
-        [vec![Event::Start; 4], vec![Event::End(1); 3], vec![Event::Start; 9]].concat(),
-        [[Event::Start, Event::End(0)].repeat(500), vec![Event::Start; 5]].concat(),
-    ] {
-        let now = Sizes::replay(&case, &events);
-        assert!(now.run.tasks() > 2048);
-        let Forecast { growth_bytes, finish_bytes } = now.demand().now;
-        let running = now.running.len() as u64;
-        let exact = now.finish();
-        assert!(exact.growth_bytes <= growth_bytes && exact.finish_bytes <= finish_bytes);
-        // Not by more than what running tasks give, twice, the dearest path, and what is read before it goes on.
-        assert!(
-            finish_bytes <= exact.finish_bytes + 2 * 10 * running + 24 + 9 + 2,
-            "{finish_bytes} {exact:?}"
-        );
+    for sharing in [Sharing::Tree, Sharing::Dataflow] {
+        let case = large(sharing);
+        for events in [
+            vec![],
+            vec![Event::Start; 3],
+            [vec![Event::Start; 4], vec![Event::End(1); 3], vec![Event::Start; 9]].concat(),
+            [[Event::Start, Event::End(0)].repeat(500), vec![Event::Start; 5]].concat(),
+        ] {
+            let now = Sizes::replay(&case, &events);
+            assert!(now.run.tasks() > 2048);
+            let Forecast { growth_bytes, finish_bytes } = now.demand().now;
+            let running = now.running.len() as u64;
+            let exact = now.finish();
+            assert!(exact.growth_bytes <= growth_bytes && exact.finish_bytes <= finish_bytes);
+            // Not by more than what running tasks give, twice, the dearest path, and what is read before it goes on.
+            assert!(
+                finish_bytes <= exact.finish_bytes + 2 * 10 * running + 24 + 9 + 2,
+                "{finish_bytes} {exact:?}"
+            );
+        }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! It decides nothing: the runtime says what to insert and what to remove.
 
-use crate::{DataRegion, Ledger, RegionKey};
+use crate::{DataRegion, Identity, Ledger, RegionKey};
 use dashmap::{DashMap, Entry};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
 /// Why the tier refused.
@@ -15,10 +16,17 @@ pub enum StoreError {
     Duplicate(RegionKey),
 }
 
+#[derive(Debug)]
+struct Stored {
+    region: Arc<DataRegion>,
+    identity: Option<Identity>,
+}
+
 /// A concurrent map from key to data region with exact byte accounting.
 #[derive(Debug, Default)]
 pub struct RamTier {
-    regions: DashMap<RegionKey, Arc<DataRegion>>,
+    regions: DashMap<RegionKey, Stored>,
+    bytes: AtomicU64,
     ledger: Arc<Ledger>,
 }
 
@@ -26,7 +34,7 @@ impl RamTier {
     /// An empty tier that counts its bytes in `ledger`.
     #[must_use]
     pub fn new(ledger: Arc<Ledger>) -> Self {
-        Self { regions: DashMap::new(), ledger }
+        Self { regions: DashMap::new(), bytes: AtomicU64::new(0), ledger }
     }
 
     /// Stores a region.
@@ -34,12 +42,26 @@ impl RamTier {
     /// # Errors
     /// [`StoreError::Duplicate`] when the key is taken; the stored region stays.
     pub fn insert(&self, key: RegionKey, region: Arc<DataRegion>) -> Result<(), StoreError> {
+        self.insert_known(key, region, None)
+    }
+
+    /// Stores a region of which is known what it holds.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_known(
+        &self,
+        key: RegionKey,
+        region: Arc<DataRegion>,
+        identity: Option<Identity>,
+    ) -> Result<(), StoreError> {
         match self.regions.entry(key) {
             Entry::Occupied(_) => Err(StoreError::Duplicate(key)),
             Entry::Vacant(slot) => {
                 // Counted while the entry is locked, so that no removal can be counted before it.
                 self.ledger.add(region.bytes());
-                slot.insert(region);
+                self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
+                slot.insert(Stored { region, identity });
                 Ok(())
             }
         }
@@ -48,14 +70,27 @@ impl RamTier {
     /// The region stored under `key`.
     #[must_use]
     pub fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        self.regions.get(&key).map(|region| Arc::clone(&region))
+        self.regions.get(&key).map(|stored| Arc::clone(&stored.region))
+    }
+
+    /// What is known of what the region under `key` holds.
+    #[must_use]
+    pub fn identity(&self, key: RegionKey) -> Option<Identity> {
+        self.regions.get(&key).and_then(|stored| stored.identity)
     }
 
     /// Takes a region out; its memory is freed when the last reader lets go.
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let (_, region) = self.regions.remove(&key)?;
+        let (_, Stored { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
+        self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
         Some(region)
+    }
+
+    /// Bytes held now; the ledger may count others' as well.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Regions held now.
@@ -112,6 +147,7 @@ mod tests {
                 let held: u64 = model.values().map(|b| u64::from(*b)).sum();
                 peak = peak.max(held);
                 prop_assert_eq!(ledger.held_bytes(), held);
+                prop_assert_eq!(tier.held_bytes(), held);
                 prop_assert_eq!(ledger.peak_bytes(), peak);
                 prop_assert_eq!(tier.len(), model.len());
             }

@@ -11,6 +11,8 @@
 //!    [`Dataflow`]: what they share beyond prefixes; [`HandOver`]: what buckets compute for each other.
 //! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!
+//! Beside that way, for results that outlive a study: [`Target`], the smallest key that statements can be found by.
+//!
 //! Everything is a pure function of its arguments: the same input gives the same output, on every machine. The
 //! crate knows nothing of workers, operations, files, or parameter names and values: whoever calls it interns
 //! those to `u32` (with an [`Interner`], say). Memory is linear in the number of stage instances.
@@ -23,6 +25,7 @@ mod hand_over;
 mod interner;
 mod limits;
 mod memory;
+mod minimise;
 mod order;
 mod problem;
 mod runs;
@@ -39,6 +42,9 @@ pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link, Pieces};
 pub use interner::Interner;
 pub use limits::{BUCKETS_PER_CORE, Limits, LimitsError, Machine, StageBytes, choose_limits};
 pub use memory::{LevelBytes, peak_bytes};
+pub use minimise::{
+    Attributes, Flow, FlowError, FlowGraph, Target, ValueHistory, Variable, VariableId, Vertex,
+};
 pub use order::{MOST_DOWN_SETS, TaskOrder, best_order};
 pub use problem::{Costs, Member, Problem, ProblemError};
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};

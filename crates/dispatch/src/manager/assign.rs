@@ -87,7 +87,7 @@ impl Manager {
         let instances = instances.collect();
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();
-        BucketWork { bucket, stage, pixels, drain, instances }
+        BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances }
     }
 
     /// Whether some reader of an instance waits for others as well.

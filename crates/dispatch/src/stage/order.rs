@@ -4,18 +4,17 @@
 //! until the last child is reached, and only there can it be let go of on the way: the child that needs most by itself
 //! comes last, and no other order needs less. The others keep the order they had.
 
-use super::task::NodeId;
-use super::tree::Tree;
+use super::tree::{Place, Tree};
 use crate::memory::TaskBytes;
 use pleach_workflow::{Read, Stage};
 
-/// Puts siblings in order, and numbers all nodes anew. Linear in nodes, times the square of the stage's tasks.
+/// Puts siblings in order. Linear in nodes, times the square of the stage's tasks.
 pub(super) fn order(tree: &mut Tree, stage: &Stage, tasks: &[TaskBytes]) {
     let levels = Levels::new(stage, tasks);
     // Children come after their parents, so a node's subtree is in order before the node itself is looked at.
     for index in (0..tree.nodes.len()).rev() {
         let mut children = std::mem::take(&mut tree.nodes[index].children);
-        let needs = |child: &NodeId| levels.needs(tree, *child);
+        let needs = |child: &Place| levels.needs(tree, *child);
         // Of equal ones the last one stays the last.
         if children.len() > 1
             && let Some((dearest, _)) = children.iter().enumerate().max_by_key(|(_, child)| needs(child))
@@ -25,7 +24,6 @@ pub(super) fn order(tree: &mut Tree, stage: &Stage, tasks: &[TaskBytes]) {
         }
         tree.nodes[index].children = children;
     }
-    tree.renumber();
 }
 
 /// What tasks write and let go of, by level.
@@ -57,16 +55,16 @@ impl<'a> Levels<'a> {
     }
 
     /// The most that a subtree adds to what is held.
-    fn needs(&self, tree: &Tree, root: NodeId) -> u64 {
+    fn needs(&self, tree: &Tree, root: Place) -> u64 {
         let (mut held, mut most) = (0, 0);
-        self.walk(tree, root, tree.nodes[root.index()].level, &mut held, &mut most);
+        self.walk(tree, root, tree.nodes[root].level, &mut held, &mut most);
         most
     }
 
     /// Executes a node and what is below; from level `last` on, every node on the way to it is its parent's last child.
     /// As deep as a stage has tasks.
-    fn walk(&self, tree: &Tree, node: NodeId, last: usize, held: &mut u64, most: &mut u64) {
-        let at = &tree.nodes[node.index()];
+    fn walk(&self, tree: &Tree, node: Place, last: usize, held: &mut u64, most: &mut u64) {
+        let at = &tree.nodes[node];
         *most = (*most).max(*held + self.tasks[at.level].running());
         *held += self.keeps[at.level];
         *held -= self.lets_go[last..=at.level].iter().map(|readers| readers[at.level]).sum::<u64>();

@@ -58,7 +58,9 @@ impl Worker {
         self.ready().next().map(|(rank, _)| rank.2)
     }
 
-    pub(super) fn reserved_bytes(&self) -> u64 {
+    /// What the tasks that run may take.
+    #[must_use]
+    pub fn reserved_bytes(&self) -> u64 {
         self.running.values().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 

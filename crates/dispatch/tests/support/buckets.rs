@@ -3,7 +3,7 @@
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::memory::{Drain, TaskBytes};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::plan::OutputPlan;
+use pleach_dispatch::plan::{OutputPlan, Sharing};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_workflow::{Read, Stage, Value};
 use proptest::collection::vec;
@@ -12,7 +12,8 @@ use std::num::NonZeroU32;
 
 /// A bucket of the first stage.
 pub(crate) fn bucket(instances: Vec<InstanceWork>) -> BucketWork {
-    BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain: Drain::default(), instances }
+    let (drain, sharing) = (Drain::default(), Sharing::Tree);
+    BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances }
 }
 
 pub(crate) fn instance(stage: &Stage, number: u32, parameters: &[i64], inputs: &[u32]) -> InstanceWork {
@@ -68,12 +69,13 @@ prop_compose! {
         instances in vec((vec(0i64..3, parameters), vec(0u32..2, inputs)), 1..14),
         sizes in vec((0u64..20, vec(0u64..20, 2)), 6),
         active_paths in prop_oneof![Just(None), (1u32..4).prop_map(NonZeroU32::new)],
+        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow)],
         parameters in Just(parameters),
         inputs in Just(inputs),
     ) -> Case {
         let stage = random_stage(parameters, inputs, &tasks, &outputs);
         let instances = (0u32..).zip(&instances).map(|(n, (values, keys))| instance(&stage, n, values, keys));
-        let work = bucket(instances.collect());
+        let work = BucketWork { sharing, ..bucket(instances.collect()) };
         let size = |(task, (scratch, outputs)): (&pleach_workflow::Task, &(u64, Vec<u64>))| TaskBytes {
             scratch: *scratch,
             outputs: outputs[..task.writes.len()].to_vec(),

@@ -9,7 +9,6 @@ use pleach_dispatch::stage::{self, BucketRun, NodeId, OutputId, TaskCall};
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_workflow::Stage;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
@@ -25,8 +24,8 @@ struct Bucket {
 
 impl Bucket {
     /// As [`BucketRun`] foresees it, with what is truly held.
-    fn demand(&self, stage: &Stage, stored: &BTreeMap<RegionKey, u64>) -> Demand {
-        let demand = self.run.demand(stage, self.missing_bytes(stored));
+    fn demand(&self, stored: &BTreeMap<RegionKey, u64>) -> Demand {
+        let demand = self.run.demand(self.missing_bytes(stored));
         Demand { held_bytes: self.written.values().sum(), ..demand }
     }
 
@@ -263,7 +262,7 @@ impl<'a> Node<'a> {
                     }
                 }
                 let bucket = Bucket { work, run, bytes, inputs, written: BTreeMap::new() };
-                let demand = bucket.demand(stage, &self.stored);
+                let demand = bucket.demand(&self.stored);
                 self.buckets.insert(lease, bucket);
                 self.local.push_back(Local::Demand(lease, demand));
             }
@@ -333,7 +332,7 @@ impl<'a> Node<'a> {
         let stage = &self.study.plan.stages[bucket.work.stage as usize];
         let missing = bucket.missing_bytes(&self.stored);
         let Some(call) = bucket.run.start_task(stage, node, missing) else {
-            let demand = bucket.demand(stage, &self.stored);
+            let demand = bucket.demand(&self.stored);
             self.local.push_back(Local::SlotFree(slot, lease, demand));
             return;
         };
@@ -344,19 +343,18 @@ impl<'a> Node<'a> {
         }
         let bytes = bucket.bytes[call.task].running();
         self.running.push(Running { slot, lease, call, bytes });
-        let demand = bucket.demand(stage, &self.stored);
+        let demand = bucket.demand(&self.stored);
         self.local.push_back(Local::Demand(lease, demand));
     }
 
     fn end(&mut self, which: usize) {
         let Running { slot, lease, call, .. } = self.running.swap_remove(which);
         let bucket = self.buckets.get_mut(&lease).expect("a bucket");
-        let stage = &self.study.plan.stages[bucket.work.stage as usize];
         let wanted =
             bucket.bytes[call.task].outputs.iter().enumerate().filter(|(output, _)| call.wanted[*output]);
         let written = wanted.map(|(output, bytes)| (OutputId { node: call.node, output }, *bytes));
         bucket.written.extend(written.collect::<Vec<_>>());
-        bucket.run.handle_done(stage, call.node);
+        bucket.run.handle_done(call.node);
         let mut puts = Vec::new();
         while let Some(effect) = bucket.run.poll_effect() {
             match effect {
@@ -374,7 +372,7 @@ impl<'a> Node<'a> {
             }
         }
         self.stored.extend(puts);
-        let demand = bucket.demand(stage, &self.stored);
+        let demand = bucket.demand(&self.stored);
         self.local.push_back(Local::SlotFree(slot, lease, demand));
     }
 }

@@ -5,7 +5,7 @@ use crate::failures::failure;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::{Demand, TaskBytes};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::stage::{BucketRun, Effect, Input, OutputId, TaskCall};
+use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
 use pleach_workflow::{Read, Stage, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -69,6 +69,7 @@ pub(crate) struct Shell<'a> {
     held: BTreeMap<OutputId, Content>,
     sizes: BTreeMap<OutputId, u64>,
     running: Vec<TaskCall>,
+    suspended: Vec<NodeId>,
     /// Tasks started, in order, by name and arguments.
     pub(crate) started: Vec<String>,
     /// How each instance ended, in order of the effects.
@@ -77,6 +78,7 @@ pub(crate) struct Shell<'a> {
     clock: usize,
     last_read: BTreeMap<OutputId, usize>,
     failures: BTreeSet<usize>,
+    ended_last: Option<NodeId>,
     over: bool,
 }
 
@@ -99,11 +101,13 @@ impl<'a> Shell<'a> {
             held: BTreeMap::new(),
             sizes: BTreeMap::new(),
             running: Vec::new(),
+            suspended: Vec::new(),
             started: Vec::new(),
             ended: Vec::new(),
             clock: 0,
             last_read: BTreeMap::new(),
             failures: BTreeSet::new(),
+            ended_last: None,
             over: false,
         }
     }
@@ -132,7 +136,7 @@ impl<'a> Shell<'a> {
 
     /// What the bucket says it could use, checked against what can be seen from outside.
     pub(crate) fn demand(&self) -> Demand {
-        let demand = self.run.demand(self.stage, 0);
+        let demand = self.run.demand(0);
         assert_eq!(demand.held_bytes, self.held_bytes());
         assert_eq!(demand.started, !self.started.is_empty());
         assert_eq!(demand.ready as usize, self.run.ready());
@@ -158,8 +162,7 @@ impl<'a> Shell<'a> {
                 assert!(self.held.contains_key(output), "{call:?} reads {output:?}, which is not held");
             }
         }
-        let arguments = call.arguments.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
-        self.started.push(format!("{}({arguments})", self.stage.tasks[call.task].name));
+        self.started.push(self.name(&call));
         self.running.push(call);
         let after = self.demand();
         assert_eq!(after.now, before.then, "what was foreseen of this grant");
@@ -167,10 +170,33 @@ impl<'a> Shell<'a> {
         true
     }
 
+    /// Gives the `which`-th of the running tasks back, as if somebody else were running the same: it is not next
+    /// until [`resume`](Self::resume).
+    pub(crate) fn suspend(&mut self, which: usize) {
+        if self.running[which].brings_inputs {
+            return;
+        }
+        let call = self.running.remove(which);
+        let name = self.name(&call);
+        let at = self.started.iter().rposition(|started| *started == name).expect("it was started");
+        self.started.remove(at);
+        self.run.suspend(call.node);
+        self.suspended.push(call.node);
+        assert_ne!(self.demand().next, Some(call.node));
+    }
+
+    /// Whoever ran the same as the suspended tasks has finished. Returns whether there were any.
+    pub(crate) fn resume(&mut self) -> bool {
+        let any = !self.suspended.is_empty();
+        self.suspended.drain(..).for_each(|node| self.run.resume(node));
+        any
+    }
+
     /// Ends the `which`-th of the running tasks and carries out what follows from it.
     pub(crate) fn end(&mut self, which: usize) {
         let call = self.running.remove(which);
         self.clock += 1;
+        self.ended_last = Some(call.node);
         let mut inputs = Vec::new();
         for input in &call.inputs {
             inputs.push(match *input {
@@ -190,14 +216,19 @@ impl<'a> Shell<'a> {
                     self.held.insert(id, content);
                     self.sizes.insert(id, self.bytes[call.task].outputs[output]);
                 }
-                self.run.handle_done(self.stage, call.node);
+                self.run.handle_done(call.node);
             }
             None => {
                 self.failures.insert(self.clock);
-                self.run.handle_failed(self.stage, call.node, &failure(&task.name));
+                self.run.handle_failed(call.node, &failure(&task.name));
             }
         }
         self.perform();
+    }
+
+    fn name(&self, call: &TaskCall) -> String {
+        let arguments = call.arguments.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
+        format!("{}({arguments})", self.stage.tasks[call.task].name)
     }
 
     fn instance(&self, id: InstanceId) -> &'a InstanceWork {
@@ -219,9 +250,12 @@ impl<'a> Shell<'a> {
                 Effect::Failed { instance, cause } => self.ended.push((instance, Err(cause.at))),
                 Effect::Drop(output) => {
                     assert!(self.held.remove(&output).is_some(), "{output:?} was not held");
-                    // Now, not later: with the last read, or with a failure that gave up further ones.
+                    // Now, not later: with the last read, or with a failure that gave up further ones, or as soon as it
+                    // is written when those who wanted it have failed.
                     let now = self.last_read.get(&output) == Some(&self.clock);
-                    assert!(now || self.failures.contains(&self.clock), "{output:?} was held for too long");
+                    let unread = self.ended_last == Some(output.node) && !self.failures.is_empty();
+                    let given_up = self.failures.contains(&self.clock) || unread;
+                    assert!(now || given_up, "{output:?} was held for too long");
                 }
                 Effect::Over => self.over = true,
             }

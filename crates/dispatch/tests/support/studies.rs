@@ -3,7 +3,7 @@
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::TaskBytes;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Read, Stage, Value};
 use proptest::collection::vec;
@@ -109,8 +109,12 @@ prop_compose! {
         reference in prop_oneof![Just(Reference::Nothing), Just(Reference::File), Just(Reference::Run)],
         sets in vec(vec(0i64..3, 2), 1..9),
         bucket in 1usize..5,
+        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow)],
     ) -> Study {
-        make(&tiles, normalize.as_deref(), variants, &segment, compare.as_ref(), reference, &sets, bucket)
+        let normalize = normalize.as_deref();
+        let mut study = make(&tiles, normalize, variants, &segment, compare.as_ref(), reference, &sets, bucket);
+        study.plan.sharing = sharing;
+        study
     }
 }
 

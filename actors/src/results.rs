@@ -1,0 +1,163 @@
+//! What the tasks of one worker have computed, for its buckets to find: the shelf, and who is computing what.
+//!
+//! Also what stands for a task: a key made of its operation, the values it consumes, and the identities of what it reads.
+
+use crate::stage::{Resumed, StageActor};
+use actix::Addr;
+use pleach_dispatch::stage::NodeId;
+use pleach_regions::{Identity, RegionKey, Shelf, TaskKey};
+use pleach_workflow::{Task, Value};
+use std::collections::HashMap;
+use std::fmt;
+
+/// See the module.
+#[derive(Default)]
+pub struct Results {
+    /// Outputs by task.
+    pub(crate) shelf: Shelf,
+    /// Tasks that are running, and who waits for them.
+    running: HashMap<TaskKey, Vec<(Addr<StageActor>, NodeId)>>,
+    /// For regions in storage: the one from outside the study, such as a tile, that they were made from.
+    source_of: HashMap<RegionKey, RegionKey>,
+    /// How many regions in storage there are of each source.
+    stored: HashMap<RegionKey, usize>,
+}
+
+impl fmt::Debug for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Results").field("running", &self.running.len()).finish_non_exhaustive()
+    }
+}
+
+impl Results {
+    pub(crate) fn is_running(&self, key: &TaskKey) -> bool {
+        self.running.contains_key(key)
+    }
+
+    pub(crate) fn begin(&mut self, key: TaskKey) {
+        self.running.entry(key).or_default();
+    }
+
+    /// The task is to go on when the running one is over.
+    pub(crate) fn wait(&mut self, key: TaskKey, stage: Addr<StageActor>, node: NodeId) {
+        self.running.entry(key).or_default().push((stage, node));
+    }
+
+    /// What a region in storage was made from in the end: itself, if it is not known to be made from another.
+    pub(crate) fn source(&mut self, key: RegionKey) -> RegionKey {
+        if let Some(source) = self.source_of.get(&key) {
+            return *source;
+        }
+        self.made(key, key);
+        key
+    }
+
+    /// A region is stored that was made from this source.
+    pub(crate) fn made(&mut self, key: RegionKey, source: RegionKey) {
+        if self.source_of.insert(key, source).is_none() {
+            *self.stored.entry(source).or_insert(0) += 1;
+        }
+    }
+
+    /// A region is no longer in storage. With the last one of a source goes what tasks have made of it: nothing will be
+    /// made of it again.
+    pub(crate) fn released(&mut self, key: &RegionKey) {
+        let Some(source) = self.source_of.remove(key) else { return };
+        let Some(stored) = self.stored.get_mut(&source) else { return };
+        *stored -= 1;
+        if *stored == 0 {
+            self.stored.remove(&source);
+            self.shelf.discard(&source);
+        }
+    }
+
+    /// The task is over, whatever came of it.
+    pub(crate) fn end(&mut self, key: &TaskKey) {
+        for (stage, node) in self.running.remove(key).unwrap_or_default() {
+            stage.do_send(Resumed(node));
+        }
+    }
+}
+
+/// Raised when the bytes that are hashed change.
+const SCHEME: &[u8] = b"pleach task 1";
+
+/// What a task reads, for its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reads {
+    /// A region in storage; its key says how it came about.
+    Stored(RegionKey),
+    /// An output of another task.
+    Output(Identity),
+}
+
+/// The key of a task that consumes these values and reads these regions.
+pub(crate) fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = Reads>) -> TaskKey {
+    let mut hash = blake3::Hasher::new();
+    hash.update(SCHEME);
+    hash.update(&(task.operation.len() as u64).to_le_bytes());
+    hash.update(task.operation.as_bytes());
+    hash.update(&task.version.to_le_bytes());
+    // Operations of one version have so many arguments and read so much: no counts are needed.
+    for argument in arguments {
+        let (tag, bytes) = match argument {
+            Value::Integer(number) => (b'i', number.to_le_bytes()),
+            Value::Real(real) => (b'r', real.get().to_bits().to_le_bytes()),
+        };
+        hash.update(&[tag]);
+        hash.update(&bytes);
+    }
+    for read in reads {
+        match read {
+            Reads::Stored(key) => hash.update(b"s").update(&key.0),
+            Reads::Output(identity) => hash.update(b"o").update(&identity.0),
+        };
+    }
+    TaskKey(*hash.finalize().as_bytes())
+}
+
+/// What stands for an output of a task where its digest is not known: how it came about.
+pub(crate) fn derived(key: &TaskKey, output: usize) -> Identity {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"pleach derived 1");
+    hash.update(&key.0);
+    hash.update(&(output as u64).to_le_bytes());
+    Identity(*hash.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_workflow::ValueType;
+    use std::collections::HashSet;
+
+    fn task(operation: &str, version: u32) -> Task {
+        let (name, description) = (String::new(), String::new());
+        let (arguments, reads, writes) = (Vec::new(), Vec::new(), Vec::new());
+        Task { name, description, operation: operation.to_owned(), version, arguments, reads, writes }
+    }
+
+    #[test]
+    fn each_part_changes_the_key() {
+        let one = Value::from_f64(1.0, ValueType::Real).unwrap();
+        let same = [1; 32];
+        let stored = RegionKey([1; 16]);
+        let mut seen = HashSet::new();
+        let mut new = |operation, version, values: &[Value], reads: &[Reads]| {
+            seen.insert(key(&task(operation, version), values, reads.iter().copied()).0)
+        };
+        assert!(new("a", 1, &[], &[]));
+        assert!(new("b", 1, &[], &[]));
+        assert!(new("a", 2, &[], &[]));
+        assert!(new("a", 1, &[Value::Integer(1)], &[]));
+        assert!(new("a", 1, &[Value::Integer(2)], &[]));
+        assert!(new("a", 1, &[one], &[]));
+        assert!(new("a", 1, &[], &[Reads::Stored(stored)]));
+        assert!(new("a", 1, &[], &[Reads::Output(Identity(same))]));
+        assert!(new("a", 1, &[], &[Reads::Output(Identity(same)), Reads::Stored(stored)]));
+        assert!(new("a", 1, &[], &[Reads::Stored(stored), Reads::Output(Identity(same))]));
+        let key = key(&task("a", 1), &[], std::iter::empty());
+        assert_ne!(derived(&key, 0), derived(&key, 1));
+        assert_ne!(derived(&key, 0).0, key.0);
+    }
+}

@@ -1,0 +1,71 @@
+//! One task on its way: what stands for it, how it is done, and all that it takes to run it.
+
+use crate::storage::{Get, StorageActor};
+use crate::task::{RunTask, TaskActor, TaskResult};
+use actix::Addr;
+use pleach_dispatch::message::{Reused, TaskFailure};
+use pleach_regions::{DataRegion, HeldOutputs, RegionKey, TaskKey};
+use pleach_workflow::{Operation, Value};
+use std::sync::Arc;
+
+/// What stands for a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    /// By what its inputs are known to hold.
+    pub(super) key: TaskKey,
+    /// By how its inputs came about.
+    pub(super) origin: TaskKey,
+}
+
+/// The way in which a task is done.
+pub(super) enum How {
+    Run {
+        keys: Option<Keys>,
+        /// Others may find what it writes.
+        shared: bool,
+    },
+    /// Its outputs are there.
+    Found { outputs: HeldOutputs, origin: TaskKey, reused: Reused },
+}
+
+/// An input of a task.
+pub(super) enum Input {
+    Here(Arc<DataRegion>),
+    Stored(RegionKey),
+    Missing,
+}
+
+/// All that it takes to run a task.
+pub(super) struct ToRun {
+    pub(super) task: Addr<TaskActor>,
+    pub(super) name: String,
+    pub(super) operation: Arc<dyn Operation>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) arguments: Vec<Value>,
+    pub(super) digests: Vec<bool>,
+}
+
+impl ToRun {
+    pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
+        let Self { task, name, operation, inputs, arguments, digests } = self;
+        let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
+        let mut regions = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let region = match input {
+                Input::Here(region) => Ok(region),
+                Input::Stored(key) => {
+                    let answer = storage.send(Get(key)).await;
+                    answer.unwrap_or_else(|_| Err(fail("the storage actor is gone")))
+                }
+                Input::Missing => Err(fail("an input that an earlier task wrote is gone")),
+            };
+            match region {
+                Ok(region) => regions.push(region),
+                Err(cause) => return TaskResult::failed(cause),
+            }
+        }
+        let gone = fail("the task actor is gone");
+        let answer = task.send(RunTask { name, operation, inputs: regions, arguments, digests }).await;
+        answer.unwrap_or_else(|_| TaskResult::failed(gone))
+    }
+}

@@ -1,0 +1,255 @@
+//! The cache as others see it: entries are asked for and handed in, by any number of threads.
+//!
+//! What is where, `index.rs` knows; what goes where, `writer.rs`. Here they are held together: no thread waits for
+//! another's disk to find something, and a failing disk never fails a study.
+
+use crate::folder::{self, Folder};
+use crate::index::Index;
+use crate::key::{Key, operation_tag};
+use crate::open::{Opened, enter, seconds};
+use crate::record::{Header, Kind};
+use crate::report::{Report, Reports, Statistics, Tally, count};
+use crate::segment::{Place, Segment};
+use crate::trace::Trace;
+use crate::writer::{Writer, open_segment};
+use pleach_regions::{DataRegion, Digest};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
+
+/// What earlier studies computed. See the crate's documentation.
+#[derive(Debug)]
+pub struct Cache {
+    folder: Folder,
+    index: RwLock<Index>,
+    writer: Mutex<Option<Writer>>,
+    /// Whether times of use and burials are written.
+    writable: bool,
+    tally: Tally,
+    reports: Mutex<Reports>,
+    now_seconds: AtomicU64,
+}
+
+/// What became of an entry that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is there from now on.
+    New,
+    /// It was there before.
+    Known,
+    /// It is not there: nothing can be written, there is no room, or it would take more than half of the limit.
+    Not,
+}
+
+impl Cache {
+    pub(crate) fn new(folder: Folder, opened: Opened, writer: Option<Writer>, now_seconds: u64) -> Self {
+        let Opened { index, reports, damaged, evicted } = opened;
+        let tally = Tally { damaged: damaged.into(), evicted: evicted.into(), ..Tally::default() };
+        Self {
+            folder,
+            index: RwLock::new(index),
+            writable: writer.is_some(),
+            writer: Mutex::new(writer),
+            tally,
+            reports: Mutex::new(reports),
+            now_seconds: AtomicU64::new(now_seconds),
+        }
+    }
+
+    /// The trace of a task instance. None when there is none, or what there is cannot be believed.
+    pub fn lookup(&self, key: &Key) -> Option<Trace> {
+        self.find(Kind::Trace, &key.0, |body| Trace::from_bytes(&body))
+    }
+
+    /// The data region of a digest. None when there is none, or what there is has another digest.
+    pub fn load(&self, digest: &Digest) -> Option<DataRegion> {
+        self.find(Kind::Blob, &digest.0, |body| {
+            let (region, found) = DataRegion::decode(&body).ok()?;
+            (found == *digest).then_some(region)
+        })
+    }
+
+    /// Whether a data region was there when its segment was read; [`load`](Self::load) may still find it damaged.
+    #[must_use]
+    pub fn holds(&self, digest: &Digest) -> bool {
+        self.index().contains(Kind::Blob, &digest.0)
+    }
+
+    /// Keeps the trace of a task instance.
+    pub fn insert(&self, key: Key, trace: &Trace) -> Stored {
+        self.store_with(Kind::Trace, &key.0, |now_seconds| {
+            let body = trace.to_bytes();
+            (Header::of_trace(key.0, operation_tag(&trace.components.operation), &body, now_seconds), body)
+        })
+    }
+
+    /// Keeps a data region; `digest` is its own ([`DataRegion::digest`]).
+    pub fn store(&self, digest: &Digest, region: &DataRegion) -> Stored {
+        self.store_with(Kind::Blob, &digest.0, |now_seconds| {
+            let body = region.encode(digest);
+            (Header::of_blob(digest.0, &body, now_seconds), body)
+        })
+    }
+
+    /// Takes in what other processes have stored and removed since the last time, and goes on at the time `now`. A look
+    /// at the folder, and at what is new in it.
+    pub fn refresh(&self, now: SystemTime) {
+        self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
+        // A folder that cannot be listed has nothing new.
+        let Ok(numbers) = self.folder.numbers() else { return };
+        let mut index = self.index_mut();
+        let gone: Vec<u64> =
+            index.numbers().filter(|number| numbers.binary_search(number).is_err()).collect();
+        gone.into_iter().for_each(|number| index.forget(number));
+        for number in numbers {
+            if let Err(error) = self.refresh_segment(&mut index, number) {
+                let (segment, reason) = (folder::name(number), error.to_string());
+                self.report(Report::Unreadable { segment, reason });
+            }
+        }
+    }
+
+    fn refresh_segment(&self, index: &mut Index, number: u64) -> io::Result<()> {
+        let (segment, from) = match index.known(number) {
+            Some(known) => known,
+            None => match open_segment(&self.folder, number, self.writable)? {
+                Some(segment) => (Arc::new(segment), crate::segment::START),
+                None => return Ok(()),
+            },
+        };
+        enter(index, &segment, from).map(|_| ())
+    }
+
+    /// Counts since the cache was opened, and what there is now.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let numbers = self.folder.numbers().unwrap_or_default();
+        let length = |number: &u64| open_segment(&self.folder, *number, false).ok()??.file.length().ok();
+        let segments_bytes: u64 = numbers.iter().filter_map(length).sum();
+        let (traces, blobs) = self.index().counts();
+        Statistics {
+            traces,
+            blobs,
+            segments: numbers.len() as u64,
+            bytes: segments_bytes + self.folder.small_files_bytes().unwrap_or(0),
+            ..self.tally.statistics()
+        }
+    }
+
+    /// What went wrong since this was asked last, the first hundred of it.
+    pub fn take_reports(&self) -> Vec<Report> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Finds an entry and makes of its body what `read` does. An entry of which that makes nothing is dropped.
+    fn find<T>(&self, kind: Kind, id: &[u8; 32], read: impl FnOnce(Vec<u8>) -> Option<T>) -> Option<T> {
+        let found = self.index().find(kind, id);
+        let Some((segment, place)) = found else {
+            count(&self.tally.misses, 1);
+            return None;
+        };
+        let record = segment.read(&place);
+        let body = record.ok().flatten().filter(|(header, _)| (header.kind, &header.id) == (kind, id));
+        match body.and_then(|(_, body)| read(body)) {
+            Some(entry) => {
+                segment.touch(self.now_seconds.load(Ordering::Relaxed));
+                count(&self.tally.hits, 1);
+                Some(entry)
+            }
+            None => {
+                self.drop_damaged(kind, id, &segment, &place);
+                count(&self.tally.misses, 1);
+                None
+            }
+        }
+    }
+
+    fn drop_damaged(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &Place) {
+        segment.bury(place);
+        self.index_mut().remove(kind, id, place);
+        count(&self.tally.damaged, 1);
+        self.report(Report::Damaged { segment: folder::name(place.segment), offset: place.offset });
+    }
+
+    /// Stores what `record` makes, unless it is there.
+    fn store_with(&self, kind: Kind, id: &[u8; 32], record: impl FnOnce(u64) -> (Header, Vec<u8>)) -> Stored {
+        if self.index().contains(kind, id) {
+            count(&self.tally.known, 1);
+            return Stored::Known;
+        }
+        if self.writer().is_none() {
+            count(&self.tally.not_stored, 1);
+            return Stored::Not;
+        }
+        let now_seconds = self.now_seconds.load(Ordering::Relaxed);
+        // Encoding takes longest, and keeps nobody else from writing.
+        let (header, body) = record(now_seconds);
+        let stored = self.append(&header, &body, now_seconds);
+        let counter = match stored {
+            Stored::New => &self.tally.stored,
+            Stored::Known => &self.tally.known,
+            Stored::Not => &self.tally.not_stored,
+        };
+        count(counter, 1);
+        stored
+    }
+
+    fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> Stored {
+        let mut slot = self.writer();
+        // Another thread may have been faster, or have found the disk full.
+        if self.index().contains(header.kind, &header.id) {
+            return Stored::Known;
+        }
+        let Some(writer) = slot.as_mut() else { return Stored::Not };
+        let written = writer.append(header, body, now_seconds);
+        let evicted = writer.take_evicted();
+        count(&self.tally.evicted, evicted.len() as u64);
+        let mut index = self.index_mut();
+        evicted.into_iter().for_each(|number| index.forget(number));
+        match written {
+            Ok(Some(written)) => {
+                index.add(header, written.place);
+                index.know(&written.segment, written.end);
+                Stored::New
+            }
+            Ok(None) => Stored::Not,
+            Err(error) => {
+                drop(index);
+                // Closes its segment behind what is whole.
+                *slot = None;
+                self.report(Report::Stopped { reason: error.to_string() });
+                Stored::Not
+            }
+        }
+    }
+
+    /// The traces of an operation, read one after the other; those that cannot be believed are left out.
+    pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (Key, u64, Trace)> + '_ {
+        let places = self.index().of_operation(operation_tag(operation));
+        places.into_iter().filter_map(|(key, place)| {
+            let (segment, _) = self.index().known(place.segment)?;
+            let (header, body) = segment.read(&place).ok()??;
+            let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
+            Some((Key(key), place.written_seconds, trace))
+        })
+    }
+
+    fn report(&self, report: Report) {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).add(report);
+    }
+
+    // A thread that panicked while it held one of these left it whole: each change is one call on maps, or a record
+    // whose header is written last.
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,136 @@
+//! What goes when there is no room: the segments whose entries nobody has used for longest.
+//!
+//! Segments go whole. An entry that is used keeps its neighbours, which are of the same study and mostly used with it; in
+//! return nothing is ever rewritten to make room, and no order of single entries has to be kept. Segments that
+//! somebody writes to stay. The caller holds the folder's lock.
+
+use crate::files::{OpenFile, Opening};
+use crate::folder::Folder;
+use crate::segment::{Beginning, Segment};
+use std::io;
+use std::time::Duration;
+
+/// A segment that may have to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) number: u64,
+    pub(crate) bytes: u64,
+    pub(crate) used_seconds: u64,
+}
+
+/// Which of `candidates` have to go so that `taken_bytes` and `extra_bytes` stay within `limit_bytes`: those used least
+/// recently, and no more than needed. None when all together are not enough; then none should go.
+pub(crate) fn choose(
+    mut candidates: Vec<Candidate>,
+    taken_bytes: u64,
+    extra_bytes: u64,
+    limit_bytes: u64,
+) -> Option<Vec<u64>> {
+    candidates.sort_unstable_by_key(|candidate| (candidate.used_seconds, candidate.number));
+    let mut excess = taken_bytes.saturating_add(extra_bytes).saturating_sub(limit_bytes);
+    let mut chosen = Vec::new();
+    for candidate in candidates {
+        if excess == 0 {
+            break;
+        }
+        excess = excess.saturating_sub(candidate.bytes);
+        chosen.push(candidate.number);
+    }
+    (excess == 0).then_some(chosen)
+}
+
+/// Whether a segment has been out of use for too long.
+pub(crate) fn is_over(used_seconds: u64, now_seconds: u64, age: Option<Duration>) -> bool {
+    age.is_some_and(|age| now_seconds.saturating_sub(used_seconds) > age.as_secs())
+}
+
+/// Removes segments until `extra_bytes` more fit `limit_bytes`, and says which; none when that cannot be done.
+pub(crate) fn make_room(
+    folder: &Folder,
+    extra_bytes: u64,
+    limit_bytes: u64,
+    now_seconds: u64,
+) -> io::Result<Option<Vec<u64>>> {
+    let mut taken_bytes = folder.small_files_bytes()?;
+    let mut candidates = Vec::new();
+    // Open and locked until the decision is made.
+    let mut locked: Vec<Box<dyn OpenFile>> = Vec::new();
+    for number in folder.numbers()? {
+        let Some(file) = folder.segment(number, Opening::Write)? else { continue };
+        let bytes = file.length()?;
+        taken_bytes += bytes;
+        if file.try_lock()? {
+            let segment = Segment::new(number, file, false);
+            // A time that is still to come is damage, or another machine's clock.
+            let used_seconds = match segment.beginning()? {
+                Beginning::Segment { used_seconds } => used_seconds.min(now_seconds),
+                Beginning::Nothing | Beginning::Broken => 0,
+            };
+            candidates.push(Candidate { number, bytes, used_seconds });
+            locked.push(segment.file);
+        }
+    }
+    let Some(chosen) = choose(candidates, taken_bytes, extra_bytes, limit_bytes) else { return Ok(None) };
+    for number in &chosen {
+        folder.remove(*number)?;
+    }
+    Ok(Some(chosen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn candidate(number: u64, bytes: u64, used_seconds: u64) -> Candidate {
+        Candidate { number, bytes, used_seconds }
+    }
+
+    #[test]
+    fn what_was_used_least_recently_goes_first_and_no_more_than_needed() {
+        let candidates = || vec![candidate(1, 100, 30), candidate(2, 100, 10), candidate(3, 100, 20)];
+        assert_eq!(choose(candidates(), 300, 0, 300), Some(vec![]));
+        assert_eq!(choose(candidates(), 300, 1, 300), Some(vec![2]));
+        assert_eq!(choose(candidates(), 300, 101, 300), Some(vec![2, 3]));
+        assert_eq!(choose(candidates(), 300, 301, 300), None);
+        // What cannot go counts as well.
+        assert_eq!(choose(candidates(), 400, 300, 400), Some(vec![2, 3, 1]));
+        assert_eq!(choose(candidates(), 400, 301, 400), None);
+    }
+
+    #[test]
+    fn age_counts_from_the_last_use() {
+        let day = Some(Duration::from_secs(86_400));
+        assert!(!is_over(1000, 1000 + 86_400, day));
+        assert!(is_over(1000, 1001 + 86_400, day));
+        assert!(!is_over(1000, u64::MAX, None));
+        // Clocks that disagree make nothing old.
+        assert!(!is_over(2000, 1000, Some(Duration::ZERO)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_is_enough_and_every_part_of_it_is_needed(
+            sizes in prop::collection::vec((1..100_u64, 0..5_u64), 0..12), fixed in 0..100_u64,
+            extra in 0..300_u64, limit in 0..600_u64,
+        ) {
+            let candidates: Vec<Candidate> =
+                (0..).zip(&sizes).map(|(number, &(bytes, used))| candidate(number, bytes, used)).collect();
+            let evictable: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
+            match choose(candidates.clone(), fixed + evictable, extra, limit) {
+                None => prop_assert!(fixed + extra > limit),
+                Some(chosen) => {
+                    let bytes = |numbers: &[u64]| numbers.iter().map(|number| candidates[*number as usize].bytes).sum::<u64>();
+                    prop_assert!(fixed + evictable - bytes(&chosen) + extra <= limit);
+                    if let [fewer @ .., _] = &chosen[..] {
+                        prop_assert!(fixed + evictable - bytes(fewer) + extra > limit);
+                    }
+                    let used = |number: u64| candidates[number as usize].used_seconds;
+                    let stays = candidates.iter().filter(|candidate| !chosen.contains(&candidate.number));
+                    let oldest = stays.map(|candidate| candidate.used_seconds).min().unwrap_or(u64::MAX);
+                    prop_assert!(chosen.iter().all(|number| used(*number) <= oldest));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The folder of a cache, and how processes keep out of each other's way in it.
+//!
+//! - `FORMAT` says whose folder it is, and which version wrote it.
+//! - `lock` is held by whoever makes, lengthens, cuts or removes segments, and by nobody for longer than that takes. It
+//!   holds the highest number that a segment has ever had: numbers are not used twice, so that nobody mistakes one
+//!   segment for another.
+//! - `000000000001.segment` and so on. A segment is locked by its writer as long as it is written to; without a lock
+//!   nobody will write to it again, whether its writer has closed it or was killed.
+//!
+//! The lengths of all these files are what a cache takes; a writer lengthens its segment before it writes, so that their
+//! sum is known to everybody. What is in segments is not known here.
+
+use crate::error::CacheError;
+use crate::files::{Files, OpenFile, Opening};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MARKER_NAME: &str = "FORMAT";
+const LOCK_NAME: &str = "lock";
+const SEGMENT_SUFFIX: &str = ".segment";
+
+/// The marker of this version. The number is raised when anything on disk changes its meaning: segments, records, traces,
+/// encodings of regions, digests, or what keys are made of.
+const MARKER: &str = "pleach cache 1";
+
+/// Longer than any marker; of a file that is something else, no more than this is read and shown.
+const MARKER_LIMIT_BYTES: usize = 64;
+
+/// Numbers from here on are taken for damage: no folder has seen so many segments.
+const NUMBER_LIMIT: u64 = 1 << 48;
+
+/// A cache's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    files: Arc<dyn Files>,
+    path: PathBuf,
+}
+
+/// The folder's lock, while it is held.
+#[derive(Debug)]
+pub(crate) struct Locked<'a>(&'a dyn OpenFile);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // The lock also goes with the file: nothing is to be done if this fails.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Folder {
+    /// Looks at a folder that exists, or makes one where `create` says so.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not the folder of a cache of this version and not empty either.
+    pub(crate) fn find(files: Arc<dyn Files>, path: &Path, create: bool) -> Result<Self, CacheError> {
+        let folder = Self { files, path: path.to_owned() };
+        let refuse = |source| CacheError::Io { path: path.to_owned(), source };
+        let names = match folder.files.list(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
+                folder.files.create_folder(path).map_err(refuse)?;
+                Vec::new()
+            }
+            names => names.map_err(refuse)?,
+        };
+        let marker = names.iter().any(|name| name == MARKER_NAME);
+        let found = if marker { folder.marker().map_err(refuse)? } else { String::new() };
+        // A marker that was being written when its writer was killed belongs to a folder without segments.
+        let unfinished = MARKER.starts_with(&found) && !names.iter().any(|name| number(name).is_some());
+        let ours = |name: &String| name == MARKER_NAME || name == LOCK_NAME;
+        if found == MARKER || (unfinished && names.iter().all(ours)) {
+            Ok(folder)
+        } else if marker && !found.is_empty() {
+            Err(CacheError::Version { path: path.to_owned(), found, allowed: MARKER })
+        } else {
+            Err(CacheError::NotACache { path: path.to_owned() })
+        }
+    }
+
+    /// The first line of the marker, as far as it can be shown.
+    fn marker(&self) -> io::Result<String> {
+        let mut bytes = [0; MARKER_LIMIT_BYTES];
+        let length = self.open(MARKER_NAME, Opening::Read)?.read_at(&mut bytes, 0)?;
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// The file whose lock is the folder's, opened for writing; the folder is marked as a cache's.
+    pub(crate) fn prepare(&self) -> io::Result<Box<dyn OpenFile>> {
+        let lock = self.open_or_create(LOCK_NAME)?;
+        let _locked = Self::lock(&*lock)?;
+        let marker = self.open_or_create(MARKER_NAME)?;
+        if marker.length()? <= MARKER.len() as u64 {
+            marker.write_at(format!("{MARKER}\n").as_bytes(), 0)?;
+        }
+        drop(_locked);
+        Ok(lock)
+    }
+
+    fn open_or_create(&self, name: &str) -> io::Result<Box<dyn OpenFile>> {
+        match self.open(name, Opening::Create) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name, Opening::Write),
+            opened => opened,
+        }
+    }
+
+    fn open(&self, name: &str, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+        self.files.open(&self.path.join(name), how)
+    }
+
+    /// Waits for the folder's lock. One process must not ask for it twice at a time through one file.
+    pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<Locked<'_>> {
+        lock.lock()?;
+        Ok(Locked(lock))
+    }
+
+    /// The numbers of the segments there are, lowest first.
+    pub(crate) fn numbers(&self) -> io::Result<Vec<u64>> {
+        let names = self.files.list(&self.path)?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Opens a segment; none where it has just been removed.
+    pub(crate) fn segment(&self, number: u64, how: Opening) -> io::Result<Option<Box<dyn OpenFile>>> {
+        match self.open(&name(number), how) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && how != Opening::Create => Ok(None),
+            file => file.map(Some),
+        }
+    }
+
+    /// Makes a segment of a number that none has had. The folder is locked.
+    pub(crate) fn new_segment(&self, lock: &dyn OpenFile) -> io::Result<(u64, Box<dyn OpenFile>)> {
+        let mut bytes = [0; 8];
+        let known = if lock.read_at(&mut bytes, 0)? == bytes.len() { u64::from_le_bytes(bytes) } else { 0 };
+        let last = self.numbers()?.last().copied().unwrap_or(0);
+        let number = last.max(if known < NUMBER_LIMIT { known } else { 0 }) + 1;
+        lock.write_at(&number.to_le_bytes(), 0)?;
+        Ok((number, self.open(&name(number), Opening::Create)?))
+    }
+
+    /// Removes a segment; that it is gone already is no error.
+    pub(crate) fn remove(&self, number: u64) -> io::Result<()> {
+        match self.files.remove(&self.path.join(name(number))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Bytes of the files that are no segments.
+    pub(crate) fn small_files_bytes(&self) -> io::Result<u64> {
+        let length = |name| self.open(name, Opening::Read)?.length();
+        Ok(length(MARKER_NAME)? + length(LOCK_NAME)?)
+    }
+}
+
+/// The file name of a segment.
+pub(crate) fn name(number: u64) -> String {
+    format!("{number:012x}{SEGMENT_SUFFIX}")
+}
+
+fn number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
+    let number = u64::from_str_radix(digits, 16).ok().filter(|number| *number < NUMBER_LIMIT)?;
+    // Only the one way that they are written.
+    (self::name(number) == name).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Disk;
+    use std::fs;
+
+    fn find(path: &Path) -> Result<Folder, String> {
+        Folder::find(Arc::new(Disk), path, true).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_new_folder_is_marked_and_found_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        find(&path).unwrap().prepare().unwrap();
+        assert_eq!(fs::read_to_string(path.join("FORMAT")).unwrap(), "pleach cache 1\n");
+        assert!(find(&path).is_ok());
+    }
+
+    #[test]
+    fn a_marker_that_was_being_written_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        for unfinished in ["", "pleach", "pleach cache 1"] {
+            fs::write(folder.path().join("FORMAT"), unfinished).unwrap();
+            find(folder.path()).unwrap().prepare().unwrap();
+            assert_eq!(fs::read_to_string(folder.path().join("FORMAT")).unwrap(), "pleach cache 1\n");
+        }
+    }
+
+    #[test]
+    fn another_version_and_another_folder_are_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let shown = folder.path().display();
+        fs::write(folder.path().join("FORMAT"), "pleach cache 2\nmore").unwrap();
+        let expected = format!(
+            "open the cache {shown}: its FORMAT says \"pleach cache 2\", only \"pleach cache 1\" is allowed; \
+             name another folder"
+        );
+        assert_eq!(find(folder.path()).unwrap_err(), expected);
+
+        fs::remove_file(folder.path().join("FORMAT")).unwrap();
+        fs::write(folder.path().join("thesis.txt"), "").unwrap();
+        let expected =
+            format!("open the cache {shown}: the folder holds other files; name an empty or a new one");
+        assert_eq!(find(folder.path()).unwrap_err(), expected);
+        let missing = Folder::find(Arc::new(Disk), &folder.path().join("missing"), false).unwrap_err();
+        assert!(matches!(missing, CacheError::Io { .. }));
+    }
+
+    #[test]
+    fn numbers_are_not_used_twice_even_when_segments_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = find(directory.path()).unwrap();
+        let lock = folder.prepare().unwrap();
+        let new = || folder.new_segment(&*lock).unwrap().0;
+        assert_eq!([new(), new()], [1, 2]);
+        folder.remove(2).unwrap();
+        folder.remove(2).unwrap();
+        assert_eq!(new(), 3);
+        assert_eq!(folder.numbers().unwrap(), [1, 3]);
+        // A damaged count: the segments there are still say what is free.
+        lock.write_at(&[0xff; 8], 0).unwrap();
+        assert_eq!(new(), 4);
+    }
+
+    #[test]
+    fn only_names_of_segments_are_numbers() {
+        assert_eq!(number(&name(0x1234)), Some(0x1234));
+        for other in ["FORMAT", "lock", "1.segment", "00000000000G.segment", "00000000000A.segment"] {
+            assert_eq!(number(other), None);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What earlier studies computed, on disk: a study that is repeated, widened or resumed starts from what exists.
+//!
+//! Two kinds of entries, and nothing else:
+//!
+//! - a [`Trace`] under the [`Key`] of a task instance: which content its outputs had (digest, bytes, small ones whole),
+//!   how long it took, and the [`Components`] its key was made of, so that [`Cache::nearest`] can say why a key is not
+//!   there;
+//! - a *blob*: a data region under the digest of its content.
+//!
+//! Traces alone lead from the digests of tiles to responses without an image being read; blobs let a study go on from
+//! where earlier ones agree with it.
+//!
+//! Nothing is believed that cannot be checked: traces carry checksums, blobs are digested again. What is damaged counts as
+//! not there, is reported ([`Cache::take_reports`]), and whoever asked computes it again. Losing entries is
+//! always allowed, and nothing is synced as it is written.
+//!
+//! Any number of processes may use one folder at a time; `folder.rs` says how they keep out of each other's way. The way
+//! through the crate, bottom up: `files.rs` (what is asked of a file system), `record.rs`, `segment.rs`, `folder.rs`,
+//! `index.rs` (where entries are), `writer.rs` and `eviction.rs` (where new ones go, and what goes for them), `open.rs`,
+//! `cache.rs`.
+//!
+//! Time is an argument and there is no randomness. The crate knows nothing of studies, workers and operations, and does
+//! not decide what is worth keeping.
+
+mod cache;
+mod error;
+mod eviction;
+pub mod files;
+mod folder;
+mod index;
+mod key;
+mod merge;
+mod nearest;
+mod open;
+mod record;
+mod report;
+mod segment;
+mod trace;
+mod writer;
+
+pub use cache::{Cache, Stored};
+pub use error::CacheError;
+pub use key::{Components, Key};
+pub use nearest::{Difference, Nearest};
+pub use open::{Access, Limits};
+pub use report::{Report, Statistics};
+pub use trace::{INLINE_LIMIT_BYTES, Output, Trace};

@@ -1,0 +1,207 @@
+//! Opening a folder: what is in it is found, what is torn is cut, and what is too old or too much goes.
+//!
+//! Only segments that nobody writes to are cut or removed, under the folder's lock.
+
+use crate::Cache;
+use crate::error::CacheError;
+use crate::eviction::{is_over, make_room};
+use crate::files::{Disk, Files, OpenFile};
+use crate::folder::{self, Folder};
+use crate::index::Index;
+use crate::merge::{Closed, merge};
+use crate::report::{Report, Reports};
+use crate::segment::{Beginning, Ending, START, Segment};
+use crate::writer::{Writer, open_segment};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a cache may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all files of its folder together, room included that processes have been granted and not yet used.
+    pub bytes: u64,
+    /// How long entries are kept that nobody uses; for ever where it is none. It is judged by segments, when a cache is
+    /// opened: an entry lives as long as any of its segment is used.
+    pub age: Option<Duration>,
+}
+
+/// What a cache is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Finding and storing; only finding where the folder cannot be written to.
+    Write,
+    /// Finding only: nothing in the folder is changed, not even when an entry was used.
+    Read,
+}
+
+/// Seconds since 1970; 0 before that.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Cache {
+    /// Opens the cache in a folder, or begins one where the folder is empty or is not there.
+    ///
+    /// A folder that can only be read is read; that, and everything that was damaged, is reported
+    /// ([`Cache::take_reports`]). It waits while another process opens the folder or lengthens a segment.
+    ///
+    /// # Errors
+    /// [`CacheError`] when the folder cannot be read, holds something else, or was written by another version.
+    pub fn open(path: &Path, limits: Limits, now: SystemTime) -> Result<Self, CacheError> {
+        Self::open_on(Arc::new(Disk), path, limits, Access::Write, now)
+    }
+
+    /// Opens the cache in a folder of any file system.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    pub fn open_on(
+        files: Arc<dyn Files>,
+        path: &Path,
+        limits: Limits,
+        access: Access,
+        now: SystemTime,
+    ) -> Result<Self, CacheError> {
+        let folder = Folder::find(files, path, access == Access::Write)?;
+        let now_seconds = seconds(now);
+        let mut opened = Opened::default();
+        let mut lock = None;
+        if access == Access::Write {
+            let prepared = folder.prepare().and_then(|file| {
+                opened.recover(&folder, &*file, limits, now_seconds)?;
+                Ok(file)
+            });
+            match prepared {
+                Ok(file) => lock = Some(file),
+                Err(error) => {
+                    opened.index = Index::default();
+                    opened.reports.add(Report::NotWritable { reason: error.to_string() });
+                }
+            }
+        }
+        if lock.is_none() {
+            let refuse = |source| CacheError::Io { path: path.to_owned(), source };
+            for number in folder.numbers().map_err(refuse)? {
+                opened.read(&folder, number);
+            }
+        }
+        let writer = lock.map(|lock| Writer::new(folder.clone(), lock, limits.bytes));
+        Ok(Self::new(folder, opened, writer, now_seconds))
+    }
+}
+
+/// What opening finds.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) index: Index,
+    pub(crate) reports: Reports,
+    pub(crate) damaged: u64,
+    pub(crate) evicted: u64,
+}
+
+impl Opened {
+    /// Reads all segments, puts right those that nobody writes to, and brings the folder within its limits.
+    fn recover(
+        &mut self,
+        folder: &Folder,
+        lock: &dyn OpenFile,
+        limits: Limits,
+        now_seconds: u64,
+    ) -> io::Result<()> {
+        let _locked = Folder::lock(lock)?;
+        let mut closed = Vec::new();
+        for number in folder.numbers()? {
+            match self.recover_segment(folder, number, limits, now_seconds) {
+                Ok(segment) => closed.extend(segment),
+                Err(error) => self.unreadable(number, &error),
+            }
+        }
+        if let Some(evicted) = make_room(folder, 0, limits.bytes, now_seconds)? {
+            evicted.iter().for_each(|number| self.index.forget(*number));
+            closed.retain(|segment| !evicted.contains(&segment.number));
+            self.evicted += evicted.len() as u64;
+        }
+        self.evicted += merge(folder, lock, limits.bytes, &mut self.index, closed, now_seconds)?.len() as u64;
+        Ok(())
+    }
+
+    /// Reads a segment; what nobody writes to is put right, and returned if it stays.
+    fn recover_segment(
+        &mut self,
+        folder: &Folder,
+        number: u64,
+        limits: Limits,
+        now_seconds: u64,
+    ) -> io::Result<Option<Closed>> {
+        let Some(segment) = open_segment(folder, number, true)? else { return Ok(None) };
+        if !segment.file.try_lock()? {
+            enter(&mut self.index, &Arc::new(segment), START)?;
+            return Ok(None);
+        }
+        let used_seconds = match segment.beginning()? {
+            Beginning::Segment { used_seconds } if !is_over(used_seconds, now_seconds, limits.age) => {
+                used_seconds.min(now_seconds)
+            }
+            beginning => {
+                match beginning {
+                    Beginning::Segment { .. } => self.evicted += 1,
+                    Beginning::Nothing => {}
+                    Beginning::Broken => {
+                        self.damaged += 1;
+                        self.reports.add(Report::NotASegment { segment: folder::name(number) });
+                    }
+                }
+                folder.remove(number)?;
+                return Ok(None);
+            }
+        };
+        let segment = Arc::new(segment);
+        let (end, ending) = enter(&mut self.index, &segment, START)?;
+        let length = segment.file.length()?;
+        if ending != Ending::Clean {
+            self.damaged += 1;
+            let (segment, dropped_bytes) = (folder::name(number), length - end);
+            self.reports.add(Report::Cut { segment, kept_bytes: end, dropped_bytes });
+        }
+        if end == START {
+            self.index.forget(number);
+            folder.remove(number)?;
+            return Ok(None);
+        }
+        if end < length {
+            segment.file.set_length(end)?;
+        }
+        segment.file.unlock()?;
+        Ok(Some(Closed { number, bytes: end, used_seconds }))
+    }
+
+    /// Reads a segment without changing anything.
+    fn read(&mut self, folder: &Folder, number: u64) {
+        let entered = open_segment(folder, number, false).and_then(|segment| match segment {
+            Some(segment) => enter(&mut self.index, &Arc::new(segment), START),
+            None => Ok((0, Ending::Clean)),
+        });
+        if let Err(error) = entered {
+            self.unreadable(number, &error);
+        }
+    }
+
+    fn unreadable(&mut self, number: u64, error: &io::Error) {
+        self.index.forget(number);
+        let (segment, reason) = (folder::name(number), error.to_string());
+        self.reports.add(Report::Unreadable { segment, reason });
+    }
+}
+
+/// Enters the records of a segment from `from` on, and says where they end and how. What ends otherwise than cleanly may
+/// still be being written.
+pub(crate) fn enter(index: &mut Index, segment: &Arc<Segment>, from: u64) -> io::Result<(u64, Ending)> {
+    if !matches!(segment.beginning()?, Beginning::Segment { .. }) {
+        return Ok((START, Ending::Clean));
+    }
+    let found = segment.scan(from, |header, place| index.add(&header, place))?;
+    index.know(segment, found.0);
+    Ok(found)
+}

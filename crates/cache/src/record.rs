@@ -1,0 +1,200 @@
+//! One entry in a segment: a header of [`HEADER_BYTES`], then a body. Both can be checked, each by itself.
+//!
+//! ```text
+//!  0  magic           4 bytes; zeros where no record has been written
+//!  4  state           0 live, anything else buried; the only byte that is changed later, and no part of the check
+//!  5  kind            1 trace, 2 blob
+//!  6  (zero)          2
+//!  8  body bytes      8, lowest first, as all numbers
+//! 16  id              32: key or digest
+//! 48  tag             8: which operation
+//! 56  written         8: seconds since 1970
+//! 64  body check      16: BLAKE3 of the body; zeros for a blob, whose id is the digest of what it holds
+//! 80  header check    8: BLAKE3 of bytes 0 to 80, with a state of 0
+//! ```
+//!
+//! A body is written before its header, so that whoever reads along sees whole records or none. What bodies mean, and
+//! where records are, is not known here.
+
+/// Bytes before a body.
+pub(crate) const HEADER_BYTES: usize = 88;
+
+const MAGIC: [u8; 4] = *b"PLRC";
+
+/// Where the state is.
+const STATE: usize = 4;
+
+/// The state of a record that is not to be read again.
+const BURIED: u8 = 1;
+
+/// Where the check of a header begins: all before it is checked.
+const CHECK: usize = 80;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A trace under its key.
+    Trace,
+    /// A data region under its digest.
+    Blob,
+}
+
+/// What is known of a record without its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) id: [u8; 32],
+    pub(crate) tag: u64,
+    pub(crate) written_seconds: u64,
+    pub(crate) body_bytes: u64,
+    pub(crate) body_check: [u8; 16],
+}
+
+/// What is where a header may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing has been written here.
+    Nothing,
+    /// A record.
+    Live(Header),
+    /// A record that is not to be read.
+    Buried(Header),
+    /// Neither nothing nor a header.
+    Broken,
+}
+
+/// BLAKE3 of `bytes`, as many bytes of it as are asked for.
+fn check<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut check = [0; N];
+    check.copy_from_slice(&blake3::hash(bytes).as_bytes()[..N]);
+    check
+}
+
+impl Header {
+    /// The header of a trace.
+    pub(crate) fn of_trace(key: [u8; 32], tag: u64, body: &[u8], written_seconds: u64) -> Self {
+        let (body_bytes, body_check) = (body.len() as u64, check(body));
+        Self { kind: Kind::Trace, id: key, tag, written_seconds, body_bytes, body_check }
+    }
+
+    /// The header of a blob.
+    pub(crate) fn of_blob(digest: [u8; 32], body: &[u8], written_seconds: u64) -> Self {
+        let body_bytes = body.len() as u64;
+        Self { kind: Kind::Blob, id: digest, tag: 0, written_seconds, body_bytes, body_check: [0; 16] }
+    }
+
+    /// Bytes of the record, this header included.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        (HEADER_BYTES as u64).saturating_add(self.body_bytes)
+    }
+
+    /// Whether `body` is the one this header was made for, as far as a header can tell.
+    pub(crate) fn fits(&self, body: &[u8]) -> bool {
+        match self.kind {
+            Kind::Trace => body.len() as u64 == self.body_bytes && self.body_check == check(body),
+            Kind::Blob => body.len() as u64 == self.body_bytes,
+        }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[5] = match self.kind {
+            Kind::Trace => 1,
+            Kind::Blob => 2,
+        };
+        bytes[8..16].copy_from_slice(&self.body_bytes.to_le_bytes());
+        bytes[16..48].copy_from_slice(&self.id);
+        bytes[48..56].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.written_seconds.to_le_bytes());
+        bytes[64..CHECK].copy_from_slice(&self.body_check);
+        let check: [u8; HEADER_BYTES - CHECK] = check(&bytes[..CHECK]);
+        bytes[CHECK..].copy_from_slice(&check);
+        bytes
+    }
+}
+
+impl Found {
+    /// What `bytes` are.
+    pub(crate) fn in_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
+        if bytes[..4] == [0; 4] {
+            return Self::Nothing;
+        }
+        let mut checked = [0; CHECK];
+        checked.copy_from_slice(&bytes[..CHECK]);
+        checked[STATE] = 0;
+        let kind = match bytes[5] {
+            1 => Kind::Trace,
+            2 => Kind::Blob,
+            _ => return Self::Broken,
+        };
+        if bytes[..4] != MAGIC || bytes[CHECK..] != check::<{ HEADER_BYTES - CHECK }>(&checked) {
+            return Self::Broken;
+        }
+        let header = Header {
+            kind,
+            id: array(bytes, 16),
+            tag: u64::from_le_bytes(array(bytes, 48)),
+            written_seconds: u64::from_le_bytes(array(bytes, 56)),
+            body_bytes: u64::from_le_bytes(array(bytes, 8)),
+            body_check: array(bytes, 64),
+        };
+        if bytes[STATE] == 0 { Self::Live(header) } else { Self::Buried(header) }
+    }
+}
+
+/// What to write, and how far behind the start of a record, so that the record is not read again.
+pub(crate) fn burial() -> (u64, [u8; 1]) {
+    (STATE as u64, [BURIED])
+}
+
+/// `N` bytes from `start` on.
+fn array<const N: usize>(bytes: &[u8; HEADER_BYTES], start: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[start..start + N]);
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> Header {
+        Header::of_trace([7; 32], 9, b"body", 1_700_000_000)
+    }
+
+    #[test]
+    fn a_header_comes_back() {
+        assert_eq!(Found::in_bytes(&header().to_bytes()), Found::Live(header()));
+        let blob = Header::of_blob([8; 32], b"content", 5);
+        assert_eq!(Found::in_bytes(&blob.to_bytes()), Found::Live(blob));
+        assert_eq!(Found::in_bytes(&[0; HEADER_BYTES]), Found::Nothing);
+    }
+
+    #[test]
+    fn a_buried_record_still_says_where_the_next_one_is() {
+        let mut bytes = header().to_bytes();
+        let (place, state) = burial();
+        bytes[place as usize] = state[0];
+        assert_eq!(Found::in_bytes(&bytes), Found::Buried(header()));
+    }
+
+    #[test]
+    fn a_trace_knows_its_body() {
+        assert!(header().fits(b"body"));
+        assert!(!header().fits(b"bodY"));
+        assert!(!Header::of_blob([8; 32], b"content", 5).fits(b"conten"));
+    }
+
+    proptest! {
+        /// A changed byte makes a header broken, or unwritten where the magic is gone; only the state may change.
+        #[test]
+        fn changed_bytes_are_found(place in 0..HEADER_BYTES, change in 1..=255_u8) {
+            let mut bytes = header().to_bytes();
+            bytes[place] ^= change;
+            let expected = if place == STATE { Found::Buried(header()) } else { Found::Broken };
+            prop_assert_eq!(Found::in_bytes(&bytes), expected);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A segment: one file of records, each behind the one before, written by one process and read by all.
+//!
+//! It begins with 32 bytes: magic, version (4 bytes each), then at 16 the second since 1970 when an entry of it was used
+//! last; that number decides what is evicted first and nothing else, so it is changed in place and has no check. Behind
+//! the last record there may be zeros: room that the writer has been granted. Who may write, cut and remove segments is
+//! decided elsewhere.
+
+use crate::files::OpenFile;
+use crate::record::{self, Found, HEADER_BYTES, Header};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes before the first record.
+pub(crate) const START: u64 = 32;
+
+const MAGIC: [u8; 4] = *b"PLSG";
+const VERSION: u32 = 1;
+
+/// Where the time of last use is.
+const USED: u64 = 16;
+
+/// Headers are read ahead in pieces of this size, since traces are short: some 200 of them a piece.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// An open segment.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    pub(crate) file: Box<dyn OpenFile>,
+    /// Whether its state and its time of last use can be changed.
+    writable: bool,
+    /// The last time of use that this process has written there.
+    touched_seconds: AtomicU64,
+}
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    pub(crate) body_bytes: u64,
+    pub(crate) tag: u64,
+    pub(crate) written_seconds: u64,
+}
+
+/// What a file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// As a segment does.
+    Segment {
+        /// When an entry was used last, in seconds since 1970.
+        used_seconds: u64,
+    },
+    /// With zeros, or not at all: its writer was killed before it wrote.
+    Nothing,
+    /// With something else.
+    Broken,
+}
+
+/// How the records of a segment end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With the file, or with room for more.
+    Clean,
+    /// In the middle of a record.
+    Torn,
+    /// With something that is no record.
+    Broken,
+}
+
+impl Segment {
+    /// A segment in an open file.
+    pub(crate) fn new(number: u64, file: Box<dyn OpenFile>, writable: bool) -> Self {
+        Self { number, file, writable, touched_seconds: AtomicU64::new(0) }
+    }
+
+    /// Writes what a segment begins with.
+    pub(crate) fn begin(&self, used_seconds: u64) -> io::Result<()> {
+        let mut bytes = [0; START as usize];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[16..24].copy_from_slice(&used_seconds.to_le_bytes());
+        self.touched_seconds.store(used_seconds, Ordering::Relaxed);
+        self.file.write_at(&bytes, 0)
+    }
+
+    /// What the file begins with.
+    pub(crate) fn beginning(&self) -> io::Result<Beginning> {
+        let mut bytes = [0; START as usize];
+        self.file.read_at(&mut bytes, 0)?;
+        if bytes == [0; START as usize] {
+            return Ok(Beginning::Nothing);
+        }
+        if bytes[..4] != MAGIC || bytes[4..8] != VERSION.to_le_bytes() {
+            return Ok(Beginning::Broken);
+        }
+        let mut used = [0; 8];
+        used.copy_from_slice(&bytes[USED as usize..][..8]);
+        Ok(Beginning::Segment { used_seconds: u64::from_le_bytes(used) })
+    }
+
+    /// Notes that an entry is used now: one write for each time that `now_seconds` names. Failing costs the segment its
+    /// place in the order of eviction, and nothing else.
+    pub(crate) fn touch(&self, now_seconds: u64) {
+        if self.writable && self.touched_seconds.fetch_max(now_seconds, Ordering::Relaxed) < now_seconds {
+            let _ = self.file.write_at(&now_seconds.to_le_bytes(), USED);
+        }
+    }
+
+    /// Hands every record from `from` on to `found`, and says where they end and how.
+    pub(crate) fn scan(&self, from: u64, mut found: impl FnMut(Header, Place)) -> io::Result<(u64, Ending)> {
+        let length = self.file.length()?;
+        let mut piece = Piece { file: &*self.file, bytes: Vec::new(), start: 0 };
+        let mut offset = from;
+        while offset < length {
+            let Some(bytes) = piece.header(offset)? else { return Ok((offset, Ending::Torn)) };
+            let (header, live) = match Found::in_bytes(&bytes) {
+                Found::Nothing => break,
+                Found::Broken => return Ok((offset, Ending::Broken)),
+                Found::Live(header) => (header, true),
+                Found::Buried(header) => (header, false),
+            };
+            let next = offset.saturating_add(header.record_bytes());
+            if next > length {
+                return Ok((offset, Ending::Torn));
+            }
+            if live {
+                let Header { body_bytes, tag, written_seconds, .. } = header;
+                found(header, Place { segment: self.number, offset, body_bytes, tag, written_seconds });
+            }
+            offset = next;
+        }
+        Ok((offset, Ending::Clean))
+    }
+
+    /// Writes a record at `offset`: its body first, so that nobody sees a header without one.
+    pub(crate) fn write(&self, offset: u64, header: &Header, body: &[u8]) -> io::Result<Place> {
+        self.file.write_at(body, offset + HEADER_BYTES as u64)?;
+        self.file.write_at(&header.to_bytes(), offset)?;
+        let Header { body_bytes, tag, written_seconds, .. } = *header;
+        Ok(Place { segment: self.number, offset, body_bytes, tag, written_seconds })
+    }
+
+    /// The record at a place, header and body; none when it is not there, not whole, or buried.
+    pub(crate) fn read(&self, place: &Place) -> io::Result<Option<(Header, Vec<u8>)>> {
+        let mut bytes = vec![0; HEADER_BYTES + place.body_bytes as usize];
+        let length = self.file.read_at(&mut bytes, place.offset)?;
+        let Some(header) = bytes.first_chunk().filter(|_| length == bytes.len()) else { return Ok(None) };
+        let Found::Live(header) = Found::in_bytes(header) else { return Ok(None) };
+        bytes.drain(..HEADER_BYTES);
+        Ok(header.fits(&bytes).then_some((header, bytes)))
+    }
+
+    /// Marks a record as not to be read again. Failing only means that it will be found damaged once more.
+    pub(crate) fn bury(&self, place: &Place) {
+        let (behind, state) = record::burial();
+        if self.writable {
+            let _ = self.file.write_at(&state, place.offset + behind);
+        }
+    }
+}
+
+/// A window on a file, moved as headers are asked for.
+struct Piece<'a> {
+    file: &'a dyn OpenFile,
+    bytes: Vec<u8>,
+    start: u64,
+}
+
+impl Piece<'_> {
+    /// The bytes of a header at `offset`; none when the file ends before, unless it ends with zeros.
+    fn header(&mut self, offset: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
+        let within = |piece: &Self| {
+            let skipped = usize::try_from(offset.checked_sub(piece.start)?).ok()?;
+            piece.bytes.get(skipped..)?.first_chunk().copied()
+        };
+        if let Some(header) = within(self) {
+            return Ok(Some(header));
+        }
+        self.bytes.resize(PIECE_BYTES, 0);
+        let length = self.file.read_at(&mut self.bytes, offset)?;
+        self.bytes.truncate(length);
+        self.start = offset;
+        let rest_is_empty = length < HEADER_BYTES && self.bytes.iter().all(|byte| *byte == 0);
+        Ok(if rest_is_empty { Some([0; HEADER_BYTES]) } else { within(self) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Disk, Files, Opening};
+
+    fn segment(folder: &tempfile::TempDir) -> Segment {
+        let file = Disk.open(&folder.path().join("segment"), Opening::Create).unwrap();
+        let segment = Segment::new(3, file, true);
+        segment.begin(100).unwrap();
+        segment
+    }
+
+    fn header(name: u8, body: &[u8]) -> Header {
+        Header::of_trace([name; 32], 1, body, 50)
+    }
+
+    fn names(segment: &Segment) -> (Vec<u8>, u64, Ending) {
+        let mut names = Vec::new();
+        let (end, ending) = segment.scan(START, |header, _| names.push(header.id[0])).unwrap();
+        (names, end, ending)
+    }
+
+    #[test]
+    fn records_are_found_one_behind_the_other_up_to_the_room_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment = segment(&folder);
+        let mut end = START;
+        // Bodies shorter and longer than what is read ahead.
+        for (name, length) in [(1, 0), (2, 10), (3, 200_000), (4, 70_000), (5, 7)] {
+            let body = vec![name; length];
+            let place = segment.write(end, &header(name, &body), &body).unwrap();
+            assert_eq!(segment.read(&place).unwrap().unwrap().1, body);
+            end += HEADER_BYTES as u64 + length as u64;
+        }
+        assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, Ending::Clean));
+        for room in [1, 50, 300_000] {
+            segment.file.set_length(end + room).unwrap();
+            assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, Ending::Clean), "{room} bytes of room");
+        }
+    }
+
+    #[test]
+    fn a_segment_cut_anywhere_keeps_its_whole_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment = segment(&folder);
+        let ends = [START, START + 98, START + 196];
+        for (name, end) in [1, 2].into_iter().zip(ends) {
+            segment.write(end, &header(name, &[9; 10]), &[9; 10]).unwrap();
+        }
+        for length in (START..ends[2]).rev() {
+            segment.file.set_length(length).unwrap();
+            let whole = usize::from(length >= ends[1]);
+            let ending = if ends.contains(&length) { Ending::Clean } else { Ending::Torn };
+            let expected: &[u8] = if whole == 1 { &[1] } else { &[] };
+            assert_eq!(names(&segment), (expected.to_vec(), ends[whole], ending), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_buried_is_not_found_and_hides_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment = segment(&folder);
+        let place = segment.write(START, &header(1, b"one"), b"one").unwrap();
+        segment.write(START + 91, &header(2, b"two"), b"two").unwrap();
+        segment.bury(&place);
+        assert_eq!(segment.read(&place).unwrap(), None);
+        assert_eq!(names(&segment).0, [2]);
+    }
+
+    #[test]
+    fn the_time_of_last_use_only_moves_forward() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment = segment(&folder);
+        segment.touch(90);
+        assert_eq!(segment.beginning().unwrap(), Beginning::Segment { used_seconds: 100 });
+        segment.touch(110);
+        assert_eq!(segment.beginning().unwrap(), Beginning::Segment { used_seconds: 110 });
+        segment.file.write_at(b"?", 0).unwrap();
+        assert_eq!(segment.beginning().unwrap(), Beginning::Broken);
+        segment.file.set_length(0).unwrap();
+        assert_eq!(segment.beginning().unwrap(), Beginning::Nothing);
+    }
+}

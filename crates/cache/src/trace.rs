@@ -1,0 +1,84 @@
+//! What is known of a task instance that has run: the content of its outputs, without the outputs.
+//!
+//! `trace/layout.rs` makes bytes of it. Where they are kept is not decided here.
+
+mod layout;
+
+use crate::Components;
+use pleach_regions::{DataRegion, Digest};
+
+/// Encoded outputs up to this length are kept inside the trace: tables of metrics take a few hundred bytes, and reading
+/// one more place on disk for each would cost more than carrying it.
+pub const INLINE_LIMIT_BYTES: usize = 4096;
+
+/// One output of a task instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// The digest of its content.
+    pub digest: Digest,
+    /// Bytes it takes in memory.
+    pub bytes: u64,
+    /// All of it, encoded, where that is small.
+    inline: Option<Vec<u8>>,
+}
+
+impl Output {
+    /// A region as an output; `digest` is its own.
+    #[must_use]
+    pub fn new(region: &DataRegion, digest: Digest) -> Self {
+        // No mask of more pixels than this can become small enough but an empty one, and few images do.
+        let encoded = (region.bytes() <= 8 * INLINE_LIMIT_BYTES as u64).then(|| region.encode(&digest));
+        let inline = encoded.filter(|bytes| bytes.len() <= INLINE_LIMIT_BYTES);
+        Self { digest, bytes: region.bytes(), inline }
+    }
+
+    /// The region, where the trace holds it.
+    #[must_use]
+    pub fn region(&self) -> Option<DataRegion> {
+        let (region, digest) = DataRegion::decode(self.inline.as_ref()?).ok()?;
+        (digest == self.digest).then_some(region)
+    }
+}
+
+/// What is known of a task instance that has run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Its outputs, in the operation's order.
+    pub outputs: Vec<Output>,
+    /// How long it took.
+    pub seconds: f64,
+    /// What its key was made of.
+    pub components: Components,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::{Raster, Table};
+
+    #[test]
+    fn small_outputs_are_whole_inside_and_large_ones_only_named() {
+        let table = DataRegion::Table(Table::new([("dice", 0.5)]));
+        let output = Output::new(&table, table.digest());
+        assert_eq!(output.region(), Some(table));
+
+        let mut state = 1_u32;
+        let noise = std::iter::from_fn(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            Some((state >> 24) as u8)
+        });
+        let noise = noise.take(5000).collect();
+        let image = DataRegion::Gray8(Raster::new(100, 50, 1, noise).unwrap());
+        let output = Output::new(&image, image.digest());
+        assert!(output.region().is_none());
+        assert_eq!((output.bytes, output.digest), (5000, image.digest()));
+    }
+
+    #[test]
+    fn an_inline_region_of_another_digest_is_not_believed() {
+        let table = |value| DataRegion::Table(Table::new([("dice", value)]));
+        let mut output = Output::new(&table(0.5), table(0.5).digest());
+        output.digest = table(0.25).digest();
+        assert_eq!(output.region(), None);
+    }
+}

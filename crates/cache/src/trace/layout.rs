@@ -1,0 +1,165 @@
+//! A trace as bytes: numbers in as many bytes as they need, texts and lists behind their lengths.
+//!
+//! Whether bytes are those that were written, a checksum around them tells (`record.rs`); here nothing is allocated that
+//! the bytes do not hold.
+
+use super::{Output, Trace};
+use crate::Components;
+use pleach_regions::Digest;
+
+impl Trace {
+    /// This trace as bytes: about 150 for a task of two arguments, two inputs and two outputs.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(256);
+        bytes.extend(self.seconds.to_bits().to_le_bytes());
+        put_number(&mut bytes, self.outputs.len() as u64);
+        for output in &self.outputs {
+            bytes.extend(output.digest.0);
+            put_number(&mut bytes, output.bytes);
+            // An encoding is never empty, so that none takes one byte.
+            put_bytes(&mut bytes, output.inline.as_deref().unwrap_or_default());
+        }
+        let Components { operation, version, arguments, inputs } = &self.components;
+        put_bytes(&mut bytes, operation.as_bytes());
+        put_number(&mut bytes, u64::from(*version));
+        put_number(&mut bytes, arguments.len() as u64);
+        for (name, value) in arguments {
+            put_bytes(&mut bytes, name.as_bytes());
+            put_bytes(&mut bytes, value.as_bytes());
+        }
+        put_number(&mut bytes, inputs.len() as u64);
+        for (name, identity) in inputs {
+            put_bytes(&mut bytes, name.as_bytes());
+            bytes.extend(identity.0);
+        }
+        bytes
+    }
+
+    /// The trace that was written as `bytes`; none when they are not exactly those of one.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let seconds = f64::from_bits(u64::from_le_bytes(rest.array()?));
+        let outputs = rest.list(|rest| {
+            let (digest, bytes, inline) = (Digest(rest.array()?), rest.number()?, rest.bytes()?);
+            Some(Output { digest, bytes, inline: (!inline.is_empty()).then(|| inline.to_vec()) })
+        })?;
+        let operation = rest.text()?;
+        let version = u32::try_from(rest.number()?).ok()?;
+        let arguments = rest.list(|rest| Some((rest.text()?, rest.text()?)))?;
+        let inputs = rest.list(|rest| Some((rest.text()?, Digest(rest.array()?))))?;
+        let components = Components { operation, version, arguments, inputs };
+        rest.0.is_empty().then_some(Self { outputs, seconds, components })
+    }
+}
+
+/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_bytes(bytes: &mut Vec<u8>, part: &[u8]) {
+    put_number(bytes, part.len() as u64);
+    bytes.extend_from_slice(part);
+}
+
+/// What is still to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for place in 0..10 {
+            let byte = *self.0.split_off_first()?;
+            let part = u64::from(byte & 0x7f);
+            if place == 9 && part > 1 {
+                return None; // beyond 64 bits
+            }
+            number |= part << (7 * place);
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        self.0.split_off(..length)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        std::str::from_utf8(self.bytes()?).ok().map(str::to_owned)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.0.split_off(..N)?.try_into().ok()
+    }
+
+    /// Every item takes a byte at least, so that a false number of items ends with the bytes.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.number()?).map(|_| item(self)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn digest() -> impl Strategy<Value = Digest> {
+        any::<[u8; 32]>().prop_map(Digest)
+    }
+
+    fn trace() -> impl Strategy<Value = Trace> {
+        let inline = prop::option::of(prop::collection::vec(any::<u8>(), 1..300));
+        let output = (digest(), any::<u64>(), inline).prop_map(|(digest, bytes, inline)| Output {
+            digest,
+            bytes,
+            inline,
+        });
+        let components = (
+            ".{0,20}",
+            any::<u32>(),
+            prop::collection::vec((".{0,9}", ".{0,200}"), 0..5),
+            prop::collection::vec((".{0,9}", digest()), 0..5),
+        );
+        (prop::collection::vec(output, 0..5), 0.0..1e9, components).prop_map(|(outputs, seconds, parts)| {
+            let (operation, version, arguments, inputs) = parts;
+            Trace { outputs, seconds, components: Components { operation, version, arguments, inputs } }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out_and_nothing_less_or_more_is_a_trace(trace in trace(), cut: prop::sample::Index) {
+            let bytes = trace.to_bytes();
+            prop_assert_eq!(Trace::from_bytes(&bytes), Some(trace));
+            prop_assert_eq!(Trace::from_bytes(&bytes[..cut.index(bytes.len())]), None);
+            prop_assert_eq!(Trace::from_bytes(&[&bytes[..], &[0]].concat()), None);
+        }
+
+        #[test]
+        fn any_bytes_are_harmless(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            if let Some(trace) = Trace::from_bytes(&bytes) {
+                // Numbers may be written longer than they need; what they say stays the same (a NaN does not equal itself).
+                let again = Trace::from_bytes(&trace.to_bytes());
+                prop_assert_eq!(again.map(|trace| trace.components), Some(trace.components));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_take_as_many_bytes_as_they_need() {
+        for (number, length) in [(0, 1), (127, 1), (128, 2), (1 << 14, 3), (u64::MAX, 10)] {
+            let mut bytes = Vec::new();
+            put_number(&mut bytes, number);
+            assert_eq!(bytes.len(), length);
+            assert_eq!(Rest(&bytes).number(), Some(number));
+        }
+        assert_eq!(Rest(&[0xff; 10]).number(), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Disks that fill up, processes that are killed, writes that never reach the medium: entries may be lost, and never
+//! become others.
+
+use crate::entries::{AMPLE, Entry, at, entry, folder_bytes, open};
+use crate::faulty::{Faulty, Then};
+use pleach_cache::files::{Disk, Files, Opening};
+use pleach_cache::{Access, Cache, CacheError, Report, Stored};
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+
+fn open_on(files: &Faulty, path: &Path) -> Result<Cache, CacheError> {
+    Cache::open_on(Arc::new(files.clone()), path, AMPLE, Access::Write, at(1000))
+}
+
+/// Entries of both kinds in the order in which they are stored.
+fn sequence(length: usize) -> impl Strategy<Value = Vec<(Entry, bool)>> {
+    let one = (0..40_u32, any::<bool>()).prop_map(|(number, blob)| (entry(number), blob));
+    prop::collection::vec(one, 1..length)
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the entry of {}", self.key)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What was stored before the process was killed is there, and nothing else.
+    #[test]
+    fn a_process_may_be_killed_at_any_byte(entries in sequence(25), share in 0.0..1.0_f64) {
+        let whole = tempfile::tempdir().unwrap();
+        let unharmed = Faulty::default();
+        let cache = open_on(&unharmed, whole.path()).unwrap();
+        entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
+        let bytes = (unharmed.written_bytes() as f64 * share) as u64;
+
+        let folder = tempfile::tempdir().unwrap();
+        let killed = Faulty::after(bytes, Then::Killed);
+        let mut stored = Vec::new();
+        if let Ok(cache) = open_on(&killed, folder.path()) {
+            for (entry, blob) in &entries {
+                if entry.put(&cache, *blob) == Stored::New {
+                    stored.push((entry, *blob));
+                }
+            }
+        }
+        let cache = open(folder.path());
+        for (entry, blob) in &entries {
+            let was_stored = stored.iter().any(|(other, kind)| (other.key, kind) == (entry.key, blob));
+            prop_assert_eq!(entry.is_in(&cache, *blob), was_stored);
+        }
+        // And it goes on from there.
+        entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
+        drop(cache);
+        let cache = open(folder.path());
+        prop_assert!(entries.iter().all(|(entry, blob)| entry.is_in(&cache, *blob)));
+        prop_assert_eq!(cache.statistics().damaged, 0);
+        prop_assert_eq!(cache.statistics().bytes, folder_bytes(folder.path()));
+    }
+
+    /// A study goes on when the disk is full; it is said once, and what there is stays.
+    #[test]
+    fn a_full_disk_ends_storing_and_nothing_else(entries in sequence(25), bytes in 200..20_000_u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = open_on(&Faulty::after(bytes, Then::Full), folder.path()).unwrap();
+        let outcomes: Vec<Stored> = entries.iter().map(|(entry, blob)| entry.put(&cache, *blob)).collect();
+        let stopped = |report: &Report| matches!(report, Report::Stopped { .. });
+        let first_failure = outcomes.iter().position(|stored| *stored == Stored::Not);
+        prop_assert_eq!(cache.take_reports().iter().filter(|report| stopped(report)).count(), usize::from(first_failure.is_some()));
+        let after = &outcomes[first_failure.unwrap_or(outcomes.len())..];
+        prop_assert!(after.iter().all(|stored| *stored != Stored::New));
+        prop_assert_eq!(cache.statistics().not_stored, after.iter().filter(|stored| **stored == Stored::Not).count() as u64);
+        for cache in [cache, open(folder.path())] {
+            for (place, (entry, blob)) in entries.iter().enumerate() {
+                let same = |other: &(Entry, bool)| (other.0.key, other.1) == (entry.key, *blob);
+                let first = entries.iter().position(same).unwrap_or(place);
+                prop_assert_eq!(entry.is_in(&cache, *blob), outcomes[first] == Stored::New);
+            }
+        }
+    }
+
+    /// Power fails: any of the writes may be missing, zeros in its place, or the file may end before it.
+    #[test]
+    fn writes_may_be_lost(
+        entries in sequence(25), lost in prop::collection::vec(any::<prop::sample::Index>(), 0..6), cut in prop::option::of(0.0..1.0_f64),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Faulty::default();
+        let cache = open_on(&files, folder.path()).unwrap();
+        entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
+        drop(cache);
+        // All but the marker, which is written once in the life of a folder.
+        let writes: Vec<_> = files.writes().into_iter().filter(|write| !write.path.ends_with("FORMAT")).collect();
+        for index in lost {
+            let write = &writes[index.index(writes.len())];
+            let Ok(file) = Disk.open(&write.path, Opening::Write) else { continue };
+            file.write_at(&vec![0; write.length as usize], write.offset).unwrap();
+        }
+        if let (Some(share), Some(write)) = (cut, writes.last()) {
+            let file = Disk.open(&write.path, Opening::Write).unwrap();
+            file.set_length((file.length().unwrap() as f64 * share) as u64).unwrap();
+        }
+        let cache = open(folder.path());
+        entries.iter().for_each(|(entry, blob)| { entry.is_in(&cache, *blob); });
+        entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
+        prop_assert!(entries.iter().all(|(entry, blob)| entry.is_in(&cache, *blob)));
+    }
+}
+
+#[test]
+fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (known, other) = (entry(1), entry(2));
+    let cache = open(folder.path());
+    known.put(&cache, false);
+    known.put(&cache, true);
+    drop(cache);
+    let contents = || {
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>()
+    };
+    let before = contents();
+
+    let cache = open_on(&Faulty::read_only(), folder.path()).unwrap();
+    let reports: Vec<String> = cache.take_reports().iter().map(Report::to_string).collect();
+    assert_eq!(reports, ["the cache is read but not written to: read-only filesystem or storage medium"]);
+    let read = Cache::open_on(Arc::new(Disk), folder.path(), AMPLE, Access::Read, at(2000)).unwrap();
+    assert_eq!(read.take_reports(), []);
+    for cache in [cache, read] {
+        assert!(known.is_in(&cache, false) && known.is_in(&cache, true));
+        assert_eq!((other.put(&cache, false), other.put(&cache, true)), (Stored::Not, Stored::Not));
+        assert_eq!((known.put(&cache, false), cache.statistics().not_stored), (Stored::Known, 2));
+        assert!(!other.is_in(&cache, false));
+        cache.refresh(at(3000));
+        assert_eq!(cache.take_reports(), []);
+    }
+    assert!(contents() == before, "something was written");
+}

@@ -1,0 +1,163 @@
+//! A file system that fails: in the middle of a write, for want of room, or because it is read only.
+
+use pleach_cache::files::{Disk, Files, OpenFile, Opening};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What happens when as many bytes have been written as there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Nothing can be written any more; the write that comes across the end is cut short.
+    Full,
+    /// The process is killed: nothing happens any more at all.
+    Killed,
+}
+
+/// One write that took place.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) path: PathBuf,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    room: Option<(u64, Then)>,
+    killed: bool,
+    read_only: bool,
+    writes: Vec<Write>,
+}
+
+/// The real disk until it fails.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faulty(Arc<Mutex<State>>);
+
+impl Faulty {
+    /// Fails after `bytes` bytes have been written.
+    pub(crate) fn after(bytes: u64, then: Then) -> Self {
+        let files = Self::default();
+        files.state().room = Some((bytes, then));
+        files
+    }
+
+    /// Nothing can be written.
+    pub(crate) fn read_only() -> Self {
+        let files = Self::default();
+        files.state().read_only = true;
+        files
+    }
+
+    /// All writes so far.
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.state().writes.clone()
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.state().writes.iter().map(|write| write.length).sum()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.state().killed { Err(io::Error::other("the process has been killed")) } else { Ok(()) }
+    }
+
+    fn changes(&self) -> io::Result<()> {
+        self.alive()?;
+        if self.state().read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+}
+
+impl Files for Faulty {
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        self.alive()?;
+        Disk.list(folder)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.changes()?;
+        Disk.create_folder(folder)
+    }
+
+    fn open(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+        if how == Opening::Read {
+            self.alive()?
+        } else {
+            self.changes()?
+        }
+        Ok(Box::new(FaultyFile { file: Disk.open(path, how)?, path: path.to_owned(), files: self.clone() }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.changes()?;
+        Disk.remove(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    file: Box<dyn OpenFile>,
+    path: PathBuf,
+    files: Faulty,
+}
+
+impl OpenFile for FaultyFile {
+    fn length(&self) -> io::Result<u64> {
+        self.files.alive()?;
+        self.file.length()
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.files.alive()?;
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.files.changes()?;
+        let mut state = self.files.state();
+        let mut length = bytes.len() as u64;
+        let mut outcome = Ok(());
+        if let Some((room, then)) = &mut state.room {
+            if length > *room {
+                length = *room;
+                outcome = Err(io::ErrorKind::StorageFull.into());
+            }
+            *room -= length;
+            let killed = outcome.is_err() && *then == Then::Killed;
+            state.killed |= killed;
+        }
+        state.writes.push(Write { path: self.path.clone(), offset, length });
+        self.file.write_at(&bytes[..length as usize], offset)?;
+        outcome
+    }
+
+    fn set_length(&self, bytes: u64) -> io::Result<()> {
+        self.files.changes()?;
+        self.file.set_length(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.files.changes()?;
+        self.file.sync()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.files.alive()?;
+        self.file.lock()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.files.alive()?;
+        self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.files.alive()?;
+        self.file.unlock()
+    }
+}

@@ -1,0 +1,158 @@
+//! What a cache may keep: bytes, overhead included, and for how long.
+
+use crate::entries::{at, entry, folder_bytes};
+use pleach_cache::{Cache, Limits, Stored};
+use proptest::prelude::*;
+use std::path::Path;
+use std::time::Duration;
+
+fn open(path: &Path, bytes: u64, now_seconds: u64) -> Cache {
+    Cache::open(path, Limits { bytes, age: None }, at(now_seconds)).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Two at once in one folder, at every moment; and what they find is right.
+    #[test]
+    fn the_limit_holds_whoever_writes(
+        limit in 100..60_000_u64, steps in prop::collection::vec((0..60_u32, any::<bool>(), any::<bool>()), 1..120),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let caches = [open(folder.path(), limit, 1000), open(folder.path(), limit, 1000)];
+        for (number, blob, second) in steps {
+            let cache = &caches[usize::from(second)];
+            let stored = entry(number).put(cache, blob);
+            prop_assert!(folder_bytes(folder.path()) <= limit);
+            prop_assert_eq!(cache.statistics().bytes, folder_bytes(folder.path()));
+            prop_assert!(stored == Stored::Not || entry(number).is_in(cache, blob));
+        }
+        drop(caches);
+        // Nor afterwards, and not with a smaller limit either.
+        let cache = open(folder.path(), limit / 2 + 50, 1000);
+        prop_assert!(folder_bytes(folder.path()) <= limit / 2 + 50);
+        (0..60).for_each(|number| { entry(number).is_in(&cache, true); });
+    }
+}
+
+/// More is stored than fits: the newest entries are there, and they are many.
+#[test]
+fn a_full_cache_keeps_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    const LIMIT: u64 = 200_000;
+    let cache = open(folder.path(), LIMIT, 1000);
+    let stored: u32 = (0..1000).map(|number| u32::from(entry(number).put(&cache, true) == Stored::New)).sum();
+    assert_eq!(stored, 1000);
+    assert!((900..1000).all(|number| entry(number).is_in(&cache, true)));
+    assert!(!(0..800).any(|number| entry(number).is_in(&cache, true)));
+    assert!(cache.statistics().evicted > 0);
+    assert!(folder_bytes(folder.path()) > LIMIT * 9 / 10, "{} bytes", folder_bytes(folder.path()));
+}
+
+#[test]
+fn what_nobody_uses_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    const LIMIT: u64 = 100_000;
+    // Two studies of about 30 KB each; then the first one is used again, and a third comes.
+    let study = |numbers: std::ops::Range<u32>, now_seconds| {
+        let cache = open(folder.path(), LIMIT, now_seconds);
+        numbers.for_each(|number| assert_ne!(entry(number).put(&cache, true), Stored::Not));
+    };
+    study(0..30, 1000);
+    study(30..60, 2000);
+    let cache = open(folder.path(), LIMIT, 3000);
+    assert!((0..30).all(|number| entry(number).is_in(&cache, true)));
+    drop(cache);
+    study(60..90, 4000);
+    let cache = open(folder.path(), LIMIT, 5000);
+    let count =
+        |numbers: std::ops::Range<u32>| numbers.filter(|number| cache.holds(&entry(*number).digest)).count();
+    assert_eq!((count(0..30), count(60..90)), (30, 30));
+    assert!(count(30..60) < 30);
+}
+
+#[test]
+fn what_nobody_uses_for_long_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { bytes: 1 << 30, age: Some(Duration::from_secs(100)) };
+    let open = |now_seconds| Cache::open(folder.path(), limits, at(now_seconds)).unwrap();
+    let cache = open(1000);
+    entry(1).put(&cache, false);
+    drop(cache);
+    let cache = open(1050);
+    entry(2).put(&cache, false);
+    drop(cache);
+    // The first is used again, the second is not.
+    let cache = open(1090);
+    assert!(entry(1).is_in(&cache, false));
+    drop(cache);
+    let cache = open(1160);
+    assert_eq!((entry(1).is_in(&cache, false), entry(2).is_in(&cache, false)), (true, false));
+    assert_eq!(cache.statistics().evicted, 1);
+}
+
+#[test]
+fn what_would_take_half_of_the_limit_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = entry(3);
+    let bytes = large.region.encode(&large.digest).len() as u64;
+    let cache = open(folder.path(), 2 * bytes, 1000);
+    assert_eq!(large.put(&cache, true), Stored::Not);
+    drop(cache);
+    let cache = open(folder.path(), 2 * (bytes + 200), 1000);
+    assert_eq!(large.put(&cache, true), Stored::New);
+}
+
+/// Every run of a study leaves a segment; many small ones become one, without losing anything.
+#[test]
+fn small_segments_are_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..100_u32 {
+        let cache = open(folder.path(), 1 << 30, 1000 + u64::from(number));
+        entry(number).put(&cache, false);
+        entry(number).put(&cache, true);
+        drop(cache);
+    }
+    let cache = open(folder.path(), 1 << 30, 2000);
+    assert!((0..100).all(|number| entry(number).is_in(&cache, false) && entry(number).is_in(&cache, true)));
+    let statistics = cache.statistics();
+    assert!(statistics.segments <= 17, "{statistics:?}");
+    assert_eq!(
+        (statistics.traces, statistics.blobs, statistics.damaged, statistics.evicted),
+        (100, 100, 0, 0)
+    );
+    assert_eq!(cache.take_reports(), []);
+}
+
+/// A cache that was opened before the segments were merged still finds everything, and then what is new.
+#[test]
+fn merging_is_no_business_of_those_who_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || open(folder.path(), 1 << 30, 1000);
+    for number in 0..15 {
+        entry(number).put(&open(), true);
+    }
+    let reader = open();
+    for number in 15..40 {
+        entry(number).put(&open(), true);
+    }
+    assert!((0..15).all(|number| entry(number).is_in(&reader, true)));
+    reader.refresh(at(1000));
+    assert!((0..40).all(|number| entry(number).is_in(&reader, true)));
+    assert_eq!(reader.take_reports(), []);
+}
+
+/// The least recently used of all, and yet it stays as long as its process may add to it.
+#[test]
+fn what_somebody_writes_to_is_not_evicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |now_seconds| open(folder.path(), 100_000, now_seconds);
+    let first = open(1000);
+    assert_eq!(entry(0).put(&first, true), Stored::New);
+    let second = open(2000);
+    assert!((1..300).all(|number| entry(number).put(&second, true) == Stored::New));
+    assert!(entry(0).is_in(&open(3000), true));
+    drop(first);
+    assert!((300..600).all(|number| entry(number).put(&second, true) == Stored::New));
+    assert!(!entry(0).is_in(&open(4000), true));
+}

@@ -1,0 +1,11 @@
+//! Laws of the cache: what it says is what was stored, whatever happens to it, and it never takes more than it may.
+
+#![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
+
+mod damage;
+mod entries;
+mod failures;
+mod faulty;
+mod limits;
+mod model;
+mod processes;

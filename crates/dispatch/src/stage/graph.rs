@@ -1,0 +1,224 @@
+//! The tasks of one bucket as a graph, each task instance once, with the readers of every output counted.
+//!
+//! What makes two task instances one is the bucket's [`Sharing`]. Whatever it is, an instance of the stage ends with one
+//! node of the last level, and nodes are numbered in the order in which one slot runs them: instance after instance, as
+//! the reuse tree has them, each with what is not there yet. So a node comes after all that it waits for.
+
+use super::task::{NodeId, OutputId};
+use super::tree::Tree;
+use crate::InstanceId;
+use crate::message::BucketWork;
+use crate::plan::Sharing;
+use pleach_regions::RegionKey;
+use pleach_workflow::{Read, Stage, Value};
+use std::collections::{BTreeSet, HashMap};
+
+/// A task instance.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Those that wait for it.
+    pub(super) children: Vec<NodeId>,
+    /// Those it still waits for.
+    pub(super) waits_for: u32,
+    /// Index into the stage's tasks.
+    pub(super) level: usize,
+    /// The instance that first asked for it.
+    pub(super) instance: InstanceId,
+    pub(super) arguments: Vec<Value>,
+    /// The outputs of other tasks that it reads, each as often as it is read.
+    pub(super) reads: Vec<OutputId>,
+    /// Where its outputs begin in [`Graph::readers`].
+    pub(super) first_output: usize,
+    pub(super) state: NodeState,
+    /// Stage instances that end here.
+    pub(super) leaves: Vec<InstanceId>,
+    /// The outputs of the stage, which such an instance hands over.
+    pub(super) gives: Vec<OutputId>,
+    /// Those of `leaves` whose outputs stay in storage, for readers that wait for others as well.
+    pub(super) staying: u64,
+}
+
+/// Where a task instance stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeState {
+    /// Has not run yet.
+    Open,
+    /// Has run, so the outputs that anything reads are held.
+    Done,
+    /// Has failed, or will not run because one that it waits for has.
+    Failed,
+}
+
+#[derive(Debug)]
+pub(super) struct Graph {
+    /// In the order of execution.
+    pub(super) nodes: Vec<Node>,
+    /// For each output of each node: task instances and stage instances that have yet to read it.
+    pub(super) readers: Vec<u32>,
+    /// Of instances that have not ended yet, those whose outputs stay in storage.
+    pub(super) staying: u64,
+    /// No node before this one is open.
+    first_open: usize,
+    /// No node from this one on has run.
+    first_untouched: usize,
+}
+
+/// What makes two instances of one task the same: the values it consumes, what it waits for, and the regions of the
+/// stage that it depends on.
+type Key = (usize, Vec<Value>, Vec<NodeId>, Vec<RegionKey>);
+
+impl Graph {
+    /// Numbers the tasks of a bucket in the order that `tree` has, with one hash look-up a task instance.
+    pub(super) fn build(stage: &Stage, work: &BucketWork, tree: &Tree) -> Self {
+        let mut graph =
+            Self { nodes: Vec::new(), readers: Vec::new(), staying: 0, first_open: 0, first_untouched: 0 };
+        let mut index: HashMap<Key, NodeId> = HashMap::new();
+        let ends = unread(stage);
+        let mut path: Vec<NodeId> = Vec::with_capacity(stage.tasks.len());
+        for instance in tree.instances().map(|number| &work.instances[number]) {
+            path.clear();
+            for (level, task) in stage.tasks.iter().enumerate() {
+                let mut waits: Vec<NodeId> = match work.sharing {
+                    // After everything that came before.
+                    Sharing::Tree => path.last().copied().into_iter().collect(),
+                    Sharing::Dataflow | Sharing::Value => {
+                        task.reads.iter().filter_map(|read| writer(read, &path)).collect()
+                    }
+                };
+                if work.sharing != Sharing::Tree && level + 1 == stage.tasks.len() {
+                    // An instance is finished when nothing of it is left to run, whether that is read or not.
+                    waits.extend(ends.iter().filter_map(|&end| path.get(end)));
+                }
+                waits.sort_unstable();
+                waits.dedup();
+                let regions = match work.sharing {
+                    Sharing::Tree if level > 0 => Vec::new(),
+                    Sharing::Tree => instance.inputs.clone(),
+                    Sharing::Dataflow | Sharing::Value => stage_inputs(&task.reads, &instance.inputs),
+                };
+                let arguments: Vec<Value> = task.arguments.iter().map(|&a| instance.parameters[a]).collect();
+                let next = NodeId(graph.nodes.len() as u32);
+                let key = (level, arguments, waits, regions);
+                let node = *index.entry(key.clone()).or_insert(next);
+                if node == next {
+                    let (_, arguments, waits, _) = key;
+                    graph.insert(stage, level, instance.id, arguments, &waits, &path);
+                }
+                path.push(node);
+            }
+            // A stage has at least one task, so there is a leaf.
+            if let Some(leaf) = path.last() {
+                let gives: Vec<OutputId> = stage
+                    .outputs
+                    .iter()
+                    .map(|out| OutputId { node: path[out.task], output: out.output })
+                    .collect();
+                gives.iter().for_each(|&output| *graph.readers_of(output) += 1);
+                graph.staying += u64::from(instance.stays);
+                let leaf = &mut graph.nodes[leaf.index()];
+                leaf.leaves.push(instance.id);
+                leaf.staying += u64::from(instance.stays);
+                leaf.gives = gives;
+            }
+        }
+        graph
+    }
+
+    fn insert(
+        &mut self,
+        stage: &Stage,
+        level: usize,
+        instance: InstanceId,
+        arguments: Vec<Value>,
+        waits: &[NodeId],
+        path: &[NodeId],
+    ) {
+        let node = NodeId(self.nodes.len() as u32);
+        let task = &stage.tasks[level];
+        let read = |read: &Read| match *read {
+            Read::Task { task, output } => Some(OutputId { node: path[task], output }),
+            Read::StageInput(_) => None,
+        };
+        let reads: Vec<OutputId> = task.reads.iter().filter_map(read).collect();
+        reads.iter().for_each(|&output| *self.readers_of(output) += 1);
+        waits.iter().for_each(|writer| self.nodes[writer.index()].children.push(node));
+        self.nodes.push(Node {
+            children: Vec::new(),
+            waits_for: waits.len() as u32,
+            level,
+            instance,
+            arguments,
+            reads,
+            first_output: self.readers.len(),
+            state: NodeState::Open,
+            leaves: Vec::new(),
+            gives: Vec::new(),
+            staying: 0,
+        });
+        self.readers.extend(task.writes.iter().map(|_| 0));
+    }
+
+    /// Those that wait for nothing.
+    pub(super) fn roots(&self) -> impl Iterator<Item = NodeId> {
+        (0..self.nodes.len() as u32).map(NodeId).filter(|node| self.nodes[node.index()].waits_for == 0)
+    }
+
+    /// The count of [`readers`](Self::readers), to be changed.
+    pub(super) fn readers_of(&mut self, output: OutputId) -> &mut u32 {
+        &mut self.readers[self.nodes[output.node.index()].first_output + output.output]
+    }
+
+    /// The readers that an output still has.
+    pub(super) fn readers(&self, output: OutputId) -> usize {
+        self.readers[self.nodes[output.node.index()].first_output + output.output] as usize
+    }
+
+    /// A node has run, or will not.
+    pub(super) fn end(&mut self, node: NodeId, state: NodeState) {
+        let at = &mut self.nodes[node.index()];
+        self.staying -= at.staying;
+        at.state = state;
+        if state == NodeState::Done {
+            self.first_untouched = self.first_untouched.max(node.index() + 1);
+        }
+        let is_open = |node: &Node| node.state == NodeState::Open;
+        self.first_open += self.nodes[self.first_open..].iter().take_while(|node| !is_open(node)).count();
+    }
+
+    /// The first node that neither has run nor is running.
+    pub(super) fn first_open(&self, running: &BTreeSet<NodeId>) -> Option<NodeId> {
+        let open =
+            |node: &NodeId| self.nodes[node.index()].state == NodeState::Open && !running.contains(node);
+        (self.first_open as u32..self.nodes.len() as u32).map(NodeId).find(open)
+    }
+
+    /// Nodes after this one that have run.
+    pub(super) fn done_after(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let after = (node.0..self.first_untouched as u32).map(NodeId);
+        after.filter(|node| self.nodes[node.index()].state == NodeState::Done)
+    }
+}
+
+/// Tasks before the last one that no other task reads from.
+fn unread(stage: &Stage) -> Vec<usize> {
+    let is_read = |level: usize| {
+        let reads = stage.tasks.iter().flat_map(|task| &task.reads);
+        reads.into_iter().any(|read| matches!(*read, Read::Task { task, .. } if task == level))
+    };
+    (0..stage.tasks.len().saturating_sub(1)).filter(|&level| !is_read(level)).collect()
+}
+
+fn writer(read: &Read, path: &[NodeId]) -> Option<NodeId> {
+    match *read {
+        Read::Task { task, .. } => path.get(task).copied(),
+        Read::StageInput(_) => None,
+    }
+}
+
+fn stage_inputs(reads: &[Read], inputs: &[RegionKey]) -> Vec<RegionKey> {
+    let key = |read: &Read| match *read {
+        Read::StageInput(input) => inputs.get(input).copied(),
+        Read::Task { .. } => None,
+    };
+    reads.iter().filter_map(key).collect()
+}

@@ -1,0 +1,109 @@
+//! What operations are believed to cost, against a plain recount of all runs.
+
+use pleach_dispatch::costs::Costs;
+use pleach_regions::DataRegion;
+use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Declares a number of seconds a pixel; one of its arguments has few values, the other one many.
+struct Toy(f64);
+
+impl Operation for Toy {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn version(&self) -> u32 {
+        3
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        const ARGUMENTS: [Argument; 2] = [
+            Argument { name: "threshold", accepts: Accepts::Integers { low: 0, high: 255 } },
+            Argument { name: "connectivity", accepts: Accepts::OneOf(&[4, 8]) },
+        ];
+        &ARGUMENTS
+    }
+
+    fn inputs(&self) -> &[Port] {
+        &[]
+    }
+
+    fn outputs(&self) -> &[Port] {
+        &[]
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "few pixels")]
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        self.0 * pixels as f64
+    }
+
+    fn memory_bytes(&self, _: u64) -> u64 {
+        0
+    }
+
+    fn run(&self, _: &[&DataRegion], _: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        Ok(Vec::new())
+    }
+}
+
+fn arguments(threshold: i64, connectivity: i64) -> [Value; 2] {
+    [Value::Integer(threshold), Value::Integer(connectivity)]
+}
+
+/// The mean of the first ten, then a tenth of each newer one.
+fn weighted(ratios: &[f64]) -> Option<f64> {
+    let (first, rest) = ratios.split_at(ratios.len().min(10));
+    let mean = (!first.is_empty()).then(|| first.iter().sum::<f64>() / first.len() as f64)?;
+    Some(rest.iter().fold(mean, |believed, ratio| 0.9 * believed + 0.1 * ratio))
+}
+
+proptest! {
+    #[test]
+    fn what_is_believed_is_what_was_measured(
+        runs in vec((0i64..255, prop_oneof![Just(4i64), Just(8)], 1u64..1000, 0.0..3.0f64), 0..60),
+        pixels in 1u64..1000,
+    ) {
+        let toy = Toy(0.5);
+        let mut costs = Costs::default();
+        for &(threshold, connectivity, pixels, ratio) in &runs {
+            let seconds = ratio * toy.cost_seconds(pixels);
+            costs.observe(&toy, &arguments(threshold, connectivity), pixels, seconds);
+        }
+        let again = Costs::of_lines(costs.lines().iter().map(String::as_str));
+        prop_assert_eq!(&again, &costs);
+        for connectivity in [4, 8] {
+            let of = |wanted: Option<i64>| -> Vec<f64> {
+                runs.iter().filter(|run| wanted.is_none_or(|wanted| wanted == run.1)).map(|run| run.3).collect()
+            };
+            let believed = weighted(&of(Some(connectivity))).or_else(|| weighted(&of(None))).unwrap_or(1.0);
+            let predicted = costs.predict(&toy, &arguments(7, connectivity), pixels) / toy.cost_seconds(pixels);
+            prop_assert!((predicted - believed).abs() < 1e-9, "{predicted}, not {believed}");
+        }
+    }
+
+    #[test]
+    fn noise_is_read_or_left_out(lines in vec(".{0,40}", 0..8), pixels in 1u64..1000) {
+        let costs = Costs::of_lines(lines.iter().map(String::as_str));
+        let predicted = costs.predict(&Toy(0.5), &arguments(1, 4), pixels);
+        prop_assert!(predicted.is_finite() && predicted >= 0.0);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_not_learned_from() {
+    let toy = Toy(0.5);
+    let mut costs = Costs::default();
+    for seconds in [f64::NAN, f64::INFINITY, -1.0] {
+        costs.observe(&toy, &arguments(1, 4), 10, seconds);
+    }
+    // Nothing is declared: nothing scales.
+    costs.observe(&Toy(0.0), &arguments(1, 4), 10, 1.0);
+    assert_eq!(costs, Costs::default());
+    assert_eq!(costs.predict(&toy, &arguments(1, 4), 10), 5.0);
+    for line in ["toy\t3\t\t0\t1e0", "toy\t3\t\t5\tNaN", "toy\t3\t\t5\t-1e0", "toy\t3\t\t5\t1e0\tmore", "toy"]
+    {
+        assert_eq!(Costs::of_lines([line]), Costs::default(), "{line}");
+    }
+}

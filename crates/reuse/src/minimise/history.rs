@@ -1,0 +1,89 @@
+//! The values that a flow-influenced variable has had, as part of a key.
+//!
+//! Which variables need one, paper 004 says (Section 5.2); what a value's bytes are, the caller does.
+
+/// Values in the order in which a variable had them. A key gets 32 bytes of it, however long it is.
+#[derive(Debug, Clone)]
+pub struct ValueHistory {
+    hasher: blake3::Hasher,
+    values: u64,
+    bytes: u64,
+}
+
+/// Keeps histories apart from all other uses of the hash. Raised when the byte string below changes.
+const CONTEXT: &str = "pleach value history 1";
+
+impl Default for ValueHistory {
+    fn default() -> Self {
+        Self { hasher: blake3::Hasher::new_derive_key(CONTEXT), values: 0, bytes: 0 }
+    }
+}
+
+impl ValueHistory {
+    /// Adds the value that the variable has now: every iteration does, be it a new one or not.
+    pub fn record(&mut self, value: &[u8]) {
+        // Behind its length, so that no two histories make the same bytes.
+        self.hasher.update(&(value.len() as u64).to_le_bytes());
+        self.hasher.update(value);
+        self.values += 1;
+        self.bytes = self.bytes.saturating_add(value.len() as u64);
+    }
+
+    /// Values recorded.
+    #[must_use]
+    pub fn values(&self) -> u64 {
+        self.values
+    }
+
+    /// Bytes of all values: the size of the attribute that this history is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the history so far adds to a key. Equal for equal values in equal order, and only for those.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(values: &[&[u8]]) -> ValueHistory {
+        let mut history = ValueHistory::default();
+        values.iter().for_each(|value| history.record(value));
+        history
+    }
+
+    #[test]
+    fn values_their_order_and_their_number_count() {
+        let digests = [
+            history(&[]),
+            history(&[b""]),
+            history(&[b"", b""]),
+            history(&[b"ab"]),
+            history(&[b"a", b"b"]),
+            history(&[b"b", b"a"]),
+            history(&[b"a", b"b", b"b"]),
+        ]
+        .map(|history| history.digest());
+        for (place, digest) in digests.iter().enumerate() {
+            assert!(!digests[..place].contains(digest), "number {place} has another's digest");
+        }
+        assert_eq!(history(&[b"a", b"b"]).digest(), digests[4]);
+    }
+
+    #[test]
+    fn it_goes_on_after_it_was_asked() {
+        let mut grown = history(&[&8_f64.to_le_bytes()]);
+        assert_eq!((grown.values(), grown.bytes()), (1, 8));
+        let before = grown.digest();
+        grown.record(&4_f64.to_le_bytes());
+        assert_eq!((grown.values(), grown.bytes()), (2, 16));
+        assert_ne!(grown.digest(), before);
+        assert_eq!(grown.digest(), history(&[&8_f64.to_le_bytes(), &4_f64.to_le_bytes()]).digest());
+    }
+}

@@ -1,0 +1,84 @@
+//! Every strategy and level of reuse, with one worker and two, with memory that is just enough and plenty: one result.
+
+use crate::data::data;
+use crate::pleach::pleach;
+use crate::results::json;
+use crate::study::Study;
+use crate::{findings, run};
+use serde_json::Value;
+
+/// Strategies with the levels of reuse that they take.
+const WAYS: [(&str, &[&str]); 4] = [
+    ("none", &["tree"]),
+    ("stage", &["tree"]),
+    ("naive", &["tree", "dataflow", "value"]),
+    ("rtma", &["tree", "dataflow", "value"]),
+];
+
+/// The least megabytes with which a study runs at all, as a refusal names them, and a tenth more: a tile may have more
+/// colours than the estimates think, and its normalization a larger table of them.
+fn least_megabytes(study: &Study, options: &[&str]) -> u64 {
+    let command = [&["run", "study.toml", "--out", "none", "--memory", "1MB"], options].concat();
+    let refused = pleach(study.folder(), &command);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let said = refused.stderr.split(" needs ").nth(1).and_then(|rest| rest.split(' ').next());
+    let least: u64 = said.and_then(|said| said.parse().ok()).unwrap_or_else(|| panic!("{}", refused.stderr));
+    least * 11 / 10 + 1
+}
+
+/// Tasks executed, and reused by level; together they are all that there would be without reuse.
+fn tasks(run: &Value, plan: &Value) -> (u64, u64, u64) {
+    let number = |pointer| run.pointer(pointer).and_then(Value::as_u64).expect("a number");
+    let executed = number("/tasks_executed");
+    let reused: u64 =
+        run["tasks_reused"].as_object().expect("by level").values().filter_map(Value::as_u64).sum();
+    let reference = plan["reference_tasks"].as_u64().expect("a number");
+    assert_eq!(executed + reused, 9 * number("/runs") + reference);
+    (executed, number("/tasks_reused/dataflow"), number("/tasks_reused/value"))
+}
+
+#[test]
+fn nothing_changes_a_result() {
+    let Some(data) = data("nothing_changes_a_result") else { return };
+    let folder = data.join("annotated/gbm40");
+    let tiles = ["gbm40_03.png", "gbm40_08.png"].map(|name| folder.join(name).display().to_string());
+    let study = Study::of_tissue(64);
+    study.edit(&[("[\"tiles/*.png\"]", &format!("{tiles:?}")), ("trajectories = 2", "trajectories = 1")]);
+    let mut expected = None;
+    for (strategy, levels) in WAYS {
+        let mut before = u64::MAX;
+        for reuse in levels {
+            let way = ["--strategy", strategy, "--reuse", reuse];
+            let megabytes = least_megabytes(&study, &way);
+            let least = format!("{megabytes}MB");
+            for (workers, memory) in [("1", &*least), ("2", &*least), ("1", "4GB"), ("2", "4GB")] {
+                let out = format!("{strategy}-{reuse}-{workers}-{memory}");
+                let options = [&way[..], &["--workers", workers, "--memory", memory]].concat();
+                let found = findings(&study, &out, &options);
+                assert_eq!(&found, expected.get_or_insert(found.clone()), "{out}");
+                let record = json(&study.path(&out).join("run.json"));
+                let admitted = record["peak_bytes_admitted"].as_u64().expect("bytes");
+                assert!(memory != least || admitted <= megabytes * 1_000_000, "{out}: {admitted} bytes");
+                let plan = json(&study.path(&out).join("plan.json"));
+                let (executed, by_dataflow, by_value) = tasks(&record, &plan);
+                assert_eq!(by_dataflow > 0, *reuse != "tree", "{out}");
+                assert_eq!(by_value > 0, *reuse == "value", "{out}");
+                if (workers, memory) == ("1", "4GB") {
+                    // Each level executes less than the one before.
+                    assert!(executed < before, "{out}: {executed} tasks, {before} before");
+                    before = executed;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_share_says_nothing_of_levels() {
+    let study = Study::of_tissue(64);
+    run(&study, "stage", &["--strategy", "stage", "--reuse", "value"]);
+    assert_eq!(json(&study.path("stage/run.json"))["reuse"], Value::Null);
+    let refused = pleach(study.folder(), &["run", "study.toml", "--out", "x", "--reuse", "everything"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("[possible values: tree, dataflow, value]"), "{refused:?}");
+}
