@@ -163,9 +163,9 @@ impl<'a> HandOver<'a> {
         (0..).zip(buckets.iter()).map(work).collect()
     }
 
-    /// The same work in smaller pieces: every task whose output is handed over is a job of its own, which the
-    /// buckets that need it wait for, the first of them as well. More is moved, nothing is computed twice that way
-    /// that is not computed twice anyway, and workers need not wait for a whole bucket to be over.
+    /// The same work in smaller pieces: every task whose output is handed over is a job of its own, and all buckets
+    /// that need it wait for it, the first of them as well. More is moved that way, but no worker waits for a whole
+    /// bucket to be over.
     pub fn pieces(&self, buckets: &Buckets) -> Pieces {
         let mut job_of = vec![u32::MAX; self.dataflow.len()];
         let mut pieces = Pieces::default();

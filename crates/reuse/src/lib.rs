@@ -7,7 +7,8 @@
 //! 2. [`CompactGraph`]: equal stage instances become one (stage-level merging).
 //! 3. [`Problem`]: the instances of one stage, each with a key per task. [`ReuseTree`]: their shared prefixes.
 //!    [`best_order`]: where tasks may be swapped, the order in which they share most.
-//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one.
+//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one. [`choose_limits`]:
+//!    how many, and how large; [`replan`]: other buckets while they are under way.
 //!    [`Dataflow`]: what they share beyond prefixes; [`HandOver`]: what buckets compute for each other.
 //! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!

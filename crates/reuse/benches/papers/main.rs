@@ -97,6 +97,7 @@ fn row(cells: &[String]) {
 fn main() {
     maximum_reuse();
     bucket_sizes();
+    smart_cuts();
     monte_carlo();
     workers();
     planning_time();
@@ -131,6 +132,23 @@ fn bucket_sizes() {
     for size in 2..=8 {
         let figures = figures(&problem, rtma(size));
         row(&[size.to_string(), percent(figures.reuse_fraction), format!("{:.3}", figures.cost / last)]);
+    }
+}
+
+/// Thesis §4.2.1: SCA's solutions are as good as RTMA's, and take far longer to find.
+fn smart_cuts() {
+    let title = "Thesis §4.2.1: SCA and RTMA, MaxBucketSize 7, MOAT (published: both reuse about 33 %)";
+    heading(title, &["evaluations", "SCA", "RTMA", "SCA, seconds", "RTMA, seconds"]);
+    for evaluations in [50, 100, 160, 200] {
+        let problem = problem(&moat(evaluations, 500), Costs::Count);
+        let timed = |strategy| {
+            let start = Instant::now();
+            let reuse = figures(&problem, strategy).reuse_fraction;
+            (percent(reuse), format!("{:.4}", start.elapsed().as_secs_f64()))
+        };
+        let (sca, sca_seconds) = timed(Strategy::Sca { max_bucket_size: limit(7) });
+        let (rtma, rtma_seconds) = timed(rtma(7));
+        row(&[evaluations.to_string(), sca, rtma, sca_seconds, rtma_seconds]);
     }
 }
 
