@@ -55,6 +55,29 @@ pub struct BucketWork {
     pub received: Vec<TaskId>,
 }
 
+/// A plan in jobs: those whose outputs are handed over first, then the buckets.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pieces {
+    /// Seconds of each job, computing and receiving.
+    pub seconds: Vec<f64>,
+    /// Pairs of a job and one that waits for it.
+    pub edges: Vec<(u32, u32)>,
+    /// Tasks executed in all.
+    pub tasks: usize,
+    /// Seconds of tasks executed in all.
+    pub compute_seconds: f64,
+}
+
+impl Pieces {
+    fn push(&mut self, work: &BucketWork, job_of: &[u32]) {
+        let job = self.seconds.len() as u32;
+        self.edges.extend(work.received.iter().map(|task| (job_of[task.0 as usize], job)));
+        self.seconds.push(work.seconds());
+        self.tasks += work.tasks;
+        self.compute_seconds += work.compute_seconds;
+    }
+}
+
 /// What handing over amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HandOverFigures {
@@ -138,6 +161,29 @@ impl<'a> HandOver<'a> {
             work
         };
         (0..).zip(buckets.iter()).map(work).collect()
+    }
+
+    /// The same work in smaller pieces: every task whose output is handed over is a job of its own, and all buckets
+    /// that need it wait for it, the first of them as well. More is moved that way, but no worker waits for a whole
+    /// bucket to be over.
+    pub fn pieces(&self, buckets: &Buckets) -> Pieces {
+        let mut job_of = vec![u32::MAX; self.dataflow.len()];
+        let mut pieces = Pieces::default();
+        for task in self.dataflow.tasks().filter(|task| self.is_handed_over(*task)) {
+            job_of[task.0 as usize] = pieces.seconds.len() as u32;
+            let mut work = self.get(self.dataflow.reads(task).to_vec(), |_| false);
+            work.compute_seconds += self.dataflow.cost(task);
+            work.tasks += 1;
+            pieces.push(&work, &job_of);
+        }
+        for members in buckets.iter() {
+            let tasks: BTreeSet<TaskId> =
+                members.iter().flat_map(|member| self.dataflow.row(*member)).copied().collect();
+            let read: BTreeSet<TaskId> =
+                tasks.iter().flat_map(|task| self.dataflow.reads(*task)).copied().collect();
+            pieces.push(&self.get(tasks.difference(&read).copied().collect(), |_| false), &job_of);
+        }
+        pieces
     }
 
     /// What it takes to have some outputs, computed again or handed over, given which are there.

@@ -7,7 +7,8 @@
 //! 2. [`CompactGraph`]: equal stage instances become one (stage-level merging).
 //! 3. [`Problem`]: the instances of one stage, each with a key per task. [`ReuseTree`]: their shared prefixes.
 //!    [`best_order`]: where tasks may be swapped, the order in which they share most.
-//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one.
+//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one. [`choose_limits`]:
+//!    how many, and how large; [`replan`]: other buckets while they are under way.
 //!    [`Dataflow`]: what they share beyond prefixes; [`HandOver`]: what buckets compute for each other.
 //! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!
@@ -23,6 +24,7 @@ mod dataflow;
 mod figures;
 mod hand_over;
 mod interner;
+mod limits;
 mod memory;
 mod minimise;
 mod order;
@@ -37,8 +39,9 @@ pub use buckets::{Buckets, PartitionError};
 pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use figures::{BucketCost, Figures, bucket_costs, reuse_fraction};
-pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link};
+pub use hand_over::{BucketWork, HandOver, HandOverFigures, Link, Pieces};
 pub use interner::Interner;
+pub use limits::{BUCKETS_PER_CORE, Limits, LimitsError, Machine, StageBytes, choose_limits};
 pub use memory::{LevelBytes, peak_bytes};
 pub use minimise::{
     Attributes, Flow, FlowError, FlowGraph, Target, ValueHistory, Variable, VariableId, Vertex,
@@ -48,8 +51,8 @@ pub use problem::{Costs, Member, Problem, ProblemError};
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
 pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
 pub use strategy::{
-    Ending, MOST_INSTANCES_TO_CUT, Pruning, Search, SmallBucket, SolveError, Strategy, TrtmaOptions,
-    TrtmaReport, trtma,
+    Ending, MOST_INSTANCES_TO_CUT, Previous, Pruning, Replanned, Search, SmallBucket, SolveError, Strategy,
+    TrtmaOptions, TrtmaReport, replan, trtma,
 };
 pub use task_graph::{TaskGraph, TaskGraphError, TaskReads};
 pub use tree::{NodeId, ReuseTree};

@@ -55,9 +55,6 @@ impl Jobs {
     /// When an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later
     /// one.
     pub fn new(seconds: Vec<f64>, job_of: &[u32], graph: &CompactGraph) -> Result<Self, JobsError> {
-        if let Some(job) = seconds.iter().position(|cost| !cost.is_finite() || *cost < 0.0) {
-            return Err(JobsError::Cost { job });
-        }
         let of = |instance: usize| {
             let job = job_of.get(instance).filter(|job| (**job as usize) < seconds.len());
             job.copied().ok_or(JobsError::NoJob { instance })
@@ -66,12 +63,24 @@ impl Jobs {
         for instance in 0..graph.instances().len() {
             let job = of(instance)?;
             for parent in graph.parents(InstanceId(instance as u32)) {
-                let needs = of(parent.0 as usize)?;
-                if needs >= job {
-                    return Err(JobsError::NotTopological { job, needs });
-                }
-                edges.push((needs, job));
+                edges.push((of(parent.0 as usize)?, job));
             }
+        }
+        Self::with_edges(seconds, edges)
+    }
+
+    /// Jobs of any kind: `edges` are pairs of a job and one that waits for it.
+    ///
+    /// # Errors
+    /// When a cost is negative or not finite, or a job would wait for itself or a later one, or for one that does
+    /// not exist.
+    pub fn with_edges(seconds: Vec<f64>, mut edges: Vec<(u32, u32)>) -> Result<Self, JobsError> {
+        if let Some(job) = seconds.iter().position(|cost| !cost.is_finite() || *cost < 0.0) {
+            return Err(JobsError::Cost { job });
+        }
+        let wrong = |(needs, job): &&(u32, u32)| needs >= job || *job as usize >= seconds.len();
+        if let Some((needs, job)) = edges.iter().find(wrong) {
+            return Err(JobsError::NotTopological { job: *job, needs: *needs });
         }
         edges.sort_unstable();
         edges.dedup();

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::sca::MOST_INSTANCES as MOST_INSTANCES_TO_CUT;
-pub use self::trtma::{Pruning, Search, SmallBucket, TrtmaOptions, TrtmaReport, trtma};
+pub use self::trtma::{
+    Previous, Pruning, Replanned, Search, SmallBucket, TrtmaOptions, TrtmaReport, replan, trtma,
+};
 use crate::buckets::Buckets;
 use crate::interner::Interner;
 use crate::problem::Problem;

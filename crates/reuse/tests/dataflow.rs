@@ -6,9 +6,10 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Costs, Dataflow, HandOver, Link, Member, Problem, ReuseTree, TaskGraph, TaskId, TaskReads,
+    Buckets, Costs, Dataflow, HandOver, Jobs, Link, Member, Problem, ReuseTree, TaskGraph, TaskId, TaskReads,
     best_order,
 };
 use proptest::collection::vec;
@@ -123,6 +124,34 @@ proptest! {
         let free = of(Link { bytes_per_second: f64::INFINITY, latency_seconds: 0.0 });
         prop_assert_eq!(free.compute_seconds, once);
         prop_assert_eq!(free.transfer_seconds, 0.0);
+    }
+
+    /// Where moving is free, jobs are single tasks and leftovers, and no schedule beats the longest chain of tasks.
+    #[test]
+    fn pieces_are_the_same_work((problem, graph, buckets) in case(), bytes in vec(0_u64..20, 5), latency in 0_u32..5) {
+        let dataflow = Dataflow::build(&problem, &graph);
+        let of = |bytes_per_second, latency_seconds| {
+            let link = Link { bytes_per_second, latency_seconds };
+            HandOver::decide(&dataflow, &buckets, &bytes, link).pieces(&buckets)
+        };
+        let workers = |count| NonZeroUsize::new(count).unwrap();
+        let once = dataflow.figures(&problem).cost;
+        let found = of(2.0, f64::from(latency));
+        prop_assert!(found.compute_seconds >= once);
+        let total: f64 = found.seconds.iter().sum();
+        let jobs = Jobs::with_edges(found.seconds, found.edges).unwrap();
+        prop_assert_eq!(jobs.makespan_seconds(workers(1)), total);
+        prop_assert!(jobs.makespan_seconds(workers(2)) <= total);
+
+        let free = of(f64::INFINITY, 0.0);
+        prop_assert_eq!(free.compute_seconds, once);
+        let makespan = Jobs::with_edges(free.seconds, free.edges).unwrap().makespan_seconds(workers(1000));
+        let mut until = vec![0.0_f64; dataflow.len()];
+        for task in dataflow.tasks() {
+            let before = dataflow.reads(task).iter().map(|read| until[read.0 as usize]).fold(0.0, f64::max);
+            until[task.0 as usize] = before + dataflow.cost(task);
+        }
+        prop_assert!(makespan >= until.into_iter().fold(0.0, f64::max));
     }
 
     #[test]

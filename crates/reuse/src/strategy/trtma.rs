@@ -18,6 +18,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::balance::replan::{Previous, Replanned, replan};
 use self::forest::{Forest, Ranked};
 use crate::buckets::Buckets;
 use crate::problem::{Member, Problem};
@@ -66,7 +67,8 @@ pub enum SmallBucket {
     /// The last in the order of costs: one of the cheapest.
     #[default]
     Last,
-    /// Of the cheapest, the one that has most in common with the dearest (thesis Fig. 3.14a).
+    /// Of the cheapest, the one that has most in common with the dearest (thesis Fig. 3.14a). Looks into each of
+    /// those at every step.
     MostReuse,
     /// Every other one, for the best move of all (thesis Fig. 3.14b). Takes a search per bucket and step.
     Exhaustive,

@@ -8,6 +8,7 @@
 //! from 5 to 8.)
 
 mod bucket;
+pub(super) mod replan;
 mod search;
 
 use std::cmp::Reverse;

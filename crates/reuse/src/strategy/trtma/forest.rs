@@ -242,8 +242,10 @@ impl Layout {
             places.of_node[at] = place;
             free_in_node[at] = free(place, self.children[at]);
             forest.attach(place, above);
-            forest.tasks[place as usize] += 1;
-            forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
+            if self.sizes[at] > 1 {
+                forest.tasks[place as usize] += 1;
+                forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
+            }
         }
         for member in problem.members() {
             let leaf = tree.leaf(member).0 as usize;
@@ -253,6 +255,11 @@ impl Layout {
             forest.attach(place, places.of_node[leaf]);
             forest.members[place as usize] = member;
             forest.leaves[place as usize] = 1;
+            // What only this instance needs is most of a tree of many tasks, and lies in the order of instances.
+            for node in tree.upwards(member).take_while(|node| self.sizes[node.0 as usize] == 1) {
+                forest.tasks[place as usize] += 1;
+                forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
+            }
         }
         (forest, places)
     }

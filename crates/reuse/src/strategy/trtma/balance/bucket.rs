@@ -61,9 +61,16 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new(forest: &Forest, group: &Group) -> Self {
+        let bucket = Self::of_branches(forest, &group.heads);
+        debug_assert_eq!(bucket.cost, group.cost);
+        bucket
+    }
+
+    /// The bucket of branches, given their topmost nodes.
+    pub(super) fn of_branches(forest: &Forest, heads: &[u32]) -> Self {
         let mut above: BTreeMap<u32, Part> = BTreeMap::new();
         let mut bucket = Self::default();
-        for head in &group.heads {
+        for head in heads {
             let leaves = forest.leaves(*head);
             let (mut cost, mut children) = (forest.subtree_cost(*head), 1);
             for node in forest.ancestors(*head) {
@@ -88,9 +95,8 @@ impl Bucket {
             let (leaves, children) = (forest.leaves(node), forest.children(node));
             (node, Part { leaves, children, cost: forest.subtree_cost(node) })
         };
-        let branches = group.heads.iter().flat_map(|head| *head..forest.end(*head)).map(whole);
+        let branches = heads.iter().flat_map(|head| *head..forest.end(*head)).map(whole);
         bucket.parts = branches.chain(above).collect();
-        debug_assert_eq!(bucket.cost, group.cost);
         bucket
     }
 
@@ -103,6 +109,12 @@ impl Bucket {
             .map(|(node, _)| forest.member(*node))
             .collect();
         leaves.into_iter()
+    }
+
+    /// The nodes right below one.
+    pub(super) fn children(&self, forest: &Forest, node: u32) -> Vec<u32> {
+        let next = |from: u32| self.parts.range(from..forest.end(node)).next().map(|(child, _)| *child);
+        std::iter::successors(next(node + 1), |child| next(forest.end(*child))).collect()
     }
 
     /// Nodes that this bucket and another one have, in preorder.

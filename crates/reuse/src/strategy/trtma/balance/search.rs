@@ -2,7 +2,8 @@
 //!
 //! Without pruning by shape, or with pruning among siblings, the dearer bucket is walked. With pruning among all
 //! nodes its moves are kept in order, and the search looks outwards from the weight that would make both buckets
-//! equal: it finds what the walk finds, without walking.
+//! equal: where buckets share nothing it finds what the walk finds, without walking, and elsewhere a move as good
+//! as the first of each shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,8 @@ use crate::strategy::trtma::{Pruning, Search, TrtmaOptions};
 /// Where they do and every task has a cost of its own, it would need as many as the bucket has nodes, for a
 /// better move by next to nothing; these limits keep the whole balancing linear then.
 const AT_FIRST: u64 = 512;
-const LATER: u64 = 8;
-const A_NODE: u64 = 4;
+const LATER: u64 = 2;
+const A_NODE: u64 = 2;
 
 /// How many shapes the next search may try, after so many tries among so many nodes.
 pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
@@ -113,6 +114,12 @@ impl<'a> SingleBalance<'a> {
         }
     }
 
+    /// What is left between the buckets after the best move found.
+    #[cfg(test)]
+    pub(super) fn least_imbalance(&self) -> u64 {
+        self.bound()
+    }
+
     /// The walk of the papers. Siblings of one shape are tried once, and only the first is walked into.
     pub(super) fn walk(&mut self) {
         let big = self.big;
@@ -141,7 +148,7 @@ impl<'a> SingleBalance<'a> {
     }
 
     /// The moves by their distance from the imbalance, one of each shape.
-    fn look_outwards(&mut self) {
+    pub(super) fn look_outwards(&mut self) {
         let shared = self.big.shared(self.small);
         let forest = self.ranked.forest;
         // Of what a branch needs above it, the small bucket has at most so much ...

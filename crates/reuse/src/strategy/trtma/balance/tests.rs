@@ -1,5 +1,8 @@
 //! The worked examples of the papers, and what balancing keeps in order.
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 use crate::problem::{Costs, Problem};
 use crate::strategy::trtma::forest::Places;
@@ -245,6 +248,51 @@ fn the_sum_of_imbalances_may_rise() {
     };
     assert_eq!((before.clone(), after.clone()), (vec![10, 5, 5, 5], vec![9, 5, 5, 9]));
     assert_eq!((sum_of_imbalances(before), sum_of_imbalances(after)), (5, 8));
+}
+
+proptest! {
+    /// Looking outwards is at least as good as trying one node of each shape, and no better than trying all; where
+    /// the two buckets share nothing, it is that good.
+    #[test]
+    fn looking_outwards_finds_what_walking_finds(
+        keys in vec(vec(0_u32..3, 4), 2..30),
+        costs in vec(0_u32..5, 4),
+        apart: bool,
+        thesis: bool,
+    ) {
+        // Apart, the buckets have different first tasks.
+        let in_big = |at: usize, keys: &[u32]| if apart { keys[0] > 0 } else { !at.is_multiple_of(4) };
+        let (big, small): (Vec<u32>, Vec<u32>) =
+            (0..keys.len() as u32).partition(|member| in_big(*member as usize, &keys[*member as usize]));
+        prop_assume!(!big.is_empty() && !small.is_empty());
+        let costs = Costs::PerLevel(costs.into_iter().map(f64::from).collect());
+        let problem = Problem::new(4, vec![0; keys.len()], keys.concat(), costs).unwrap();
+        let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
+        let bucket = |members: &[u32]| {
+            let mut heads: Vec<u32> = members.iter().map(|member| places.of_member[*member as usize]).collect();
+            heads.sort_unstable();
+            Bucket::of_branches(&forest, &heads)
+        };
+        let (big, small) = (bucket(&big), bucket(&small));
+        prop_assume!(big.cost > small.cost);
+        let search = if thesis { Search::BestImbalanceFirst } else { Search::MakespanInside };
+        let ranks = ranks(&forest, search);
+        let ranked = Ranked { forest: &forest, ranks: ranks.as_deref() };
+        let mut big = big;
+        big.list_moves(ranked);
+        let found = |pruning, outwards: bool| {
+            let options = TrtmaOptions { pruning, search, ..OPTIONS };
+            let mut balance = SingleBalance::new(ranked, options, &big, &small, u64::MAX);
+            if outwards { balance.look_outwards() } else { balance.walk() }
+            balance.least_imbalance()
+        };
+        let outwards = found(Pruning::All, true);
+        prop_assert!(outwards <= found(Pruning::All, false));
+        prop_assert!(outwards >= found(Pruning::None, false));
+        if apart {
+            prop_assert_eq!(outwards, found(Pruning::None, false));
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! Predicted makespan of one study on one tile, on 1 to 256 workers: stage-level merging, the papers' strategies,
+//! and outputs handed over between buckets.
+//!
+//! List scheduling, the dearest bucket first; a worker runs one bucket at a time. Nothing but handing over costs
+//! time besides the tasks.
+
+use std::num::NonZeroUsize;
+
+use pleach_reuse::{
+    BucketCost, Costs, Dataflow, HandOver, Jobs, Link, Problem, ReuseTree, Strategy, TaskGraph,
+    bound_seconds, bucket_costs, reuse_fraction,
+};
+
+use crate::{heading, limit, percent, row, rtma, trtma};
+
+/// Bytes of each task's outputs on a tile of 4096 × 4096 pixels: one or two planes of a byte a pixel.
+const OUTPUT_BYTES: [u64; 7] = [PLANE + PLANE, PLANE + PLANE, PLANE + PLANE, PLANE, PLANE, PLANE, PLANE];
+const PLANE: u64 = 4096 * 4096;
+
+/// Ten gigabits a second, and a millisecond.
+const LINK: Link = Link { bytes_per_second: 1.25e9, latency_seconds: 1e-3 };
+
+/// Seconds of a plan whose buckets wait for nothing.
+fn spread(costs: &[BucketCost], workers: NonZeroUsize) -> f64 {
+    let mut seconds: Vec<f64> = costs.iter().map(|bucket| bucket.cost).collect();
+    seconds.sort_unstable_by(|a, b| b.total_cmp(a));
+    Jobs::with_edges(seconds, Vec::new()).expect("seconds").makespan_seconds(workers)
+}
+
+/// Seconds of a plan, and the reuse of it, when outputs are handed over.
+struct HandedOver {
+    seconds: f64,
+    reuse: f64,
+    cost_reuse: f64,
+}
+
+fn handed_over(
+    problem: &Problem,
+    dataflow: &Dataflow,
+    strategy: Strategy,
+    workers: NonZeroUsize,
+) -> HandedOver {
+    let tree = ReuseTree::build(problem);
+    let buckets = strategy.solve(problem, &tree).expect("few enough to solve");
+    let pieces = HandOver::decide(dataflow, &buckets, &OUTPUT_BYTES, LINK).pieces(&buckets);
+    let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
+    let tasks = (problem.len() * problem.levels()) as f64;
+    HandedOver {
+        reuse: reuse_fraction(pieces.tasks as f64, tasks),
+        cost_reuse: reuse_fraction(pieces.compute_seconds, all),
+        seconds: Jobs::with_edges(pieces.seconds, pieces.edges)
+            .expect("jobs in order")
+            .makespan_seconds(workers),
+    }
+}
+
+/// Prints the table. Costs of the problem are seconds.
+pub(crate) fn table(problem: &Problem, graph: &TaskGraph) {
+    heading(
+        "Predicted makespan in seconds, MOAT 1000 on one tile, costs of Table 4.3",
+        &[
+            "workers",
+            "stage",
+            "RTMA, 10",
+            "TRTMA by counts",
+            "TRTMA by costs",
+            "handed over",
+            "its reuse",
+            "by cost",
+            "best",
+            "bound",
+            "best / bound",
+        ],
+    );
+    let tree = ReuseTree::build(problem);
+    let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
+    let inputs = problem.members().map(|member| problem.inputs(member)).collect();
+    let counted = Problem::new(problem.levels(), inputs, keys, Costs::Count).expect("the same tables");
+    let dataflow = Dataflow::build(problem, graph);
+    // The longest way through the tasks of one instance.
+    let mut until = vec![0.0_f64; dataflow.len()];
+    for task in dataflow.tasks() {
+        let before = dataflow.reads(task).iter().map(|read| until[read.0 as usize]).fold(0.0, f64::max);
+        until[task.0 as usize] = before + dataflow.cost(task);
+    }
+    let chain = until.into_iter().fold(0.0, f64::max);
+    for workers in [1, 2, 4, 8, 16, 32, 64, 128, 256].map(limit) {
+        let of = |strategy: Strategy, by: &Problem| {
+            let buckets = strategy.solve(by, &ReuseTree::build(by)).expect("few enough to solve");
+            spread(&bucket_costs(&tree, &buckets, |_| true), workers)
+        };
+        let stage = of(Strategy::Stage, problem);
+        let by_hand = [Strategy::Stage, trtma(3 * workers.get())]
+            .map(|strategy| handed_over(problem, &dataflow, strategy, workers));
+        let [alone, grouped] = by_hand;
+        let by_hand = if grouped.seconds < alone.seconds { grouped } else { alone };
+        let others = [
+            stage,
+            of(rtma(10), problem),
+            of(trtma(3 * workers.get()), &counted),
+            of(trtma(3 * workers.get()), problem),
+            by_hand.seconds,
+        ];
+        let best = others.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(best <= stage);
+        let bound = bound_seconds(chain, dataflow.figures(problem).cost, workers);
+        let mut cells = vec![workers.to_string()];
+        cells.extend(others.map(|seconds| format!("{seconds:.1}")));
+        cells.extend([percent(by_hand.reuse), percent(by_hand.cost_reuse)]);
+        cells.extend([format!("{best:.1}"), format!("{bound:.1}"), format!("{:.2}", best / bound)]);
+        row(&cells);
+    }
+}

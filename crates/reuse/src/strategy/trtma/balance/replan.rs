@@ -1,0 +1,313 @@
+//! Planning again while buckets are under way: workers come and go, instances are added, and as little as possible
+//! of what has not begun changes its bucket.
+//!
+//! - Nothing changed: nothing moves.
+//! - Fewer buckets: the cheapest are given up, and their branches go to the cheapest of the others.
+//! - Instances added: each goes where most of its tasks are, as long as that keeps the makespan.
+//! - More buckets: branches of the dearest buckets move into the new ones (`SingleBalance`), while that lowers the
+//!   makespan. Nothing moves between old buckets, and nothing moves twice.
+//!
+//! What counts is the work that waits: a bucket costs what its waiting instances cost by themselves, since what
+//! those that have begun left behind may be gone. What is done or running is never moved, and when anything runs
+//! is not known here.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::num::NonZeroUsize;
+
+use super::bucket::{Bucket, Part};
+use super::search::{SingleBalance, most_tried};
+use crate::buckets::{Buckets, PartitionError};
+use crate::problem::{Member, Problem};
+use crate::strategy::trtma::TrtmaOptions;
+use crate::strategy::trtma::forest::{Forest, Places, Ranked};
+use crate::tree::ReuseTree;
+
+/// The plan there was.
+#[derive(Debug, Clone, Copy)]
+pub struct Previous<'a> {
+    /// Its buckets. They hold the first instances of the problem; those after them are new.
+    pub buckets: &'a Buckets,
+    /// The limit it was made for.
+    pub max_buckets: NonZeroUsize,
+}
+
+/// The plan there is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replanned {
+    /// The bucket of each instance. Numbers below those of the previous plan mean its buckets; some may be empty
+    /// now.
+    pub bucket_of: Vec<u32>,
+    /// The instances that were in another bucket, ascending.
+    pub moved: Vec<Member>,
+}
+
+impl Replanned {
+    /// The buckets that hold instances, in the order of their numbers.
+    pub fn buckets(&self) -> Buckets {
+        let mut members: BTreeMap<u32, Vec<Member>> = BTreeMap::new();
+        for (member, bucket) in (0..).map(Member).zip(&self.bucket_of) {
+            members.entry(*bucket).or_default().push(member);
+        }
+        let mut buckets = Buckets::default();
+        members.into_values().for_each(|members| buckets.push(members));
+        buckets
+    }
+}
+
+/// Plans again. `begun` says of which instances of the previous plan something has begun: they stay. Afterwards at
+/// most `max_buckets` buckets have instances that wait. Inputs stay apart, unless there are more of them than
+/// buckets, or the previous plan mixed them.
+///
+/// # Errors
+/// When the previous buckets do not hold the first instances of the problem, each once.
+pub fn replan(
+    problem: &Problem,
+    tree: &ReuseTree,
+    previous: Previous<'_>,
+    begun: impl Fn(Member) -> bool,
+    max_buckets: NonZeroUsize,
+) -> Result<Replanned, PartitionError> {
+    let before = bucket_of(problem, previous.buckets)?;
+    let (forest, places) = Forest::build(problem, tree);
+    let waits = |member: &Member| before.get(member.0 as usize).is_some() && !begun(*member);
+    let waiting: Vec<Vec<Member>> =
+        previous.buckets.iter().map(|members| members.iter().copied().filter(waits).collect()).collect();
+    let mut plan = Plan::new(&forest, &places, &waiting, max_buckets);
+    while plan.active.len() > max_buckets.get() {
+        plan.give_one_up();
+    }
+    plan.add((before.len() as u32..problem.len() as u32).map(Member));
+    if max_buckets > previous.max_buckets {
+        plan.fill_new_buckets();
+    }
+
+    let mut after = before.clone();
+    after.resize(problem.len(), 0);
+    for (bucket, state) in (0..).zip(&plan.buckets) {
+        for member in state.members(&forest) {
+            after[member.0 as usize] = bucket;
+        }
+    }
+    let moved =
+        (0..).map(Member).zip(before.iter().zip(&after)).filter(|(_, (before, after))| before != after);
+    let moved = moved.map(|(member, _)| member).collect();
+    Ok(Replanned { bucket_of: after, moved })
+}
+
+/// The bucket of each instance, when there is one of each and none is missing before the last.
+fn bucket_of(problem: &Problem, buckets: &Buckets) -> Result<Vec<u32>, PartitionError> {
+    let instances = buckets.iter().map(<[Member]>::len).sum();
+    let mut found = vec![0; instances];
+    for member in buckets.iter().flatten() {
+        let unknown = PartitionError::Unknown { member: member.0, instances: instances.min(problem.len()) };
+        if member.0 as usize >= problem.len() {
+            return Err(unknown);
+        }
+        *found.get_mut(member.0 as usize).ok_or(unknown)? += 1;
+    }
+    match found.iter().position(|buckets| *buckets != 1) {
+        Some(member) => Err(PartitionError::Occurrences { member, buckets: found[member] }),
+        None => Ok(buckets.bucket_of()),
+    }
+}
+
+/// What waits, by bucket.
+struct Plan<'a> {
+    ranked: Ranked<'a>,
+    places: &'a Places,
+    max_buckets: usize,
+    /// Every input is its own class of buckets, or all are one where inputs are mixed anyway.
+    mixed: bool,
+    buckets: Vec<Bucket>,
+    classes: Vec<u32>,
+    /// Buckets in which something waits, the cheapest first.
+    active: BTreeSet<(u64, usize)>,
+    active_of_class: BTreeMap<u32, BTreeSet<(u64, usize)>>,
+    tried: u64,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        forest: &'a Forest,
+        places: &'a Places,
+        waiting: &[Vec<Member>],
+        max_buckets: NonZeroUsize,
+    ) -> Self {
+        let input = |member: &Member| places.input_of[member.0 as usize];
+        let several =
+            |members: &Vec<Member>| members.windows(2).any(|pair| input(&pair[0]) != input(&pair[1]));
+        let mixed = places.of_input.len() > max_buckets.get() || waiting.iter().any(several);
+        let mut plan = Self {
+            ranked: Ranked { forest, ranks: None },
+            places,
+            max_buckets: max_buckets.get(),
+            mixed,
+            buckets: Vec::new(),
+            classes: Vec::new(),
+            active: BTreeSet::new(),
+            active_of_class: BTreeMap::new(),
+            tried: 0,
+        };
+        for members in waiting {
+            let mut heads: Vec<u32> =
+                members.iter().map(|member| places.of_member[member.0 as usize]).collect();
+            heads.sort_unstable();
+            let class = members.first().map_or(0, |member| plan.class(*member));
+            plan.open(Bucket::of_branches(forest, &heads), class);
+        }
+        plan
+    }
+
+    fn class(&self, member: Member) -> u32 {
+        if self.mixed { 0 } else { self.places.input_of[member.0 as usize] }
+    }
+
+    fn open(&mut self, bucket: Bucket, class: u32) -> usize {
+        self.buckets.push(bucket);
+        self.classes.push(class);
+        let number = self.buckets.len() - 1;
+        self.activate(number);
+        number
+    }
+
+    fn activate(&mut self, bucket: usize) {
+        if self.buckets[bucket].leaves > 0 {
+            let entry = (self.buckets[bucket].cost, bucket);
+            self.active.insert(entry);
+            self.active_of_class.entry(self.classes[bucket]).or_default().insert(entry);
+        }
+    }
+
+    fn deactivate(&mut self, bucket: usize) {
+        let entry = (self.buckets[bucket].cost, bucket);
+        self.active.remove(&entry);
+        if let Some(of_class) = self.active_of_class.get_mut(&self.classes[bucket]) {
+            of_class.remove(&entry);
+        }
+    }
+
+    fn cheapest_of(&self, class: u32) -> Option<usize> {
+        Some(self.active_of_class.get(&class)?.first()?.1)
+    }
+
+    fn move_branch(&mut self, from: usize, to: usize, top: u32) {
+        self.deactivate(from);
+        let branch = self.buckets[from].take(self.ranked, top);
+        self.activate(from);
+        self.put(to, &branch);
+    }
+
+    fn put(&mut self, bucket: usize, branch: &[(u32, Part)]) {
+        self.deactivate(bucket);
+        self.buckets[bucket].give(self.ranked, branch);
+        self.activate(bucket);
+    }
+
+    /// Dissolves the cheapest bucket that is not the last of its input.
+    fn give_one_up(&mut self) {
+        let of_class =
+            |bucket: usize| self.active_of_class.get(&self.classes[bucket]).map_or(0, BTreeSet::len);
+        let mut cheapest = self.active.iter().map(|(_, bucket)| *bucket);
+        let Some(given_up) = cheapest.find(|bucket| of_class(*bucket) > 1) else { return };
+        let class = self.classes[given_up];
+        let pieces = self.pieces(given_up, of_class(given_up) - 1);
+        for piece in pieces {
+            // It counts among its input's buckets until it is empty.
+            let of_class = self.active_of_class.get(&class).into_iter().flatten().map(|(_, bucket)| *bucket);
+            let Some(to) = of_class.into_iter().find(|bucket| *bucket != given_up) else { return };
+            let top = self.buckets[given_up].top(self.ranked.forest, piece);
+            self.move_branch(given_up, to, top);
+        }
+    }
+
+    /// A bucket in at least so many branches, as far as it has them, the dearest first.
+    fn pieces(&self, bucket: usize, at_least: usize) -> Vec<u32> {
+        let (forest, bucket) = (self.ranked.forest, &self.buckets[bucket]);
+        let mut branches = BinaryHeap::new();
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        while let Some((root, part)) = bucket.parts.range(from..).next() {
+            branches.push((part.cost, std::cmp::Reverse(*root)));
+            from = forest.end(*root);
+        }
+        while pieces.len() + branches.len() < at_least
+            && let Some((cost, std::cmp::Reverse(node))) = branches.pop()
+        {
+            let children = bucket.children(forest, node);
+            if children.is_empty() {
+                pieces.push((cost, node));
+            }
+            branches.extend(
+                children.into_iter().map(|child| (bucket.parts[&child].cost, std::cmp::Reverse(child))),
+            );
+        }
+        pieces.extend(branches.into_iter().map(|(cost, std::cmp::Reverse(node))| (cost, node)));
+        pieces.sort_unstable_by_key(|(cost, node)| (std::cmp::Reverse(*cost), *node));
+        pieces.into_iter().map(|(_, node)| node).collect()
+    }
+
+    /// Gives new instances a bucket each.
+    fn add(&mut self, members: impl ExactSizeIterator<Item = Member>) {
+        if members.len() == 0 {
+            return;
+        }
+        let forest = self.ranked.forest;
+        // A bucket that has a node, for every node that one has. Inputs cost nothing to have.
+        let mut having: HashMap<u32, usize> = HashMap::new();
+        for (_, bucket) in &self.active {
+            for node in self.buckets[*bucket].parts.keys().filter(|node| forest.parent(**node).is_some()) {
+                having.entry(*node).or_insert(*bucket);
+            }
+        }
+        for member in members {
+            let leaf = self.places.of_member[member.0 as usize];
+            let class = self.class(member);
+            let alone = Bucket::of_branches(forest, &[leaf]);
+            let makespan = self.active.last().map_or(0, |(cost, _)| *cost);
+            // One that was given up meanwhile is gone.
+            let fits = |bucket: &usize| {
+                let bucket = &self.buckets[*bucket];
+                bucket.leaves > 0 && bucket.cost + bucket.added(forest, &alone, leaf) <= makespan
+            };
+            let closest = forest.ancestors(leaf).find_map(|node| having.get(&node).copied()).filter(fits);
+            let chosen = closest.or_else(|| self.cheapest_of(class).filter(fits));
+            let bucket = match (chosen, self.cheapest_of(class)) {
+                (Some(bucket), _) => bucket,
+                (None, Some(cheapest)) if self.active.len() >= self.max_buckets => cheapest,
+                (None, _) => {
+                    if self.active.len() >= self.max_buckets {
+                        self.give_one_up();
+                    }
+                    self.open(Bucket::default(), class)
+                }
+            };
+            let cost = alone.parts[&leaf].cost;
+            self.put(bucket, &[(leaf, Part { leaves: 1, children: 0, cost })]);
+            for node in forest.ancestors(leaf).filter(|node| forest.parent(*node).is_some()) {
+                having.entry(node).or_insert(bucket);
+            }
+        }
+    }
+
+    /// Moves branches from the dearest buckets to new ones, as long as that lowers the makespan.
+    fn fill_new_buckets(&mut self) {
+        let old = self.buckets.len();
+        while let Some((_, big)) = self.active.last().copied().filter(|(_, bucket)| *bucket < old) {
+            let class = self.classes[big];
+            let small = if self.active.len() < self.max_buckets {
+                self.open(Bucket::default(), class)
+            } else {
+                let of_class = self.active_of_class.get(&class).into_iter().flatten();
+                let Some((_, small)) = of_class.copied().find(|(_, bucket)| *bucket >= old) else { return };
+                small
+            };
+            let most_tried = most_tried(self.tried, self.ranked.forest.len() as u64);
+            let Ok([dear, cheap]) = self.buckets.get_disjoint_mut([big, small]) else { return };
+            let (found, tried) =
+                SingleBalance::search(self.ranked, TrtmaOptions::default(), dear, cheap, most_tried);
+            self.tried += tried;
+            let Some(found) = found else { return };
+            self.move_branch(big, small, found.top);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Planning again: what must not move does not, limits hold, and nothing changed means nothing moves.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "generators and models are tests too, though outside of test functions"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use pleach_reuse::{
+    Buckets, Costs, Member, PartitionError, Previous, Problem, ReuseTree, TrtmaOptions, bucket_costs, replan,
+    trtma,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+
+#[derive(Debug, Clone)]
+struct Change {
+    problem: Problem,
+    /// Instances there were before.
+    known: usize,
+    begun: Vec<bool>,
+    before: NonZeroUsize,
+    after: NonZeroUsize,
+}
+
+fn change(most_added: usize) -> impl Generator<Value = Change> {
+    (1_usize..5, 1_usize..24, 0..=most_added).prop_flat_map(|(levels, known, added)| {
+        let instances = known + added;
+        let limit = || (1_usize..9).prop_map(|limit| NonZeroUsize::new(limit).unwrap());
+        let tables = (vec(0_u32..3, levels * instances), vec(0_u32..3, instances), vec(any::<bool>(), known));
+        (tables, limit(), limit()).prop_map(move |((keys, inputs, begun), before, after)| {
+            let problem = Problem::new(levels, inputs, keys, Costs::Count).unwrap();
+            Change { problem, known, begun, before, after }
+        })
+    })
+}
+
+/// The first instances as a problem of their own, planned.
+fn previous(change: &Change) -> Buckets {
+    let (problem, known) = (&change.problem, change.known);
+    let members = || problem.members().take(known);
+    let inputs = members().map(|member| problem.inputs(member)).collect();
+    let keys = members().flat_map(|member| problem.keys(member).to_vec()).collect();
+    let part = Problem::new(problem.levels(), inputs, keys, Costs::Count).unwrap();
+    trtma(&part, &ReuseTree::build(&part), change.before, TrtmaOptions::default()).0
+}
+
+struct Outcome {
+    before: Vec<u32>,
+    after: Vec<u32>,
+    moved: Vec<Member>,
+    /// Buckets that have instances that wait, with what those cost.
+    waiting_before: BTreeMap<u32, f64>,
+    waiting_after: BTreeMap<u32, f64>,
+}
+
+fn outcome(change: &Change) -> Outcome {
+    let buckets = previous(change);
+    let tree = ReuseTree::build(&change.problem);
+    let previous = Previous { buckets: &buckets, max_buckets: change.before };
+    let begun = |member: Member| change.begun[member.0 as usize];
+    let found = replan(&change.problem, &tree, previous, begun, change.after).unwrap();
+    assert_eq!(found.buckets().check_partition(&change.problem), Ok(()));
+    let waiting = |bucket_of: &[u32]| {
+        let mut members: BTreeMap<u32, Vec<Member>> = BTreeMap::new();
+        for (member, bucket) in (0..).map(Member).zip(bucket_of) {
+            if member.0 as usize >= change.known || !begun(member) {
+                members.entry(*bucket).or_default().push(member);
+            }
+        }
+        let cost = |members: Vec<Member>| {
+            let mut buckets = Buckets::default();
+            buckets.push(members);
+            bucket_costs(&tree, &buckets, |_| true)[0].cost
+        };
+        members.into_iter().map(|(bucket, members)| (bucket, cost(members))).collect()
+    };
+    let before = buckets.bucket_of();
+    Outcome {
+        waiting_before: waiting(&before),
+        waiting_after: waiting(&found.bucket_of),
+        before,
+        after: found.bucket_of,
+        moved: found.moved,
+    }
+}
+
+fn dearest(costs: &BTreeMap<u32, f64>) -> f64 {
+    costs.values().copied().fold(0.0, f64::max)
+}
+
+proptest! {
+    #[test]
+    fn what_has_begun_stays_and_limits_hold(change in change(8)) {
+        let found = outcome(&change);
+        let differs = |member: &Member| found.before[member.0 as usize] != found.after[member.0 as usize];
+        let moved: Vec<Member> = (0..change.known as u32).map(Member).filter(differs).collect();
+        prop_assert_eq!(&found.moved, &moved);
+        prop_assert!(moved.iter().all(|member| !change.begun[member.0 as usize]));
+        prop_assert!(found.waiting_after.len() <= change.after.get());
+    }
+
+    #[test]
+    fn nothing_changed_nothing_moves(mut change in change(0)) {
+        change.after = change.before;
+        let found = outcome(&change);
+        prop_assert_eq!(found.moved, []);
+        prop_assert_eq!(found.before, found.after);
+    }
+
+    #[test]
+    fn a_leave_moves_only_what_was_in_buckets_given_up(change in change(0)) {
+        let change = Change {
+            after: change.after.min(change.before),
+            before: change.after.max(change.before),
+            ..change
+        };
+        let found = outcome(&change);
+        let left: BTreeSet<u32> = found.moved.iter().map(|member| found.before[member.0 as usize]).collect();
+        let too_many = found.waiting_before.len().saturating_sub(change.after.get());
+        prop_assert_eq!(left.len(), too_many);
+        prop_assert!(left.iter().all(|bucket| !found.waiting_after.contains_key(bucket)));
+        prop_assert!(found.moved.iter().all(|member| found.waiting_before.contains_key(&found.after[member.0 as usize])));
+    }
+
+    #[test]
+    fn a_join_moves_into_new_buckets_only_and_lowers_the_makespan(change in change(0)) {
+        let change = Change {
+            after: change.after.max(change.before).saturating_add(1),
+            before: change.after.min(change.before),
+            ..change
+        };
+        let found = outcome(&change);
+        let old = found.before.iter().max().map_or(0, |bucket| bucket + 1);
+        prop_assert!(found.moved.iter().all(|member| found.after[member.0 as usize] >= old));
+        prop_assert!(dearest(&found.waiting_after) <= dearest(&found.waiting_before));
+        if found.waiting_before.len() == 1 && !found.moved.is_empty() {
+            // What was the only bucket is the dearest no more.
+            prop_assert!(dearest(&found.waiting_after) < dearest(&found.waiting_before));
+        }
+    }
+
+    #[test]
+    fn inputs_stay_apart_while_they_can(change in change(8)) {
+        let inputs: BTreeSet<u32> = change.problem.members().map(|member| change.problem.inputs(member)).collect();
+        let enough = |limit: NonZeroUsize| limit.saturating_add(inputs.len() - 1);
+        let change = Change { before: enough(change.before), after: enough(change.after), ..change };
+        let found = outcome(&change);
+        let mut input_of: BTreeMap<u32, u32> = BTreeMap::new();
+        for (member, bucket) in change.problem.members().zip(&found.after) {
+            if member.0 as usize >= change.known || !change.begun[member.0 as usize] {
+                let input = change.problem.inputs(member);
+                prop_assert_eq!(*input_of.entry(*bucket).or_insert(input), input);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_worker_gets_half_of_what_waits() {
+    // Twelve instances of three tasks, four under each first task; one worker had all, two have begun.
+    let keys = (0..12).flat_map(|instance: u32| [instance / 4, instance / 2, instance]).collect();
+    let problem = Problem::new(3, vec![0; 12], keys, Costs::Count).unwrap();
+    let mut buckets = Buckets::default();
+    buckets.push(problem.members());
+    let previous = Previous { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+    let two = NonZeroUsize::new(2).unwrap();
+    let found = replan(&problem, &ReuseTree::build(&problem), previous, |member| member.0 < 2, two).unwrap();
+    let costs = bucket_costs(&ReuseTree::build(&problem), &found.buckets(), |member| member.0 >= 2);
+    assert_eq!(costs.iter().map(|bucket| bucket.cost).collect::<Vec<_>>(), [10.0, 10.0]);
+}
+
+#[test]
+fn a_plan_of_other_instances_is_refused() {
+    let problem = Problem::new(1, vec![0; 3], vec![1, 2, 3], Costs::Count).unwrap();
+    let tree = ReuseTree::build(&problem);
+    let plan = |lists: &[&[u32]]| {
+        let mut buckets = Buckets::default();
+        lists.iter().for_each(|list| buckets.push(list.iter().copied().map(Member)));
+        let previous = Previous { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+        replan(&problem, &tree, previous, |_| false, NonZeroUsize::MIN).map(|found| found.bucket_of)
+    };
+    assert_eq!(plan(&[&[0, 1]]), Ok(vec![0, 0, 0]));
+    assert_eq!(plan(&[&[0, 0]]), Err(PartitionError::Occurrences { member: 0, buckets: 2 }));
+    assert_eq!(plan(&[&[0, 2]]), Err(PartitionError::Unknown { member: 2, instances: 2 }));
+    assert_eq!(plan(&[&[0, 1, 2, 3]]), Err(PartitionError::Unknown { member: 3, instances: 3 }));
+}
