@@ -166,7 +166,7 @@ fn merging_may_end_at_any_byte() {
     let bytes = unharmed.written_bytes();
     assert!(bytes > 5000, "nothing was merged: {bytes} bytes written");
     // Many places within the first records, then every so often.
-    for end in (0..300).step_by(11).chain((300..bytes).step_by(509)) {
+    for end in (0..300).step_by(17).chain((300..bytes).step_by(997)) {
         for then in [Then::Killed, Then::Full] {
             let folder = copied();
             let ended = open_on(&Faulty::after(end, then), folder.path());
