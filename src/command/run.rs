@@ -239,11 +239,13 @@ fn run_record(
     }
     let (mut by_stage, mut by_tree) = (0, 0);
     if args.strategy != crate::cli::StrategyName::None {
-        for (figures, stage) in plan.figures.per_stage.iter().zip(stages) {
-            let replicated = figures.instances_without_reuse * stage.tasks.len();
-            by_stage += (replicated - figures.tasks_after_stage_merging) as u64;
-            by_tree += (figures.tasks_after_stage_merging - figures.tasks) as u64;
-        }
+        let per_stage = || plan.figures.per_stage.iter().zip(stages);
+        let replicated =
+            per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
+        let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
+        by_stage = (replicated.sum::<usize>() - merged) as u64;
+        // The reference's tasks are executed, and counted as reused nowhere.
+        by_tree = (merged + plan.figures.reference_tasks) as u64 - executed.tasks_as_trees;
     }
     Run {
         study: prepared.study.name.clone(),
