@@ -63,6 +63,12 @@ impl Way {
         Self { strategy, sharing, max_bucket_size: buckets.max_bucket_size, max_buckets }
     }
 
+    /// The same with tasks shared as in trees, if they are shared otherwise.
+    pub(crate) fn as_tree(self) -> Option<Self> {
+        let other = self.sharing.filter(|sharing| *sharing != Sharing::Tree);
+        other.map(|_| Self { sharing: Some(Sharing::Tree), ..self })
+    }
+
     pub(crate) fn level(self) -> Level {
         let (max_bucket_size, max_buckets) = (self.max_bucket_size, self.max_buckets);
         let strategy = match self.strategy {

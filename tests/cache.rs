@@ -267,3 +267,46 @@ fn every_task_is_explained() {
     }
     assert!(!study.path("nowhere").exists());
 }
+
+/// Runs the study where the folder `kept` is a file system of its own, mounted with these options; `None` where the system
+/// does not let us mount.
+fn run_mounted(study: &Study, out: &str, options: &str) -> Option<Value> {
+    fs::create_dir_all(study.path("kept")).expect("a folder made");
+    let script = "mount -t tmpfs -o \"$0\" tmpfs kept || exit 99; exec \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "sh", "-c", script, options])
+        .arg(assert_cmd::cargo::cargo_bin!("pleach"))
+        .args(["run", "study.toml", "--out", out, "--quiet", "--cache", "kept"])
+        .current_dir(study.folder())
+        .output()
+        .ok()?;
+    // 99 is ours, 1 is unshare's.
+    if matches!(output.status.code(), Some(1 | 99)) {
+        return None;
+    }
+    assert!(output.status.success(), "{output:?}");
+    Some(json(&study.path(out).join("run.json")))
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_to_is_no_reason_to_stop() {
+    let study = Study::of_tissue(128);
+    pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
+    for (out, options, said) in [
+        ("full", "size=64k", "the cache stores nothing any more: No space left on device"),
+        ("read-only", "ro", "the cache is read but not written to: Read-only file system"),
+    ] {
+        let Some(record) = run_mounted(&study, out, options) else {
+            return skipped("a_disk_that_cannot_be_written_to_is_no_reason_to_stop");
+        };
+        assert_eq!(responses(&study, out), responses(&study, "plain"));
+        let reports = record["cache"]["reports"].as_array().expect("a list");
+        let starts = |report: &Value| report.as_str().is_some_and(|report| report.starts_with(said));
+        assert!(reports.iter().any(starts), "{out}: {reports:?}");
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+fn skipped(test: &str) {
+    eprintln!("SKIPPED {test}: nothing can be mounted here");
+}

@@ -19,11 +19,12 @@ use crate::session::{self, Found, Session};
 use crate::size::{MemorySize, human};
 use crate::study::Prepared;
 use crate::summary;
-use crate::weave::{self, Least};
+use crate::weave::{self, Least, Woven};
 use pleach_actors::manager::TaskTotal;
 use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +45,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
                 .to_owned(),
         ));
     }
-    let mut woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
+    let (way, mut woven, memory_bytes) = plan_within_memory(args, &prepared, way, workers)?;
     let plan = Plan {
         strategy: way.strategy_name(),
         reuse: way.reuse_name(),
@@ -54,8 +55,6 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         max_bucket_size: way.max_bucket_size(),
         max_buckets: way.max_buckets(),
     };
-    let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
-    let memory_bytes = memory_bytes(args, &prepared, least)?;
     pleach_pages::set_limit_bytes(memory_bytes);
 
     let cache = past::open(&args.cache)?;
@@ -135,24 +134,57 @@ fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }
 
-/// The memory to keep within, if the study can be executed within it at all.
-fn memory_bytes(args: &RunArgs, prepared: &Prepared, least: Least) -> Outcome<u64> {
+/// A plan, and the memory to keep within, if the study can be executed within it at all. What is shared beyond a tree is
+/// held for longer: where that would be too much, a tree it is.
+fn plan_within_memory(
+    args: &RunArgs,
+    prepared: &Prepared,
+    way: Way,
+    workers: NonZeroU32,
+) -> Outcome<(Way, Woven, u64)> {
     let budget = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
-    let Least { bytes, stage, tile } = least;
-    if bytes <= budget {
-        return Ok(budget);
+    let plan = |way: Way| {
+        let woven = weave::weave(prepared.material(), way.level(), workers.get());
+        let mut woven = woven.map_err(Stop::input)?;
+        let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
+        Ok::<_, Stop>((woven, least))
+    };
+    let (woven, least) = plan(way)?;
+    if least.bytes <= budget {
+        return Ok((way, woven, budget));
     }
+    // A cache is of use to values only.
+    let Some(tree) = way.as_tree().filter(|_| args.cache.cache.is_none()) else {
+        return Err(too_little(args, prepared, budget, least));
+    };
+    let (woven, of_tree) = plan(tree)?;
+    if of_tree.bytes > budget {
+        return Err(too_little(args, prepared, budget, of_tree));
+    }
+    if !args.quiet && !args.json {
+        print_line(&format!(
+            "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
+            human(budget),
+            way.reuse_name().unwrap_or_default(),
+            least.bytes.div_ceil(1_000_000),
+        ));
+    }
+    Ok((tree, woven, budget))
+}
+
+fn too_little(args: &RunArgs, prepared: &Prepared, budget: u64, least: Least) -> Stop {
+    let Least { bytes, stage, tile } = least;
     // Rounded up, so that what is named is enough.
     let megabytes = bytes.div_ceil(1_000_000);
     let given = match args.memory {
         Some(_) => format!("--memory {}", human(budget)),
         None => format!("--memory {} (60 % of {})", human(budget), machine::limit()),
     };
-    Err(Stop::Input(format!(
+    Stop::Input(format!(
         "{given}: the {} of {} needs {megabytes} MB at once; {megabytes}MB or more is allowed",
         prepared.study.workflow.stages[stage].name,
         prepared.study.tiles[tile].path.display(),
-    )))
+    ))
 }
 
 /// All results are there: says so, as a run of the study would.

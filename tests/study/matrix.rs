@@ -63,8 +63,14 @@ fn nothing_changes_a_result() {
                 assert!(memory != least || admitted <= megabytes * 1_000_000, "{out}: {admitted} bytes");
                 let plan = json(&study.path(&out).join("plan.json"));
                 let (executed, by_dataflow, by_value) = tasks(&record, &plan);
-                assert_eq!(by_dataflow > 0, *reuse != "tree", "{out}");
-                assert_eq!(by_value > 0, *reuse == "value", "{out}");
+                // With little memory, tasks may have to be shared as in trees.
+                let shared = record["reuse"].as_str().unwrap_or("tree");
+                assert!(
+                    shared == *reuse || strategy == "none" || strategy == "stage" || memory == least,
+                    "{out}"
+                );
+                assert_eq!(by_dataflow > 0, shared != "tree", "{out}");
+                assert_eq!(by_value > 0, shared == "value", "{out}");
                 if (workers, memory) == ("1", "4GB") {
                     // Each level executes less than the one before.
                     assert!(executed < before, "{out}: {executed} tasks, {before} before");
