@@ -3,34 +3,32 @@
 //! Where buckets share, a task that is granted is first looked for among what others have computed; if somebody is running
 //! the same right now, it waits, and the slot goes back.
 
+mod around;
 mod bytes;
 mod call;
 mod held;
 mod keys;
 
 use crate::recall::{self, Recall};
-use crate::results::{self, Reads, Results};
-use crate::storage::{Get, StorageActor};
-use crate::task::{TaskActor, TaskResult};
+use crate::results::{self, Reads};
+use crate::storage::Get;
+use crate::task::TaskResult;
 use actix::prelude::*;
+pub use around::{Past, Runnable, Surroundings};
 pub(crate) use bytes::missing_bytes;
 use bytes::{inputs, task_bytes};
 use call::{How, Keys, ToRun};
 use held::{Held, Known};
 use keys::Worth;
-use pleach_cache::Cache;
-use pleach_dispatch::costs::Costs;
-use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::Demand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId};
-use pleach_regions::{DataRegion, Identity, Ledger, RamTier, RegionKey, Shelved};
+use pleach_regions::{DataRegion, Identity, RegionKey, Shelved};
 use pleach_workflow::{Operation, Stage};
 use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// One task may run in this slot.
 #[derive(Debug, Message)]
@@ -71,64 +69,6 @@ pub enum FromStage {
     Report(ToManager),
     /// Every instance of the bucket has been reported.
     Over(LeaseId),
-}
-
-/// What every stage actor of a worker works with.
-#[derive(Clone)]
-pub struct Surroundings {
-    /// The worker it belongs to.
-    pub worker: Recipient<FromStage>,
-    /// Where stage inputs come from and stage outputs go.
-    pub storage: Addr<StorageActor>,
-    /// The worker's slots.
-    pub slots: Vec<Addr<TaskActor>>,
-    /// What storage holds in memory: stage outputs are put there from here, so that there is no moment on the way at
-    /// which nobody counts them.
-    pub ram: Arc<RamTier>,
-    /// Bytes held on this node.
-    pub ledger: Arc<Ledger>,
-    /// What the buckets of this worker have computed.
-    pub results: Arc<Mutex<Results>>,
-    /// What operations are believed to take; all stages of a worker learn together.
-    pub estimates: Arc<Mutex<Estimates>>,
-    /// What operations are believed to cost, likewise.
-    pub costs: Arc<Mutex<Costs>>,
-    /// What earlier studies have computed.
-    pub past: Past,
-    /// Tasks of one bucket that may run at once.
-    pub active_paths: Option<NonZeroU32>,
-}
-
-/// What is known from before the study.
-#[derive(Clone, Debug, Default)]
-pub struct Past {
-    /// What earlier studies have computed, if that is to be used.
-    pub cache: Option<Arc<Cache>>,
-    /// For inputs of the study: what they hold. Equal identities mean equal regions, wherever they lie.
-    pub identities: Arc<HashMap<RegionKey, Identity>>,
-}
-
-impl fmt::Debug for Surroundings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("slots", &self.slots.len()).finish_non_exhaustive()
-    }
-}
-
-/// A stage of the study, with the operations that it takes.
-#[derive(Clone)]
-pub struct Runnable {
-    /// The stage.
-    pub stage: Arc<Stage>,
-    /// Those of its tasks, in order.
-    pub operations: Vec<Arc<dyn Operation>>,
-    /// For each output of the stage: the operations of other stages that read it.
-    pub readers: Vec<Vec<Arc<dyn Operation>>>,
-}
-
-impl fmt::Debug for Runnable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runnable").field("stage", &self.stage.name).finish_non_exhaustive()
-    }
 }
 
 /// A region for storage, and what is known of what it holds.

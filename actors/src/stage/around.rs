@@ -1,0 +1,74 @@
+//! What stage actors work with: a worker's slots and storage, what is learned and shared, and what the past has left.
+
+use super::FromStage;
+use crate::results::Results;
+use crate::storage::StorageActor;
+use crate::task::TaskActor;
+use actix::prelude::*;
+use pleach_cache::Cache;
+use pleach_dispatch::costs::Costs;
+use pleach_dispatch::estimates::Estimates;
+use pleach_regions::{Identity, Ledger, RamTier, RegionKey};
+use pleach_workflow::{Operation, Stage};
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+
+/// What every stage actor of a worker works with.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The worker it belongs to.
+    pub worker: Recipient<FromStage>,
+    /// Where stage inputs come from and stage outputs go.
+    pub storage: Addr<StorageActor>,
+    /// The worker's slots.
+    pub slots: Vec<Addr<TaskActor>>,
+    /// What storage holds in memory: stage outputs are put there from here, so that there is no moment on the way at
+    /// which nobody counts them.
+    pub ram: Arc<RamTier>,
+    /// Bytes held on this node.
+    pub ledger: Arc<Ledger>,
+    /// What the buckets of this worker have computed.
+    pub results: Arc<Mutex<Results>>,
+    /// What operations are believed to take; all stages of a worker learn together.
+    pub estimates: Arc<Mutex<Estimates>>,
+    /// What operations are believed to cost, likewise.
+    pub costs: Arc<Mutex<Costs>>,
+    /// What earlier studies have computed.
+    pub past: Past,
+    /// Tasks of one bucket that may run at once.
+    pub active_paths: Option<NonZeroU32>,
+}
+
+/// What is known from before the study.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// What earlier studies have computed, if that is to be used.
+    pub cache: Option<Arc<Cache>>,
+    /// For inputs of the study: what they hold. Equal identities mean equal regions, wherever they lie.
+    pub identities: Arc<HashMap<RegionKey, Identity>>,
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("slots", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+/// A stage of the study, with the operations that it takes.
+#[derive(Clone)]
+pub struct Runnable {
+    /// The stage.
+    pub stage: Arc<Stage>,
+    /// Those of its tasks, in order.
+    pub operations: Vec<Arc<dyn Operation>>,
+    /// For each output of the stage: the operations of other stages that read it.
+    pub readers: Vec<Vec<Arc<dyn Operation>>>,
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runnable").field("stage", &self.stage.name).finish_non_exhaustive()
+    }
+}

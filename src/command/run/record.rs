@@ -1,0 +1,109 @@
+//! `run.json` of a study that has been run.
+
+use crate::analysis::Collected;
+use crate::execution::Executed;
+use crate::output::record::{self, Host, Plan, Run};
+use crate::study::Prepared;
+use pleach_actors::manager::TaskTotal;
+use pleach_actors::stage::Past;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// All that is known of it.
+pub(super) struct Ended<'a> {
+    pub(super) prepared: &'a Prepared,
+    pub(super) plan: &'a Plan,
+    pub(super) executed: &'a Executed,
+    pub(super) past: &'a Past,
+    pub(super) collected: &'a Collected,
+    /// When the command began.
+    pub(super) start: Instant,
+}
+
+pub(super) fn of(ended: &Ended<'_>) -> Run {
+    let Ended { prepared, plan, executed, past, collected, start } = *ended;
+    let finished = &executed.finished;
+    let stages = &prepared.study.workflow.stages;
+    let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
+    for (&(stage, task), total) in &finished.outcome.tasks {
+        let name = &stages[stage].tasks[task].operation;
+        let sum = operations.entry(name).or_default();
+        sum.runs += total.runs;
+        sum.seconds += total.seconds;
+        sum.predicted_seconds += total.predicted_seconds;
+        sum.error_seconds += total.error_seconds;
+    }
+    let totals = || finished.outcome.tasks.values();
+    let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
+    let operation = |(name, total): (&str, TaskTotal)| record::Operation {
+        name: name.to_owned(),
+        runs: total.runs,
+        seconds: total.seconds,
+        predicted_seconds: Some(total.predicted_seconds),
+        prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
+    };
+    let mut operations: Vec<record::Operation> = operations.into_iter().map(operation).collect();
+    if digest_seconds > 0.0 {
+        let runs = totals().map(|total| total.digests).sum();
+        operations.push(record::Operation {
+            name: "digest".to_owned(),
+            runs,
+            seconds: digest_seconds,
+            predicted_seconds: None,
+            prediction_error: None,
+        });
+    }
+    let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
+    let cache = past.cache.as_ref().map(|cache| record::Cache::of(cache));
+    if let Some(cache) = &cache {
+        operations.push(record::Operation {
+            name: "cache".to_owned(),
+            runs: cache.hits + cache.misses + cache.stored,
+            seconds: cache_seconds,
+            predicted_seconds: None,
+            prediction_error: None,
+        });
+    }
+    let (mut by_stage, mut by_tree) = (0, 0);
+    if plan.strategy != "none" {
+        let per_stage = || plan.figures.per_stage.iter().zip(stages);
+        let replicated =
+            per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
+        let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
+        by_stage = (replicated.sum::<usize>() - merged) as u64;
+        // The reference's tasks are executed, and counted as reused nowhere.
+        by_tree = (merged + plan.figures.reference_tasks) as u64 - executed.tasks_as_trees;
+    }
+    Run {
+        study: prepared.study.name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        strategy: plan.strategy,
+        reuse: plan.reuse,
+        seed: prepared.study.seed,
+        host: Host::this(),
+        planning_seconds: plan.planning_seconds,
+        wall_seconds: start.elapsed().as_secs_f64(),
+        evaluations: plan.figures.evaluations,
+        runs: plan.figures.runs,
+        failed: collected.failed(),
+        tasks_executed: finished.outcome.tasks.values().map(|total| total.runs).sum(),
+        tasks_reused: BTreeMap::from([
+            ("stage", by_stage),
+            ("tree", by_tree),
+            (
+                "dataflow",
+                executed.tasks_shared_in_buckets
+                    + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+            ),
+            ("value", totals().map(|total| total.reused_by_value).sum()),
+            ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
+        ]),
+        operations,
+        cache,
+        peak_bytes_admitted: finished.peak_bytes,
+        peak_rss_bytes: record::peak_rss_bytes(),
+        workers: plan.workers,
+        tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
+        tiles_left_out: collected.tiles_left_out(prepared),
+    }
+}
