@@ -1,7 +1,7 @@
 //! How planning grows: seconds, peak memory and the growth exponent of building a reuse tree and solving it, for
 //! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt.
 //!
-//! `cargo bench -p pleach-reuse --bench scaling [MOST_INSTANCES]`
+//! `cargo bench -p pleach-reuse --bench scaling -- [MOST_INSTANCES] [DESIGN]`
 
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
 
@@ -154,11 +154,20 @@ fn forty_tasks(instances: usize) -> Problem {
     of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), Costs::Count)
 }
 
+/// A hundred instances of each tile.
+fn many_tiles(instances: usize) -> Problem {
+    let problem = morris(instances);
+    let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
+    let inputs = (0..instances as u32).map(|instance| instance / 100).collect();
+    Problem::new(problem.levels(), inputs, keys, Costs::Count).expect("a valid problem")
+}
+
 type Design = (&'static str, fn(usize) -> Problem);
 
-const DESIGNS: [Design; 8] = [
+const DESIGNS: [Design; 9] = [
     ("Morris", morris),
     ("Saltelli", saltelli),
+    ("many tiles", many_tiles),
     ("one prefix", star),
     ("equal instances", equal),
     ("lopsided", lopsided),
@@ -184,6 +193,8 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 fn main() {
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let most: usize = asked.unwrap_or(1_000_000);
+    let only = |design: &str| std::env::args().any(|argument| argument == design);
+    let all = !DESIGNS.iter().any(|(design, _)| only(design));
     let max_bucket_size = NonZeroUsize::new(8).expect("8 is not 0");
     let strategies = [
         ("RTMA, 8", Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
@@ -195,7 +206,7 @@ fn main() {
         "| design | strategy | instances | seconds | of them the tree | peak MB | reuse | dearest | exponent |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (design, make) in DESIGNS {
+    for (design, make) in DESIGNS.into_iter().filter(|(design, _)| all || only(design)) {
         for (name, strategy) in strategies {
             let mut points = Vec::new();
             for instances in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|n| *n <= most) {
