@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-STRATEGIES = ["none", "stage", "naive", "rtma"]
+STRATEGIES = ["none", "stage", "naive", "rtma", "trtma"]
 
 
 def main():
@@ -37,7 +37,7 @@ def main():
                     out = pathlib.Path(folder) / f"{strategy}-{workers}"
                     command = [given.pleach, "run", given.study, "--out", out, "--json", "--quiet"]
                     command += ["--strategy", strategy, "--workers", str(workers)]
-                    command += ["--max-bucket-size", given.max_bucket_size]
+                    command += ["--max-bucket-size", given.max_bucket_size, "--reuse", "tree"]
                     done = subprocess.run(command, capture_output=True, check=True)
                     runs.setdefault((strategy, workers), []).append(json.loads(done.stdout))
                     digests.add(hashlib.sha256((out / "responses.csv").read_bytes()).hexdigest())

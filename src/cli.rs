@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show what a study would execute and reuse; nothing is executed
     Plan(PlanArgs),
+    /// Say where each task of an evaluation comes from: run for it, or reused, and from whom
+    Explain(ExplainArgs),
     /// Check or show workflow and stage descriptors
     #[command(subcommand)]
     Workflow(WorkflowCommand),
@@ -66,6 +68,8 @@ pub(crate) struct RunArgs {
     pub(crate) reuse: ReuseName,
     #[command(flatten)]
     pub(crate) buckets: BucketArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -87,6 +91,19 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Start from what earlier studies have kept in this folder, and keep there what this one computes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Most that the folder of --cache may take [default: 10GB]
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub(crate) cache_size: Option<MemorySize>,
+    /// Days after which what nobody has used goes from the folder of --cache [default: never]
+    #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) cache_age: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
@@ -102,6 +119,38 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) buckets: BucketArgs,
     /// Plan the parameter sets of a CSV file instead of sampling
+    #[arg(long, value_name = "CSV")]
+    pub(crate) table: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The study file (TOML)
+    pub(crate) study: PathBuf,
+    /// The evaluation, as numbered in samples.csv; 0 is the reference
+    #[arg(long, value_name = "N")]
+    pub(crate) evaluation: usize,
+    /// Only on this tile, named as in responses.csv
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tile: Option<String>,
+    /// The cache of earlier studies, which is only read
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Tasks that would run at once [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) workers: Option<NonZeroU32>,
+    /// How stage instances are merged into buckets
+    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
+    pub(crate) strategy: StrategyName,
+    /// What tasks share, where a strategy makes buckets
+    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
+    pub(crate) reuse: ReuseName,
+    #[command(flatten)]
+    pub(crate) buckets: BucketArgs,
+    /// Explain the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else

@@ -1,6 +1,7 @@
 //! The commands: each joins the crates for one purpose.
 
 mod completions;
+mod explain;
 mod man;
 mod plan;
 mod run;
@@ -21,6 +22,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
     match command {
         Command::Run(args) => run::execute(&args),
         Command::Plan(args) => plan::execute(&args),
+        Command::Explain(args) => explain::execute(&args),
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Tissue(args) => tissue::execute(&args),

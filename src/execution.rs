@@ -3,12 +3,14 @@
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
 use crate::journal::Known;
+use crate::past;
 use crate::progress::{Progress, Shown, Totals};
 use crate::session::Session;
 use crate::study::Prepared;
 use crate::weave::{Woven, task_counts};
 use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
 use pleach_actors::manager::{Notice, TaskTotal};
+use pleach_actors::stage::Past;
 use pleach_actors::storage::Source;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
@@ -21,6 +23,7 @@ use pleach_workflow::Reference;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// A plan, executed.
 #[derive(Debug)]
@@ -28,6 +31,10 @@ pub(crate) struct Executed {
     pub(crate) finished: Finished,
     /// Tasks that a bucket would have run as a tree, and did not as a graph.
     pub(crate) tasks_shared_in_buckets: u64,
+    /// Tasks that were not even planned to run: their results followed from what earlier studies had computed.
+    pub(crate) tasks_recalled: u64,
+    /// Wall seconds that finding those took.
+    pub(crate) recall_seconds: f64,
 }
 
 /// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
@@ -39,6 +46,7 @@ pub(crate) fn execute(
     prepared: &Prepared,
     woven: &mut Woven,
     session: &Session,
+    past: &Past,
     resources: Resources,
     shown: Shown,
     interrupt: &mut Interrupt,
@@ -46,12 +54,16 @@ pub(crate) fn execute(
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
     let within = |known: &&Known| known.evaluation <= evaluations && known.tile < tiles;
-    let before: HashMap<InstanceId, &Known> = session
-        .known
-        .iter()
-        .filter(within)
-        .map(|known| (woven.instance(known.evaluation, known.tile, stage), known))
-        .collect();
+    let place = |known: &Known| woven.instance(known.evaluation, known.tile, stage);
+    let mut before: HashMap<InstanceId, &Known> =
+        session.known.iter().filter(within).map(|known| (place(known), known)).collect();
+    let open_after_journal = woven.plan.open(&before.keys().copied().collect());
+    let recalling = Instant::now();
+    let recalled = past::known(prepared, past);
+    let recall_seconds = recalling.elapsed().as_secs_f64();
+    for known in &recalled {
+        before.entry(place(known)).or_insert(known);
+    }
     let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
     let plan = std::mem::take(&mut woven.plan);
     let open = plan.open(&finished);
@@ -59,7 +71,9 @@ pub(crate) fn execute(
     let all = task_counts(&plan, &vec![true; open.len()], plan.sharing).map_err(Stop::defect)?;
     let as_trees = task_counts(&plan, &vec![true; open.len()], Sharing::Tree).map_err(Stop::defect)?;
     let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
-    let skipped = skipped(&all, &counts);
+    let after_journal = task_counts(&plan, &open_after_journal, plan.sharing).map_err(Stop::defect)?;
+    let tasks_recalled = after_journal.values().sum::<u64>() - counts.values().sum::<u64>();
+    let skipped = skipped(&all, &after_journal);
 
     let costs = Arc::new(Mutex::new(Costs::default()));
     let ledger = Arc::new(Ledger::default());
@@ -99,6 +113,7 @@ pub(crate) fn execute(
         sources: sources(prepared),
         resources,
         costs: Arc::clone(&costs),
+        past: past.clone(),
         ledger,
         observer: Box::new(observer),
         stop: interrupt.take_asked(),
@@ -118,7 +133,7 @@ pub(crate) fn execute(
     for (task, runs) in skipped {
         executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
     }
-    Ok(Executed { finished: executed, tasks_shared_in_buckets })
+    Ok(Executed { finished: executed, tasks_shared_in_buckets, tasks_recalled, recall_seconds })
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;

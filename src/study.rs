@@ -10,6 +10,7 @@ use pleach_sensitivity::sampling::{Design, Structure, morris};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Method, Reference, Registry, Study, Value, text};
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 /// A study that can be planned.
@@ -24,6 +25,8 @@ pub(crate) struct Prepared {
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
     pub(crate) tiles: Vec<TileFacts>,
+    /// See [`Prepared::file_digests`].
+    file_digests: OnceCell<Vec<Option<[u8; 32]>>>,
     /// Digests of what is asked, by part.
     digests: Vec<(&'static str, String)>,
     /// A digest of what is asked: the same for every way of computing it.
@@ -53,7 +56,18 @@ impl Prepared {
         let tiles = tiles(&study)?;
         let digests = digests(&study, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
-        Ok(Self { study, registry, design, evaluations, parameter_sets, tiles, digests, digest })
+        let file_digests = OnceCell::new();
+        Ok(Self {
+            study,
+            registry,
+            design,
+            evaluations,
+            parameter_sets,
+            tiles,
+            file_digests,
+            digests,
+            digest,
+        })
     }
 
     /// Digests of all that the results depend on, by part: what is asked, and the content of every image file.
@@ -62,15 +76,23 @@ impl Prepared {
     /// [`Stop::Input`] when a file cannot be read.
     pub(crate) fn digests(&self) -> Outcome<Vec<(&'static str, String)>> {
         let mut content = blake3::Hasher::new();
-        for path in files(&self.study) {
-            let mut file = blake3::Hasher::new();
-            // One that cannot be read fails its own runs, now as then.
-            if std::fs::File::open(path).and_then(|image| file.update_reader(image).map(|_| ())).is_ok() {
-                content.update(file.finalize().as_bytes());
-            }
-        }
+        // One that cannot be read fails its own runs, now as then.
+        self.file_digests().iter().flatten().for_each(|file| {
+            content.update(file);
+        });
         let content = ("image files", content.finalize().to_hex()[..32].to_owned());
         Ok(self.digests.iter().cloned().chain([content]).collect())
+    }
+
+    /// Digests of the image files' content: of the tiles, then of the references, where those are files. None of those
+    /// that cannot be read.
+    pub(crate) fn file_digests(&self) -> &[Option<[u8; 32]>] {
+        let digest = |path: &Path| {
+            let mut file = blake3::Hasher::new();
+            file.update_reader(std::fs::File::open(path).ok()?).ok()?;
+            Some(*file.finalize().as_bytes())
+        };
+        self.file_digests.get_or_init(|| files(&self.study).map(digest).collect())
     }
 
     /// Whether evaluation 0 is run and serves as reference.

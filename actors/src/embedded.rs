@@ -1,6 +1,7 @@
 //! A whole study in one process: manager and one worker, joined by the in-memory transport.
 
 use crate::manager::{Connect, ManagerActor, Observer, Outcome, Stop};
+use crate::stage::Past;
 use crate::storage::{Held, Source, StorageActor};
 use crate::task::THREAD_NAME;
 use crate::transport::memory;
@@ -33,6 +34,8 @@ pub struct Embedded {
     pub resources: Resources,
     /// What operations are believed to cost; it learns from every task.
     pub costs: Arc<Mutex<Costs>>,
+    /// What is known from before the study.
+    pub past: Past,
     /// Counts the regions held.
     pub ledger: Arc<Ledger>,
     /// Follows the study.
@@ -99,6 +102,7 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
             ram,
             ledger: Arc::clone(&ledger),
             costs: study.costs,
+            past: study.past,
             peak_bytes: Arc::clone(&peak_bytes),
         };
         let (near, far) = memory::pair();

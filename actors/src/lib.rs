@@ -11,6 +11,7 @@
 
 pub mod embedded;
 pub mod manager;
+pub mod recall;
 pub mod results;
 pub mod stage;
 pub mod storage;

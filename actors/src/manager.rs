@@ -56,6 +56,10 @@ pub struct TaskTotal {
     pub reused_by_dataflow: u64,
     /// How often it did not have to run, since its inputs had turned out equal to others'.
     pub reused_by_value: u64,
+    /// How often it did not have to run, since an earlier study had run it.
+    pub reused_by_cache: u64,
+    /// Wall seconds of finding and keeping among what earlier studies have computed.
+    pub cache_seconds: f64,
 }
 
 /// How far a study is.
@@ -216,7 +220,9 @@ impl ManagerActor {
                 }
                 TaskDone::Reused(Reused::Dataflow) => total.reused_by_dataflow += 1,
                 TaskDone::Reused(Reused::Value) => total.reused_by_value += 1,
+                TaskDone::Reused(Reused::Cache) => total.reused_by_cache += 1,
             }
+            total.cache_seconds += task.cache_seconds;
         }
         (self.observer)(Notice::Done(tasks));
         self.tasks += tasks.len() as u64;

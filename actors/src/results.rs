@@ -84,7 +84,7 @@ const SCHEME: &[u8] = b"pleach task 1";
 
 /// What a task reads, for its key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reads {
+pub enum Reads {
     /// A region in storage; its key says how it came about.
     Stored(RegionKey),
     /// An output of another task.
@@ -92,7 +92,8 @@ pub(crate) enum Reads {
 }
 
 /// The key of a task that consumes these values and reads these regions.
-pub(crate) fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = Reads>) -> TaskKey {
+#[must_use]
+pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = Reads>) -> TaskKey {
     let mut hash = blake3::Hasher::new();
     hash.update(SCHEME);
     hash.update(&(task.operation.len() as u64).to_le_bytes());
@@ -117,7 +118,8 @@ pub(crate) fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = 
 }
 
 /// What stands for an output of a task where its digest is not known: how it came about.
-pub(crate) fn derived(key: &TaskKey, output: usize) -> Identity {
+#[must_use]
+pub fn derived(key: &TaskKey, output: usize) -> Identity {
     let mut hash = blake3::Hasher::new();
     hash.update(b"pleach derived 1");
     hash.update(&key.0);

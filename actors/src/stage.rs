@@ -8,6 +8,7 @@ mod call;
 mod held;
 mod keys;
 
+use crate::recall::{self, Recall};
 use crate::results::{self, Reads, Results};
 use crate::storage::{Get, StorageActor};
 use crate::task::{TaskActor, TaskResult};
@@ -17,6 +18,7 @@ use bytes::{inputs, task_bytes};
 use call::{How, Keys, ToRun};
 use held::{Held, Known};
 use keys::Worth;
+use pleach_cache::Cache;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::Demand;
@@ -91,8 +93,19 @@ pub struct Surroundings {
     pub estimates: Arc<Mutex<Estimates>>,
     /// What operations are believed to cost, likewise.
     pub costs: Arc<Mutex<Costs>>,
+    /// What earlier studies have computed.
+    pub past: Past,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
+}
+
+/// What is known from before the study.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// What earlier studies have computed, if that is to be used.
+    pub cache: Option<Arc<Cache>>,
+    /// For inputs of the study: what they hold. Equal identities mean equal regions, wherever they lie.
+    pub identities: Arc<HashMap<RegionKey, Identity>>,
 }
 
 impl fmt::Debug for Surroundings {
@@ -167,7 +180,7 @@ impl StageActor {
         let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);
         let inputs = inputs(stage, &work);
         let run = BucketRun::new(stage, &work, bytes, around.active_paths)?;
-        let worth = Worth::of(work.sharing, &runnable, work.pixels);
+        let worth = Worth::of(work.sharing, &runnable, work.pixels, around.past.cache.is_some());
         let Runnable { stage, operations, .. } = runnable;
         let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
@@ -232,12 +245,22 @@ impl StageActor {
 
     /// What stands for a task: by what its inputs are known to be, and by how they came about.
     fn keys(&self, call: &TaskCall) -> Option<Keys> {
+        let reads = self.reads(call)?;
+        let task = &self.stage.tasks[call.task];
+        let key = results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
+        let origin = results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
+        Some(Keys { key, origin })
+    }
+
+    /// For each input: what it is known to hold, and how it came about.
+    fn reads(&self, call: &TaskCall) -> Option<Vec<(Reads, Reads)>> {
         let mut reads = Vec::with_capacity(call.inputs.len());
         for input in &call.inputs {
             reads.push(match *input {
                 Input::Stage { instance, input } => {
                     let key = self.work.get(&instance)?.inputs[input];
                     let identity = self.around.ram.identity(key);
+                    let identity = identity.or_else(|| self.around.past.identities.get(&key).copied());
                     (identity.map_or(Reads::Stored(key), Reads::Output), Reads::Stored(key))
                 }
                 Input::Task(output) => {
@@ -246,10 +269,23 @@ impl StageActor {
                 }
             });
         }
-        let task = &self.stage.tasks[call.task];
-        let key = results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
-        let origin = results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
-        Some(Keys { key, origin })
+        Some(reads)
+    }
+
+    /// The task as earlier studies may have run it; `None` where there is no cache, or something that it reads is known
+    /// by its name alone.
+    fn recall(&self, call: &TaskCall, keys: Option<Keys>) -> Option<Recall> {
+        let cache = Arc::clone(self.around.past.cache.as_ref()?);
+        let inputs: Option<Vec<Identity>> = self
+            .reads(call)?
+            .into_iter()
+            .map(|(read, _)| match read {
+                Reads::Output(identity) => Some(identity),
+                Reads::Stored(_) => None,
+            })
+            .collect();
+        let components = recall::components(&*self.operations[call.task], &call.arguments, &inputs?);
+        Some(Recall { cache, key: keys?.key, components, wanted: call.wanted.clone() })
     }
 
     /// Starts the call: its inputs first, those from storage when they are there, then the task itself. The first call
@@ -260,7 +296,10 @@ impl StageActor {
             true => self.inputs.iter().map(|(key, _)| storage.send(Get(*key))).collect(),
             false => Vec::new(),
         };
-        let to_run = matches!(how, How::Run { .. }).then(|| self.to_run(slot, &call));
+        let to_run = match how {
+            How::Run { keys, .. } => Some(self.to_run(slot, &call, keys)),
+            How::Found { .. } => None,
+        };
         let run = async move {
             for region in brought {
                 // Whoever reads it finds out whether it is there.
@@ -276,7 +315,7 @@ impl StageActor {
         ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
     }
 
-    fn to_run(&self, slot: SlotId, call: &TaskCall) -> ToRun {
+    fn to_run(&self, slot: SlotId, call: &TaskCall, keys: Option<Keys>) -> ToRun {
         let find = |input: &Input| match *input {
             Input::Task(output) => {
                 self.held.region(output).cloned().map_or(call::Input::Missing, call::Input::Here)
@@ -286,14 +325,23 @@ impl StageActor {
                 work.map_or(call::Input::Missing, |work| call::Input::Stored(work.inputs[input]))
             }
         };
-        let wanted = |digests: &Vec<bool>| digests.iter().zip(&call.wanted).map(|(a, b)| *a && *b).collect();
+        let recall = self.recall(call, keys);
+        // A trace says what all outputs are.
+        let digests = match (&recall, &self.worth) {
+            (Some(_), _) => vec![true; call.wanted.len()],
+            (None, Some(worth)) => {
+                worth.digests[call.task].iter().zip(&call.wanted).map(|(a, b)| *a && *b).collect()
+            }
+            (None, None) => Vec::new(),
+        };
         ToRun {
             task: self.around.slots[slot.index()].clone(),
             name: self.stage.tasks[call.task].name.clone(),
             operation: Arc::clone(&self.operations[call.task]),
             inputs: call.inputs.iter().map(find).collect(),
             arguments: call.arguments.clone(),
-            digests: self.worth.as_ref().map_or_else(Vec::new, |worth| wanted(&worth.digests[call.task])),
+            digests,
+            recall,
         }
     }
 
@@ -306,7 +354,7 @@ impl StageActor {
     fn end(&mut self, slot: SlotId, call: &TaskCall, how: How, result: Option<TaskResult>) {
         match (how, result) {
             (How::Found { outputs, origin, reused }, _) => {
-                self.report(call, TaskDone::Reused(reused));
+                self.report(call, TaskDone::Reused(reused), 0.0);
                 let id = |output| OutputId { node: call.node, output };
                 self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
                 self.run.handle_done(call.node);
@@ -314,9 +362,14 @@ impl StageActor {
             (How::Run { keys, shared }, Some(result)) => {
                 let TaskResult { seconds, digest_seconds, .. } = result;
                 let digests = result.digests.iter().flatten().count() as u32;
-                let predicted_seconds = self.learn(call, &result);
-                self.report(call, TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds });
-                self.observe(call.task, &result);
+                let done = if result.recalled {
+                    TaskDone::Reused(Reused::Cache)
+                } else {
+                    let predicted_seconds = self.learn(call, &result);
+                    self.observe(call.task, &result);
+                    TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
+                };
+                self.report(call, done, result.cache_seconds);
                 let shared = keys.filter(|_| shared);
                 match result.outputs {
                     Ok(outputs) => {
@@ -335,8 +388,8 @@ impl StageActor {
         self.tell_slot_free(slot);
     }
 
-    fn report(&mut self, call: &TaskCall, done: TaskDone) {
-        self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done });
+    fn report(&mut self, call: &TaskCall, done: TaskDone, cache_seconds: f64) {
+        self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
     }
 
     fn observe(&self, task: usize, result: &TaskResult) {
@@ -358,13 +411,13 @@ impl StageActor {
         predicted
     }
 
-    /// Holds the wanted outputs of a task that has run, on the shelf if they are to be shared.
+    /// Holds the wanted outputs of a task that is done, on the shelf if they are to be shared.
     fn keep(
         &mut self,
         call: &TaskCall,
         keys: Option<Keys>,
         shared: bool,
-        outputs: Vec<DataRegion>,
+        outputs: Vec<Option<DataRegion>>,
         digests: &[Option<pleach_regions::Digest>],
         seconds: f64,
     ) {
@@ -375,8 +428,8 @@ impl StageActor {
             Some(Known { identity, origin: results::derived(&origin, output) })
         };
         let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
-            call.wanted[output]
-                .then(|| (OutputId { node: call.node, output }, Arc::new(region), known(output)))
+            let region = Arc::new(region.filter(|_| call.wanted[output])?);
+            Some((OutputId { node: call.node, output }, region, known(output)))
         });
         if let Some(Keys { key, origin }) = keys.filter(|_| shared) {
             let shelved = wanted.map(|output| {

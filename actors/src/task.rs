@@ -1,5 +1,6 @@
 //! The task actor: one slot of a worker, running one operation at a time on the thread pool.
 
+use crate::recall::{Recall, Recalled};
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest};
@@ -27,6 +28,8 @@ pub struct RunTask {
     pub arguments: Vec<Value>,
     /// Outputs of which the digest is wanted.
     pub digests: Vec<bool>,
+    /// Where it may be found instead, and is kept.
+    pub recall: Option<Recall>,
 }
 
 impl fmt::Debug for RunTask {
@@ -48,8 +51,12 @@ pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
 /// What came of it.
 #[derive(Debug)]
 pub struct TaskResult {
-    /// Outputs in order, or why there are none.
-    pub outputs: Result<Vec<DataRegion>, TaskFailure>,
+    /// Outputs in order, or why there are none. Of a task that was recalled, those that were wanted.
+    pub outputs: Result<Vec<Option<DataRegion>>, TaskFailure>,
+    /// It was not run: an earlier study had.
+    pub recalled: bool,
+    /// Wall seconds of finding it there, or of keeping it.
+    pub cache_seconds: f64,
     /// Of each output, where it was wanted.
     pub digests: Vec<Option<Digest>>,
     /// Wall seconds, without those of the digests.
@@ -63,7 +70,15 @@ pub struct TaskResult {
 impl TaskResult {
     /// A task that was not run.
     pub(crate) fn failed(cause: TaskFailure) -> Self {
-        Self { outputs: Err(cause), digests: Vec::new(), seconds: 0.0, digest_seconds: 0.0, peak_bytes: None }
+        Self {
+            outputs: Err(cause),
+            recalled: false,
+            digests: Vec::new(),
+            seconds: 0.0,
+            digest_seconds: 0.0,
+            cache_seconds: 0.0,
+            peak_bytes: None,
+        }
     }
 }
 
@@ -104,7 +119,23 @@ impl Handler<RunTask> for TaskActor {
 }
 
 fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments, digests } = task;
+    let RunTask { name, operation, inputs, arguments, digests, recall } = task;
+    let start = Instant::now();
+    if let Some(Recalled { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
+        let cache_seconds = start.elapsed().as_secs_f64();
+        let (outputs, digests) = (Ok(outputs), digests.into_iter().map(Some).collect());
+        let (seconds, digest_seconds, peak_bytes) = (0.0, 0.0, None);
+        return TaskResult {
+            outputs,
+            recalled: true,
+            cache_seconds,
+            digests,
+            seconds,
+            digest_seconds,
+            peak_bytes,
+        };
+    }
+    let looked_for = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut peak_bytes = None;
     let outputs = guarded(&name, || {
@@ -131,7 +162,14 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         regions.iter().zip(digests.into_iter().chain(std::iter::repeat(false))).map(digest).collect();
     let any = digests.iter().any(Option::is_some);
     let digest_seconds = if any { start.elapsed().as_secs_f64() - seconds } else { 0.0 };
-    TaskResult { outputs, digests, seconds, digest_seconds, peak_bytes }
+    let mut cache_seconds = 0.0;
+    if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
+        let start = Instant::now();
+        recall.keep(outputs, &digests, seconds);
+        cache_seconds = looked_for + start.elapsed().as_secs_f64();
+    }
+    let outputs = outputs.map(|outputs| outputs.into_iter().map(Some).collect());
+    TaskResult { outputs, recalled: false, cache_seconds, digests, seconds, digest_seconds, peak_bytes }
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.

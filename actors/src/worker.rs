@@ -1,7 +1,7 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
 
 use crate::results::Results;
-use crate::stage::{FromStage, Granted, Runnable, StageActor, Surroundings, missing_bytes};
+use crate::stage::{FromStage, Granted, Past, Runnable, StageActor, Surroundings, missing_bytes};
 use crate::storage::{Held, Release, StorageActor};
 use crate::task::{Meter, TaskActor};
 use crate::transport::{Link, codec};
@@ -54,6 +54,8 @@ pub struct WorkerSetup {
     pub ledger: Arc<Ledger>,
     /// What operations are believed to cost; it learns from every task.
     pub costs: Arc<Mutex<Costs>>,
+    /// What is known from before the study.
+    pub past: Past,
     /// Is told of the most bytes ever held and reserved at once.
     pub peak_bytes: Arc<AtomicU64>,
 }
@@ -137,6 +139,7 @@ impl WorkerActor {
             results: Arc::clone(&self.results),
             estimates: Arc::clone(&self.estimates),
             costs: Arc::clone(&self.setup.costs),
+            past: self.setup.past.clone(),
             active_paths: self.setup.resources.active_paths,
         };
         let stage = self.stages.get(work.stage as usize).cloned();

@@ -5,6 +5,7 @@ mod toy;
 
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::{Notice, Progress};
+use pleach_actors::stage::Past;
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
@@ -51,6 +52,7 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
         sources,
         resources: resources(slots),
         costs: Arc::default(),
+        past: Past::default(),
         ledger: Arc::default(),
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
@@ -134,6 +136,7 @@ fn a_plan_that_breaks_its_rules_is_refused() {
         sources: HashMap::new(),
         resources: resources(1),
         costs: Arc::default(),
+        past: Past::default(),
         ledger: Arc::new(Ledger::default()),
         observer: Box::new(|_| {}),
         stop,

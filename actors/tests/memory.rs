@@ -7,6 +7,7 @@ mod images;
 use images::{Study, Watch};
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
+use pleach_actors::stage::Past;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
@@ -50,6 +51,7 @@ fn execute(
         sources: study.sources(&watch),
         resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
         costs: Arc::default(),
+        past: Past::default(),
         ledger,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");

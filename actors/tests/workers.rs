@@ -5,6 +5,7 @@ mod toy;
 
 use actix::prelude::*;
 use pleach_actors::manager::{Connect, ManagerActor, Outcome};
+use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::Link;
@@ -76,6 +77,7 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
                 costs: Arc::default(),
+                past: Past::default(),
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
             };

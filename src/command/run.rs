@@ -12,6 +12,7 @@ use crate::machine::{self, default_memory_bytes};
 use crate::output::folder::Folder;
 use crate::output::record::{self, Host, Plan, PlanFile, Run};
 use crate::output::{print_json, print_line, tables};
+use crate::past;
 use crate::progress::Shown;
 use crate::report;
 use crate::session::{self, Found, Session};
@@ -19,11 +20,12 @@ use crate::size::{MemorySize, human};
 use crate::study::Prepared;
 use crate::summary;
 use crate::weave::{self, Least};
-use pleach_actors::embedded::Finished;
 use pleach_actors::manager::TaskTotal;
+use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs the command.
@@ -36,6 +38,12 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let planning = Instant::now();
     let workers = workers(args.workers);
     let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
+    if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
+        return Err(Stop::Input(
+            "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
+                .to_owned(),
+        ));
+    }
     let mut woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
     let plan = Plan {
         strategy: way.strategy_name(),
@@ -49,6 +57,10 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
     let memory_bytes = memory_bytes(args, &prepared, least)?;
     pleach_pages::set_limit_bytes(memory_bytes);
+
+    let cache = past::open(&args.cache)?;
+    let identities = if cache.is_some() { past::identities(&prepared) } else { HashMap::new() };
+    let past = Past { cache, identities: Arc::new(identities) };
 
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(&prepared.study.name));
     let session = match session::begin(&out, &prepared, args.resume)? {
@@ -66,8 +78,9 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
 
     let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-    let Executed { finished, tasks_shared_in_buckets } =
-        execution::execute(&prepared, &mut woven, &session, resources, shown, &mut interrupt)?;
+    let executed =
+        execution::execute(&prepared, &mut woven, &session, &past, resources, shown, &mut interrupt)?;
+    let finished = &executed.finished;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
     if finished.outcome.stopped {
         let known = collected.runs.len() - collected.failed();
@@ -87,16 +100,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let analysis = collected.analyse(&prepared)?;
     folder.write("indices.csv", &analysis.csv()?)?;
     folder.write_json("indices.json", &analysis.json())?;
-    let run = run_record(
-        args,
-        &prepared,
-        &plan,
-        &finished,
-        tasks_shared_in_buckets,
-        &collected,
-        start,
-        workers.get(),
-    );
+    let run = run_record(args, &prepared, &plan, &executed, &past, &collected, start, workers.get());
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(&prepared, &collected, &previews, folder)?;
     let html = report::html(&report::Report {
@@ -114,6 +118,9 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         print_json(&run)?;
     } else if !args.quiet {
         summary::print(&run, &analysis, folder.path(), Some(memory_bytes));
+        run.cache.iter().flat_map(|cache| &cache.reports).for_each(|report| {
+            print_line(&format!("--cache: {report}"));
+        });
         gallery.told(&previews, folder).iter().for_each(|told| print_line(told));
     }
     // A defect of the bookkeeping, not of the results: said once they are safe.
@@ -182,12 +189,13 @@ fn run_record(
     args: &RunArgs,
     prepared: &Prepared,
     plan: &Plan,
-    finished: &Finished,
-    tasks_shared_in_buckets: u64,
+    executed: &Executed,
+    past: &Past,
     collected: &Collected,
     start: Instant,
     workers: u32,
 ) -> Run {
+    let finished = &executed.finished;
     let stages = &prepared.study.workflow.stages;
     let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
     for (&(stage, task), total) in &finished.outcome.tasks {
@@ -218,6 +226,17 @@ fn run_record(
             prediction_error: None,
         });
     }
+    let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
+    let cache = past.cache.as_ref().map(|cache| record::Cache::of(cache));
+    if let Some(cache) = &cache {
+        operations.push(record::Operation {
+            name: "cache".to_owned(),
+            runs: cache.hits + cache.misses + cache.stored,
+            seconds: cache_seconds,
+            predicted_seconds: None,
+            prediction_error: None,
+        });
+    }
     let (mut by_stage, mut by_tree) = (0, 0);
     if args.strategy != crate::cli::StrategyName::None {
         for (figures, stage) in plan.figures.per_stage.iter().zip(stages) {
@@ -244,12 +263,14 @@ fn run_record(
             ("tree", by_tree),
             (
                 "dataflow",
-                tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+                executed.tasks_shared_in_buckets
+                    + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
             ),
             ("value", totals().map(|total| total.reused_by_value).sum()),
-            ("cache", 0),
+            ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
         ]),
         operations,
+        cache,
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers,

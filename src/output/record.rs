@@ -52,12 +52,49 @@ pub(crate) struct Run {
     pub(crate) tasks_executed: u64,
     pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
     pub(crate) operations: Vec<Operation>,
+    /// What `--cache` came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cache: Option<Cache>,
     pub(crate) peak_bytes_admitted: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) workers: u32,
     pub(crate) tiles: Vec<String>,
     /// Tiles on which no evaluation has a response: left out of the indices.
     pub(crate) tiles_left_out: Vec<String>,
+}
+
+/// A cache after the study: counts of what this process asked of it, and what is in it now.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Cache {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    pub(crate) stored: u64,
+    /// For want of room, or because nothing can be written.
+    pub(crate) not_stored: u64,
+    /// Entries that were not what had been written, and were computed again.
+    pub(crate) damaged: u64,
+    pub(crate) traces: u64,
+    pub(crate) regions: u64,
+    pub(crate) bytes: u64,
+    /// What went wrong with it, in words.
+    pub(crate) reports: Vec<String>,
+}
+
+impl Cache {
+    pub(crate) fn of(cache: &pleach_cache::Cache) -> Self {
+        let now = cache.statistics();
+        Self {
+            hits: now.hits,
+            misses: now.misses,
+            stored: now.stored,
+            not_stored: now.not_stored,
+            damaged: now.damaged,
+            traces: now.traces,
+            regions: now.blobs,
+            bytes: now.bytes,
+            reports: cache.take_reports().iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// Where it ran.

@@ -193,6 +193,7 @@ fn run() -> Run {
         tasks_executed: 1838,
         tasks_reused: BTreeMap::from([("stage", 318), ("tree", 740), ("cache", 0)]),
         operations: vec![operation("nuclei.normalize", 2, 0.3), operation("nuclei.separate", 282, 4.9)],
+        cache: None,
         peak_bytes_admitted: 5_767_210,
         peak_rss_bytes: 52_277_248,
         workers: 2,

@@ -43,12 +43,11 @@ fn one_line_each() {
 fn what_is_allowed_is_listed() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused_as = |args: &[&str], beginning: &str| refused_as(folder.path(), args, beginning);
-    let strategies =
-        "invalid value 'sca' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, rtma";
-    refused_as(&["run", "a.toml", "--strategy", "sca"], strategies);
-    refused_as(&["plan", "a.toml", "--strategy", "sca"], strategies);
-    let reuse = "invalid value 'value' for '--reuse <REUSE>'; [possible values: tree";
-    refused_as(&["run", "a.toml", "--reuse", "value"], reuse);
+    let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma";
+    refused_as(&["run", "a.toml", "--strategy", "best"], strategies);
+    refused_as(&["plan", "a.toml", "--strategy", "best"], strategies);
+    let reuse = "invalid value 'all' for '--reuse <REUSE>'; [possible values: tree, dataflow, value";
+    refused_as(&["run", "a.toml", "--reuse", "all"], reuse);
     refused_as(&["run", "a.toml", "--again"], "unexpected argument '--again' found");
     refused_as(&["segment", "a.png"], "the following required arguments were not provided: --out <MASK.png");
 }

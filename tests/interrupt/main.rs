@@ -77,9 +77,14 @@ fn run_record(out: &Path) -> Value {
     for measured in ["wall_seconds", "planning_seconds", "peak_bytes_admitted", "peak_rss_bytes"] {
         assert!(run[measured].take().is_number(), "{measured}");
     }
-    for operation in run["operations"].as_array_mut().expect("a list") {
-        assert!(operation["seconds"].take().is_number());
-    }
+    // What turns out equal depends on what there is to compare it with, so on how far the process before this one came.
+    let number = |value: &Value| value.as_u64().expect("tasks");
+    let reused: u64 = run["tasks_reused"].as_object().expect("by level").values().map(number).sum();
+    let tasks = number(&run["tasks_executed"].take()) + reused;
+    run["tasks_reused"] = tasks.into();
+    let operations = run["operations"].take();
+    let names = operations.as_array().expect("a list").iter().map(|operation| operation["name"].clone());
+    run["operations"] = names.filter(|name| name != "digest").collect();
     run
 }
 

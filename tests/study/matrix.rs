@@ -8,11 +8,13 @@ use crate::{findings, run};
 use serde_json::Value;
 
 /// Strategies with the levels of reuse that they take.
-const WAYS: [(&str, &[&str]); 4] = [
+const WAYS: [(&str, &[&str]); 6] = [
     ("none", &["tree"]),
     ("stage", &["tree"]),
     ("naive", &["tree", "dataflow", "value"]),
+    ("sca", &["tree", "dataflow", "value"]),
     ("rtma", &["tree", "dataflow", "value"]),
+    ("trtma", &["tree", "dataflow", "value"]),
 ];
 
 /// The least megabytes with which a study runs at all, as a refusal names them, and a tenth more: a tile may have more

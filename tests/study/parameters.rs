@@ -186,7 +186,7 @@ fn any_table_is_evaluated_row_by_row() {
         .edit(&[("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"table\"\nfile = \"rows.csv\"")]);
     // Outside the sampling ranges, twice the same, in any order of columns, numbered by whoever made it.
     study.write("rows.csv", "G2,evaluation,T1\n41,9,5.0\n7,9,12.25\n41,1,5\n");
-    run(&study, "out", &[]);
+    run(&study, "out", &["--reuse", "tree"]);
     let samples = rows(&study.path("out/samples.csv"));
     let of = |name: &str| samples.iter().map(|row| row[name].as_str()).collect::<Vec<_>>();
     assert_eq!((of("evaluation"), of("G2")), (vec!["1", "2", "3"], vec!["41", "7", "41"]));

@@ -72,7 +72,8 @@ fn reuse_never_changes_a_result() {
     for (strategy, size) in ways {
         for workers in ["1", "2"] {
             let out = format!("{strategy}-{size}-{workers}");
-            let options = ["--strategy", strategy, "--max-bucket-size", size, "--workers", workers];
+            let options =
+                ["--strategy", strategy, "--reuse=tree", "--max-bucket-size", size, "--workers", workers];
             assert_eq!(findings(&study, &out, &options), none, "{out}");
             let tasks = check_record(&study, &out, strategy, workers);
             assert_eq!(*executed.entry((strategy, size)).or_insert(tasks), tasks, "{out}");

@@ -1,5 +1,6 @@
 //! One task on its way: what stands for it, how it is done, and all that it takes to run it.
 
+use crate::recall::Recall;
 use crate::storage::{Get, StorageActor};
 use crate::task::{RunTask, TaskActor, TaskResult};
 use actix::Addr;
@@ -43,11 +44,12 @@ pub(super) struct ToRun {
     pub(super) inputs: Vec<Input>,
     pub(super) arguments: Vec<Value>,
     pub(super) digests: Vec<bool>,
+    pub(super) recall: Option<Recall>,
 }
 
 impl ToRun {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
-        let Self { task, name, operation, inputs, arguments, digests } = self;
+        let Self { task, name, operation, inputs, arguments, digests, recall } = self;
         let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
         let mut regions = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -65,7 +67,8 @@ impl ToRun {
             }
         }
         let gone = fail("the task actor is gone");
-        let answer = task.send(RunTask { name, operation, inputs: regions, arguments, digests }).await;
+        let answer =
+            task.send(RunTask { name, operation, inputs: regions, arguments, digests, recall }).await;
         answer.unwrap_or_else(|_| TaskResult::failed(gone))
     }
 }

@@ -25,8 +25,9 @@ pub(super) struct Worth {
 }
 
 impl Worth {
-    /// On images of `pixels` pixels; `None` where buckets share nothing with each other.
-    pub(super) fn of(sharing: Sharing, runnable: &Runnable, pixels: u64) -> Option<Self> {
+    /// On images of `pixels` pixels; `None` where buckets share nothing with each other. With a cache every task is looked
+    /// for: here before it is looked for there.
+    pub(super) fn of(sharing: Sharing, runnable: &Runnable, pixels: u64, has_cache: bool) -> Option<Self> {
         if sharing == Sharing::Tree {
             return None;
         }
@@ -50,6 +51,6 @@ impl Worth {
             (0..task.writes.len()).map(|output| digest(number, output)).collect()
         };
         let digests = stage.tasks.iter().enumerate().map(outputs).collect();
-        Some(Self { keyed: costs.iter().map(|cost| *cost > KEY_SECONDS).collect(), digests })
+        Some(Self { keyed: costs.iter().map(|cost| has_cache || *cost > KEY_SECONDS).collect(), digests })
     }
 }

@@ -80,6 +80,7 @@ mod tests {
                 tasks: vec![TaskReport {
                     task: 3,
                     stage: 1,
+                    cache_seconds: 0.25,
                     done: TaskDone::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
                 }],
             };

@@ -96,9 +96,10 @@ impl Cache {
     /// at the folder, and at what is new in it.
     pub fn refresh(&self, now: SystemTime) {
         self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
+        // Before the list is made: a segment that another thread enters from now on is newer than the list.
+        let mut index = self.index_mut();
         // A folder that cannot be listed has nothing new.
         let Ok(numbers) = self.folder.numbers() else { return };
-        let mut index = self.index_mut();
         let gone: Vec<u64> =
             index.numbers().filter(|number| numbers.binary_search(number).is_err()).collect();
         gone.into_iter().for_each(|number| index.forget(number));

@@ -27,6 +27,9 @@ const MARKER: &str = "pleach cache 1";
 /// Longer than any marker; of a file that is something else, no more than this is read and shown.
 const MARKER_LIMIT_BYTES: usize = 64;
 
+/// Bytes of the number in the lock's file.
+const NUMBER_BYTES: usize = size_of::<u64>();
+
 /// Numbers from here on are taken for damage: no folder has seen so many segments.
 const NUMBER_LIMIT: u64 = 1 << 48;
 
@@ -88,12 +91,16 @@ impl Folder {
     /// The file whose lock is the folder's, opened for writing; the folder is marked as a cache's.
     pub(crate) fn prepare(&self) -> io::Result<Box<dyn OpenFile>> {
         let lock = self.open_or_create(LOCK_NAME)?;
-        let _locked = Self::lock(&*lock)?;
+        let locked = Self::lock(&*lock)?;
+        // Its full length from the beginning: what the folder takes must not grow by numbering segments.
+        if lock.length()? < NUMBER_BYTES as u64 {
+            lock.write_at(&[0; NUMBER_BYTES], 0)?;
+        }
         let marker = self.open_or_create(MARKER_NAME)?;
         if marker.length()? <= MARKER.len() as u64 {
             marker.write_at(format!("{MARKER}\n").as_bytes(), 0)?;
         }
-        drop(_locked);
+        drop(locked);
         Ok(lock)
     }
 
@@ -132,7 +139,7 @@ impl Folder {
 
     /// Makes a segment of a number that none has had. The folder is locked.
     pub(crate) fn new_segment(&self, lock: &dyn OpenFile) -> io::Result<(u64, Box<dyn OpenFile>)> {
-        let mut bytes = [0; 8];
+        let mut bytes = [0; NUMBER_BYTES];
         let known = if lock.read_at(&mut bytes, 0)? == bytes.len() { u64::from_le_bytes(bytes) } else { 0 };
         let last = self.numbers()?.last().copied().unwrap_or(0);
         let number = last.max(if known < NUMBER_LIMIT { known } else { 0 }) + 1;

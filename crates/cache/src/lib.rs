@@ -19,6 +19,32 @@
 //! `index.rs` (where entries are), `writer.rs` and `eviction.rs` (where new ones go, and what goes for them), `open.rs`,
 //! `cache.rs`.
 //!
+//! ```
+//! use pleach_cache::{Cache, Components, Limits, Output, Trace};
+//! use pleach_regions::{DataRegion, Digest, Raster};
+//! use std::time::SystemTime;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! let limits = Limits { bytes: 1 << 30, age: None };
+//! let cache = Cache::open(folder.path(), limits, SystemTime::UNIX_EPOCH)?;
+//! let components = Components {
+//!     operation: "nuclei.candidate-area".to_owned(),
+//!     version: 1,
+//!     arguments: vec![("minSize".to_owned(), "11".to_owned())],
+//!     inputs: vec![("bw1".to_owned(), Digest([7; 32]))],
+//! };
+//! let mask = DataRegion::Mask(Raster::filled(64, 64, 1, 255)?);
+//! let digest = mask.digest();
+//! let outputs = vec![Output::new(&mask, digest)];
+//! cache.insert(components.key(), &Trace { outputs, seconds: 0.33, components: components.clone() });
+//! cache.store(&digest, &mask);
+//!
+//! let known = cache.lookup(&components.key()).expect("it has just been stored");
+//! assert_eq!(known.outputs[0].digest, digest);
+//! assert_eq!(cache.load(&digest), Some(mask));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Time is an argument and there is no randomness. The crate knows nothing of studies, workers and operations, and does
 //! not decide what is worth keeping.
 

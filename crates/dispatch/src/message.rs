@@ -129,6 +129,8 @@ pub struct TaskReport {
     pub stage: u32,
     /// How it was done.
     pub done: TaskDone,
+    /// Wall seconds of finding and keeping it among what earlier studies have computed.
+    pub cache_seconds: f64,
 }
 
 /// How a task was done.
@@ -156,6 +158,8 @@ pub enum Reused {
     Dataflow,
     /// The same operation has been run with the same values on regions that turned out to be equal.
     Value,
+    /// An earlier study has run it.
+    Cache,
 }
 
 /// Why a task gave no result, in words that can travel.

@@ -191,7 +191,7 @@ impl Header {
         let content = coding::decode(self.coding, body, expected).ok_or(wrong_length)?;
         let (width_px, height_px) = (self.width_px, self.height_px);
         if labels {
-            let labels = content.chunks_exact(4).map(|bytes| u32::from_le_bytes(array(bytes, 0))).collect();
+            let labels = content.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
             return LabelMap::new(width_px, height_px, labels)
                 .map(DataRegion::Labels)
                 .map_err(|_| self.refuse());

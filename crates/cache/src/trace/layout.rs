@@ -8,7 +8,7 @@ use crate::Components;
 use pleach_regions::Digest;
 
 impl Trace {
-    /// This trace as bytes: about 150 for a task of two arguments, two inputs and two outputs.
+    /// This trace as bytes: about 200 for a task of two arguments, two inputs and two outputs.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend(self.seconds.to_bits().to_le_bytes());

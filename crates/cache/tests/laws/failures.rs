@@ -141,3 +141,47 @@ fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
     }
     assert!(contents() == before, "something was written");
 }
+
+/// Merging small segments, which opening does, may be ended at any byte by a kill or a full disk: it copies before it
+/// removes.
+#[test]
+fn merging_may_end_at_any_byte() {
+    // As many as are merged the next time.
+    const COUNT: u32 = 16;
+    let original = tempfile::tempdir().unwrap();
+    for number in 0..COUNT {
+        entry(number).put(&open(original.path()), number % 2 == 0);
+    }
+    let files = || std::fs::read_dir(original.path()).unwrap().map(|file| file.unwrap().path());
+    let copied = || {
+        let folder = tempfile::tempdir().unwrap();
+        files().for_each(|path| {
+            std::fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        });
+        folder
+    };
+    let unharmed = Faulty::default();
+    let whole = copied();
+    drop(open_on(&unharmed, whole.path()).unwrap());
+    let bytes = unharmed.written_bytes();
+    assert!(bytes > 5000, "nothing was merged: {bytes} bytes written");
+    // Many places within the first records, then every so often.
+    for end in (0..300).step_by(17).chain((300..bytes).step_by(997)) {
+        for then in [Then::Killed, Then::Full] {
+            let folder = copied();
+            let ended = open_on(&Faulty::after(end, then), folder.path());
+            assert_eq!(ended.is_err(), then == Then::Killed, "{end} {then:?}");
+            let cache = open(folder.path());
+            for cache in ended.iter().chain([&cache]) {
+                assert!(
+                    (0..COUNT).all(|number| entry(number).is_in(cache, number % 2 == 0)),
+                    "after {end} bytes"
+                );
+            }
+            // A header that was being written is cut off, and so is a segment's beginning; nothing else is to be said.
+            let reports = cache.take_reports();
+            let torn = |report: &Report| matches!(report, Report::Cut { .. } | Report::NotASegment { .. });
+            assert!(reports.iter().all(torn), "{end} {then:?}: {reports:?}");
+        }
+    }
+}

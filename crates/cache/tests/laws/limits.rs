@@ -156,3 +156,15 @@ fn what_somebody_writes_to_is_not_evicted() {
     assert!((300..600).all(|number| entry(number).put(&second, true) == Stored::New));
     assert!(!entry(0).is_in(&open(4000), true));
 }
+
+/// Around the least that a segment is granted: a few bytes that nobody counts would show.
+#[test]
+fn limits_hold_to_the_byte() {
+    for limit in 4080..4160 {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = open(folder.path(), limit, 1000);
+        assert_eq!(entry(0).put(&cache, false), Stored::New);
+        let bytes = folder_bytes(folder.path());
+        assert!(bytes <= limit, "{bytes} bytes of {limit}");
+    }
+}

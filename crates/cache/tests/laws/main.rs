@@ -9,3 +9,4 @@ mod faulty;
 mod limits;
 mod model;
 mod processes;
+mod tissue;

@@ -1,0 +1,67 @@
+//! Real tiles and masks: they come back from disk as they were, and this is what they take there.
+
+use crate::entries::open;
+use pleach_cache::Stored;
+use pleach_regions::{DataRegion, Raster};
+use std::path::{Path, PathBuf};
+
+fn test_data() -> PathBuf {
+    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from)
+}
+
+/// The images of a folder whose names end so, as regions; `None`, and a word on stderr, where the test data is not.
+fn regions(folder: &str, ending: &str, make: fn(&Path) -> DataRegion) -> Option<Vec<DataRegion>> {
+    let folder = test_data().join(folder);
+    if !folder.exists() {
+        #[expect(clippy::print_stderr, reason = "whoever reads the test log learns that this showed nothing")]
+        {
+            eprintln!("SKIPPED tissue_comes_back: no test data at {}", folder.display());
+        }
+        return None;
+    }
+    let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
+    paths.sort();
+    // Enough to see what they take; all of them would only take longer.
+    paths.truncate(20);
+    assert!(!paths.is_empty());
+    Some(paths.iter().map(|path| make(path)).collect())
+}
+
+fn mask(path: &Path) -> DataRegion {
+    let image = image::open(path).unwrap().into_luma8();
+    let (width_px, height_px) = image.dimensions();
+    // Some of the files hold 0 and 1.
+    let data = image.into_raw().iter().map(|value| if *value == 0 { 0 } else { 255 }).collect();
+    DataRegion::Mask(Raster::new(width_px, height_px, 1, data).unwrap())
+}
+
+fn colours(path: &Path) -> DataRegion {
+    let mut image = image::open(path).unwrap().into_rgb8();
+    let (width_px, height_px) = image.dimensions();
+    image.pixels_mut().for_each(|pixel| pixel.0.reverse());
+    DataRegion::Bgr8(Raster::new(width_px, height_px, 3, image.into_raw()).unwrap())
+}
+
+#[test]
+fn tissue_comes_back() {
+    let Some(masks) = regions("reference/nscale/masks", ".png", mask) else { return };
+    let Some(tiles) = regions("reference/nscale/normalized", ".png", colours) else { return };
+    for (name, regions) in [("masks", masks), ("normalized tiles", tiles)] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = open(folder.path());
+        for region in &regions {
+            assert_ne!(cache.store(&region.digest(), region), Stored::Not);
+        }
+        drop(cache);
+        let cache = open(folder.path());
+        assert!(regions.iter().all(|region| cache.load(&region.digest()).as_ref() == Some(region)));
+        let in_memory: u64 = regions.iter().map(DataRegion::bytes).sum();
+        let on_disk = cache.statistics().bytes;
+        println!("{name}: {} of them, {in_memory} bytes in memory, {on_disk} on disk", regions.len());
+        // A mask is at most an eighth, an image at most itself, and records add little.
+        let most = if name == "masks" { in_memory / 8 } else { in_memory };
+        assert!(on_disk < most + 1000 * regions.len() as u64);
+    }
+}

@@ -1,0 +1,91 @@
+//! `pleach explain`: where the tasks of an evaluation come from.
+
+use super::{Way, workers};
+use crate::cli::ExplainArgs;
+use crate::exit::{Outcome, Stop};
+use crate::explain::{self, Explained};
+use crate::output::{print_json, print_line};
+use crate::past;
+use crate::study::Prepared;
+use crate::weave;
+use pleach_cache::{Access, Cache, Limits, files::Disk};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// One run.
+#[derive(Debug, Serialize)]
+struct Run {
+    evaluation: usize,
+    tile: String,
+    tasks: Vec<Explained>,
+}
+
+/// Runs the command.
+pub(super) fn execute(args: &ExplainArgs) -> Outcome {
+    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let evaluations = prepared.design.evaluations.len();
+    let first = usize::from(!prepared.reference_run());
+    if args.evaluation < first || args.evaluation > evaluations {
+        return Err(Stop::Input(format!(
+            "--evaluation {}: {first} to {evaluations} is allowed in this study",
+            args.evaluation
+        )));
+    }
+    let names: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
+    let tiles: Vec<usize> = match &args.tile {
+        None => (0..names.len()).collect(),
+        Some(name) => {
+            let found = names.iter().position(|other| other == name);
+            vec![found.ok_or_else(|| {
+                Stop::Input(format!("--tile {name}: one of {} is allowed", names.join(", ")))
+            })?]
+        }
+    };
+    let cache = match &args.cache {
+        None => None,
+        Some(folder) => {
+            // Nothing is kept: a folder that is not there is not made.
+            let limits = Limits { bytes: u64::MAX, age: None };
+            let cache = Cache::open_on(Arc::new(Disk), folder, limits, Access::Read, SystemTime::now());
+            Some(cache.map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))?)
+        }
+    };
+    let identities = if cache.is_some() { past::identities(&prepared) } else { HashMap::new() };
+    let workers = workers(args.workers);
+    let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
+    let woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
+    let mut runs = Vec::new();
+    for tile in tiles {
+        let known = cache.as_ref().map(|cache| (cache, &identities));
+        let tasks = explain::explain(&prepared, &woven, known, args.evaluation, tile)?;
+        runs.push(Run { evaluation: args.evaluation, tile: names[tile].to_owned(), tasks });
+    }
+    if args.json {
+        return print_json(&serde_json::json!({ "runs": runs }));
+    }
+    runs.iter().for_each(show);
+    Ok(())
+}
+
+fn show(run: &Run) {
+    print_line(&format!("evaluation {} on {}", run.evaluation, run.tile));
+    for task in &run.tasks {
+        let from = match (task.from, task.evaluation) {
+            (level, Some(0)) => format!("{level}: that of the reference"),
+            (level, Some(evaluation)) => format!("{level}: that of evaluation {evaluation}"),
+            (level, None) => level.to_owned(),
+        };
+        let cache = match (task.in_cache, &task.differs_in) {
+            (Some(true), _) => "; in the cache",
+            (Some(false), Some(differences)) if differences.is_empty() => "; no such operation in the cache",
+            (Some(false), _) => "; not in the cache",
+            (None, _) => "",
+        };
+        print_line(&format!("  {:<14} {:<10} {:<22} {from}{cache}", task.stage, task.task, task.operation));
+        for difference in task.differs_in.iter().flatten() {
+            print_line(&format!("  {:<14} {:<10} nearest: {difference}", "", ""));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What is known from before a study: the cache of `--cache`, what input files hold, and which responses follow from traces
+//! alone.
+//!
+//! A run whose every task has left a trace is walked from the digest of its tile to its response without an image being
+//! read. What tasks leave, and how they find it, is `pleach-actors`' (`recall`).
+
+use crate::cli::CacheArgs;
+use crate::exit::{Outcome, Stop};
+use crate::journal::Known;
+use crate::size::MemorySize;
+use crate::study::Prepared;
+use pleach_actors::results::{Reads, key};
+use pleach_actors::stage::Past;
+use pleach_cache::{Cache, Key, Limits, Trace};
+use pleach_regions::{DataRegion, Identity, RegionKey, Table, TaskKey};
+use pleach_workflow::{Origin, Read, Reference, Stage, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Opens the cache that was asked for.
+///
+/// # Errors
+/// [`Stop::Input`] when the folder is no cache, or one of another version, or cannot be read.
+pub(crate) fn open(args: &CacheArgs) -> Outcome<Option<Arc<Cache>>> {
+    let Some(folder) = &args.cache else { return Ok(None) };
+    let day = Duration::from_secs(24 * 60 * 60);
+    let age = args.cache_age.map(|days| day.saturating_mul(days.get()));
+    let bytes = args.cache_size.map_or(DEFAULT_BYTES, MemorySize::bytes);
+    let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
+    let cache = cache.map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))?;
+    Ok(Some(Arc::new(cache)))
+}
+
+/// What a cache may take if nobody says otherwise: the intermediate images of some dozen studies, and no more than people
+/// will miss.
+const DEFAULT_BYTES: u64 = 10_000_000_000;
+
+/// What the inputs of a study hold. What cannot be read is not known, and fails its own runs.
+pub(crate) fn identities(prepared: &Prepared) -> HashMap<RegionKey, Identity> {
+    let (study, files) = (&prepared.study, prepared.file_digests());
+    let images = study.workflow.inputs.len();
+    let elements = study.workflow.reference_elements();
+    let mut identities = HashMap::new();
+    for (number, facts) in prepared.tiles.iter().enumerate() {
+        let Some(tile) = files[number] else { continue };
+        for &input in &facts.inputs[..images] {
+            identities.insert(input, of_file("image", &[tile]));
+        }
+        if let Reference::Masks(_) = study.reference
+            && let Some(mask) = files[prepared.tiles.len() + number]
+        {
+            for (&input, element) in facts.inputs[images..].iter().zip(&elements) {
+                // Polygons are drawn in the size of the tile.
+                identities.insert(input, of_file(&format!("reference {element}"), &[mask, tile]));
+            }
+        }
+    }
+    identities
+}
+
+/// What a file holds when it is read in this way.
+fn of_file(read_as: &str, files: &[[u8; 32]]) -> Identity {
+    let mut hash = blake3::Hasher::new_derive_key("pleach input file 1");
+    hash.update(&(read_as.len() as u64).to_le_bytes());
+    hash.update(read_as.as_bytes());
+    files.iter().for_each(|digest| {
+        hash.update(digest);
+    });
+    Identity(*hash.finalize().as_bytes())
+}
+
+/// The responses that follow from what earlier studies have computed.
+pub(crate) fn known(prepared: &Prepared, past: &Past) -> Vec<Known> {
+    let Some(cache) = &past.cache else { return Vec::new() };
+    let first = usize::from(!prepared.reference_run());
+    let mut walk = Walk::new(prepared, cache, &past.identities);
+    let mut known = Vec::new();
+    for tile in 0..prepared.tiles.len() {
+        let reference = walk.reference(tile);
+        for (number, values) in prepared.evaluations.iter().enumerate() {
+            if let Some(table) = walk.response(tile, values, reference) {
+                known.push(Known { evaluation: number + first, tile, results: vec![table] });
+            }
+        }
+    }
+    known
+}
+
+/// Follows runs through traces.
+pub(crate) struct Walk<'a> {
+    prepared: &'a Prepared,
+    cache: &'a Cache,
+    identities: &'a HashMap<RegionKey, Identity>,
+    /// Outputs of the tasks that have been looked up.
+    seen: HashMap<TaskKey, Option<Arc<Trace>>>,
+}
+
+/// A task of a run, as far as it could be followed.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) stage: usize,
+    pub(crate) task: usize,
+    pub(crate) arguments: Vec<Value>,
+    /// What it reads; `None`: some of it is not known, since what writes it has left no trace.
+    pub(crate) inputs: Option<Vec<Identity>>,
+    /// Its key, where its inputs are known.
+    pub(crate) key: Option<TaskKey>,
+    pub(crate) trace: Option<Arc<Trace>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        prepared: &'a Prepared,
+        cache: &'a Cache,
+        identities: &'a HashMap<RegionKey, Identity>,
+    ) -> Self {
+        Self { prepared, cache, identities, seen: HashMap::new() }
+    }
+
+    /// What the runs on a tile are compared with.
+    pub(crate) fn reference(&mut self, tile: usize) -> Option<Identity> {
+        if !self.prepared.reference_run() {
+            return None;
+        }
+        let reference = self.prepared.study.workflow.reference.as_ref()?;
+        let steps = self.steps(tile, &self.prepared.evaluations[0], None);
+        self.output(&steps, reference.stage, reference.output)
+    }
+
+    fn response(&mut self, tile: usize, values: &[Value], reference: Option<Identity>) -> Option<Table> {
+        let prepared = self.prepared;
+        let response = &prepared.study.workflow.response;
+        let steps = self.steps(tile, values, reference);
+        let out = &prepared.study.workflow.stages[response.stage].outputs[response.output];
+        let step = steps.iter().find(|step| (step.stage, step.task) == (response.stage, out.task))?;
+        match step.trace.as_ref()?.outputs.get(out.output)?.region()? {
+            DataRegion::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    fn output(&self, steps: &[Step], stage: usize, output: usize) -> Option<Identity> {
+        let out = self.prepared.study.workflow.stages[stage].outputs.get(output)?;
+        let step = steps.iter().find(|step| (step.stage, step.task) == (stage, out.task))?;
+        step.trace.as_ref()?.outputs.get(out.output).map(|output| Identity(output.digest.0))
+    }
+
+    /// Every task of a run, in order.
+    pub(crate) fn steps(&mut self, tile: usize, values: &[Value], reference: Option<Identity>) -> Vec<Step> {
+        let prepared = self.prepared;
+        let mut steps: Vec<Step> = Vec::new();
+        for (number, stage) in prepared.study.workflow.stages.iter().enumerate() {
+            let inputs = self.stage_inputs(stage, tile, reference, &steps);
+            let first = steps.len();
+            for (place, task) in stage.tasks.iter().enumerate() {
+                let arguments: Vec<Value> = stage.task_parameters(task).map(|p| values[p]).collect();
+                let read = |read: &Read| match *read {
+                    Read::StageInput(input) => inputs[input],
+                    Read::Task { task, output } => {
+                        let trace = steps[first + task].trace.as_ref()?;
+                        trace.outputs.get(output).map(|output| Identity(output.digest.0))
+                    }
+                };
+                let inputs: Option<Vec<Identity>> = task.reads.iter().map(read).collect();
+                let reads = inputs.as_ref().map(|inputs| inputs.iter().copied().map(Reads::Output));
+                let key = reads.map(|reads| key(task, &arguments, reads));
+                let trace = key.and_then(|key| self.trace(key));
+                steps.push(Step { stage: number, task: place, arguments, inputs, key, trace });
+            }
+        }
+        steps
+    }
+
+    fn stage_inputs(
+        &self,
+        stage: &Stage,
+        tile: usize,
+        reference: Option<Identity>,
+        steps: &[Step],
+    ) -> Vec<Option<Identity>> {
+        let workflow = &self.prepared.study.workflow;
+        let facts = &self.prepared.tiles[tile];
+        let read_as = workflow.reference_elements();
+        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied();
+        let identity = |input: &pleach_workflow::StageInput| match input.origin {
+            Origin::Input(input) => of_input(input),
+            Origin::Stage { stage, output } => self.output(steps, stage, output),
+            Origin::Reference if self.prepared.reference_run() => reference,
+            Origin::Reference => {
+                let place = read_as.iter().position(|element| *element == input.region.element)?;
+                of_input(workflow.inputs.len() + place)
+            }
+        };
+        stage.inputs.iter().map(identity).collect()
+    }
+
+    fn trace(&mut self, key: TaskKey) -> Option<Arc<Trace>> {
+        let cache = self.cache;
+        self.seen.entry(key).or_insert_with(|| cache.lookup(&Key(key.0)).map(Arc::new)).clone()
+    }
+}

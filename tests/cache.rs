@@ -1,0 +1,269 @@
+//! What earlier studies have computed: used, explained, and never believed when it is damaged.
+
+#[path = "support/pleach.rs"]
+mod pleach;
+#[path = "support/results.rs"]
+mod results;
+#[path = "support/study.rs"]
+mod study;
+
+use pleach::pleach;
+use results::{json, text};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use study::Study;
+
+/// Runs the study into `out` with the folder `kept` as cache; returns `run.json`.
+fn run(study: &Study, out: &str, options: &[&str]) -> Value {
+    let command = [&["run", "study.toml", "--out", out, "--quiet", "--cache", "kept"], options].concat();
+    pleach(study.folder(), &command).done();
+    json(&study.path(out).join("run.json"))
+}
+
+fn responses(study: &Study, out: &str) -> String {
+    text(&study.path(out).join("responses.csv"))
+}
+
+fn number(record: &Value, pointer: &str) -> u64 {
+    record.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {record}"))
+}
+
+/// Tasks executed and reused, which do not depend on what a cache holds.
+fn all_tasks(record: &Value) -> u64 {
+    let levels = record["tasks_reused"].as_object().expect("by level").values();
+    number(record, "/tasks_executed") + levels.filter_map(Value::as_u64).sum::<u64>()
+}
+
+/// Files of the cache that hold entries.
+fn segments(study: &Study) -> Vec<PathBuf> {
+    let files = fs::read_dir(study.path("kept")).expect("a cache").filter_map(Result::ok);
+    let mut segments: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    segments.retain(|path| path.extension().is_some_and(|extension| extension == "segment"));
+    segments.sort();
+    segments
+}
+
+#[test]
+fn a_study_runs_once() {
+    let study = Study::of_tissue(128);
+    pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
+    let first = run(&study, "first", &[]);
+    assert_eq!(number(&first, "/tasks_reused/cache"), 0);
+    let again = run(&study, "again", &["--workers", "1"]);
+    assert_eq!(number(&again, "/tasks_executed"), 0);
+    assert!(number(&again, "/tasks_reused/cache") > 0);
+    assert_eq!(all_tasks(&again), all_tasks(&first));
+    for out in ["first", "again"] {
+        for name in ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"] {
+            let of = |out: &str| text(&study.path(out).join(name));
+            assert_eq!(of(out), of("plain"), "{name} of {out}");
+        }
+    }
+    // By whatever strategy, and wherever the tiles lie.
+    fs::rename(study.path("tiles"), study.path("moved")).expect("moved");
+    study.edit(&[("tiles/*.png", "moved/*.png")]);
+    let moved = run(&study, "moved-away", &["--strategy", "rtma"]);
+    assert_eq!(number(&moved, "/tasks_executed"), 0);
+    assert_eq!(responses(&study, "moved-away"), responses(&study, "plain"));
+}
+
+#[test]
+fn a_study_that_asks_for_more_runs_what_is_new() {
+    let study = Study::of_tissue(128);
+    study.edit(&[("trajectories = 2", "trajectories = 1")]);
+    run(&study, "small", &[]);
+    study.edit(&[]);
+    let alone = {
+        pleach(study.folder(), &["run", "study.toml", "--out", "alone", "--quiet"]).done();
+        json(&study.path("alone/run.json"))
+    };
+    let more = run(&study, "more", &[]);
+    assert_eq!(responses(&study, "more"), responses(&study, "alone"));
+    let (executed, all) = (number(&more, "/tasks_executed"), number(&alone, "/tasks_executed"));
+    assert!(0 < executed && executed < all, "{executed} of {all}");
+    assert!(number(&more, "/tasks_reused/cache") > 0);
+
+    // Another metric is made from the same tasks; other tiles from none of them.
+    study.edit(&[("\"dice\"", "\"jaccard\"")]);
+    assert_eq!(number(&run(&study, "metric", &[]), "/tasks_executed"), 0);
+    fs::remove_dir_all(study.path("tiles")).expect("removed");
+    pleach(study.folder(), &["tissue", "--out", "tiles", "--size", "96", "--count", "1", "--seed", "8"])
+        .done();
+    study.edit(&[]);
+    assert_eq!(number(&run(&study, "tiles-changed", &[]), "/tasks_reused/cache"), 0);
+}
+
+#[test]
+fn what_is_damaged_is_computed_again_and_said() {
+    let study = Study::of_tissue(128);
+    run(&study, "first", &[]);
+    let whole = segments(&study);
+    assert!(!whole.is_empty());
+    for path in whole {
+        let mut bytes = fs::read(&path).expect("read");
+        // A byte of many entries, and the end torn off.
+        bytes.iter_mut().skip(64).step_by(300).for_each(|byte| *byte ^= 0x40);
+        fs::write(path, &bytes[..bytes.len() - 5]).expect("written");
+    }
+    let record = run(&study, "damaged", &[]);
+    assert_eq!(responses(&study, "damaged"), responses(&study, "first"));
+    assert!(number(&record, "/tasks_executed") > 0, "something had to be computed again");
+    let reports = record["cache"]["reports"].as_array().expect("a list");
+    assert!(number(&record, "/cache/damaged") > 0 && !reports.is_empty(), "{record}");
+    let again = run(&study, "again", &[]);
+    assert_eq!(number(&again, "/tasks_executed"), 0, "what was computed again is kept again");
+
+    let shown = {
+        segments(&study).iter().for_each(|path| {
+            let bytes = fs::read(path).expect("read");
+            fs::write(path, &bytes[..bytes.len() - 3]).expect("written");
+        });
+        pleach(study.folder(), &["run", "study.toml", "--out", "shown", "--cache", "kept"]).done()
+    };
+    assert!(shown.contains("--cache: ") && shown.contains("are no whole entries"), "{shown}");
+}
+
+#[test]
+fn two_studies_share_a_cache_while_they_run() {
+    let study = Study::of_tissue(128);
+    pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
+    let start = |out: &str| {
+        Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
+            .current_dir(study.folder())
+            .args(["run", "study.toml", "--out", out, "--quiet", "--workers", "1", "--cache", "kept"])
+            .spawn()
+            .expect("pleach starts")
+    };
+    let children = ["a", "b", "c"].map(start);
+    for mut child in children {
+        assert!(child.wait().expect("it ends").success());
+    }
+    for out in ["a", "b", "c"] {
+        assert_eq!(responses(&study, out), responses(&study, "plain"));
+    }
+    let after = run(&study, "after", &[]);
+    assert_eq!((number(&after, "/tasks_executed"), number(&after, "/cache/damaged")), (0, 0));
+}
+
+#[test]
+fn a_killed_study_leaves_a_cache_that_can_be_used() {
+    let study = Study::of_tissue(256);
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
+        .current_dir(study.folder())
+        .args(["run", "study.toml", "--out", "killed", "--quiet", "--cache", "kept"])
+        .spawn()
+        .expect("pleach starts");
+    let begun = std::time::Instant::now();
+    let journal = study.path("killed/journal");
+    while !fs::metadata(&journal).is_ok_and(|file| file.len() > 2000)
+        && child.try_wait().expect("a child").is_none()
+    {
+        assert!(begun.elapsed().as_secs() < 60, "nothing happens");
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
+    let resumed = run(&study, "killed", &["--resume"]);
+    let whole = run(&study, "whole", &[]);
+    assert_eq!(responses(&study, "killed"), responses(&study, "whole"));
+    assert_eq!(all_tasks(&resumed), all_tasks(&whole));
+}
+
+#[test]
+fn a_cache_that_is_none_or_not_to_be_had_is_refused() {
+    let study = Study::of_tissue(64);
+    let refused = |options: &[&str], said: &str| {
+        let command = [&["run", "study.toml", "--out", "out"], options].concat();
+        let answer = pleach(study.folder(), &command);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        assert!(answer.stderr.contains(said), "{answer:?}");
+        assert!(!study.path("out").exists(), "nothing was begun");
+    };
+    study.write("mine/letter.txt", "Dear diary");
+    refused(&["--cache", "mine"], "--cache mine: ");
+    assert_eq!(text(&study.path("mine/letter.txt")), "Dear diary");
+    refused(&["--cache", "mine/letter.txt"], "--cache mine/letter.txt: ");
+    study.write("newer/FORMAT", "pleach cache 99\n");
+    refused(&["--cache", "newer"], "pleach cache 99");
+    for reuse in ["tree", "dataflow"] {
+        refused(
+            &["--cache", "new", "--reuse", reuse],
+            "--reuse value with naive, sca, rtma or trtma is allowed",
+        );
+    }
+    refused(&["--cache", "new", "--strategy", "stage"], "--reuse value with naive, sca, rtma or trtma");
+    refused(&["--cache-size", "1GB"], "--cache");
+    refused(&["--cache", "new", "--cache-size", "12QB"], "--cache-size");
+    refused(&["--cache", "new", "--cache-age", "0"], "a whole number of at least 1 is allowed");
+    assert!(!study.path("new").exists());
+}
+
+#[test]
+fn a_small_cache_keeps_within_its_size() {
+    let study = Study::of_tissue(128);
+    let record = run(&study, "out", &["--cache-size", "300kB"]);
+    let files = fs::read_dir(study.path("kept")).expect("a cache").filter_map(Result::ok);
+    let bytes: u64 = files.map(|file| file.metadata().expect("its size").len()).sum();
+    assert!(bytes <= 300_000, "{bytes}");
+    assert!(number(&record, "/cache/stored") > 0);
+    run(&study, "again", &["--cache-size", "300kB"]);
+    assert_eq!(responses(&study, "again"), responses(&study, "out"));
+}
+
+#[test]
+fn every_task_is_explained() {
+    let study = Study::of_tissue(128);
+    let explain = |options: &[&str]| -> Value {
+        let command = [&["explain", "study.toml", "--workers=2", "--json"], options].concat();
+        serde_json::from_str(&pleach(study.folder(), &command).done()).expect("a JSON document")
+    };
+    let tasks = |document: &Value| document["runs"][0]["tasks"].as_array().expect("tasks").clone();
+    let before = explain(&["--evaluation", "5", "--tile", "tissue_01"]);
+    assert_eq!(before["runs"].as_array().expect("runs").len(), 1);
+    let names: Vec<Value> = tasks(&before).iter().map(|task| task["task"].clone()).collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+    // Normalization is that of the reference, which comes first.
+    assert_eq!((&tasks(&before)[0]["from"], &tasks(&before)[0]["evaluation"]), (&"stage".into(), &0.into()));
+
+    run(&study, "out", &["--workers", "2"]);
+    let mut levels = std::collections::BTreeMap::new();
+    for evaluation in 0..=32 {
+        let known = explain(&["--evaluation", &evaluation.to_string(), "--cache", "kept"]);
+        for run in known["runs"].as_array().expect("runs") {
+            for task in run["tasks"].as_array().expect("tasks") {
+                *levels.entry(task["from"].as_str().expect("a level").to_owned()).or_insert(0) += 1;
+                assert_eq!(task["in_cache"], true, "{task}");
+                assert_eq!(task["from"] == "run", task.get("evaluation").is_none(), "{task}");
+            }
+        }
+    }
+    // As many as a run counts; only what is equal by chance may be found in another order.
+    let record = json(&study.path("out/run.json"));
+    assert_eq!(levels.values().sum::<u64>(), 33 * 2 * 9);
+    assert_eq!(levels["stage"], number(&record, "/tasks_reused/stage") + 2);
+    assert!(levels["tree"] > 0 && levels["dataflow"] > 0 && levels["value"] > 0, "{levels:?}");
+
+    // A value that no study had: what it touches is not there, and the nearest differs in that value.
+    study.write("one.csv", "G1\n62\n");
+    let new = explain(&["--evaluation", "1", "--tile", "tissue_02", "--table", "one.csv", "--cache", "kept"]);
+    let candidates = tasks(&new).into_iter().find(|task| task["task"] == "t3").expect("t3");
+    assert_eq!(candidates["in_cache"], false);
+    let differences = candidates["differs_in"].as_array().expect("a list");
+    assert!(
+        differences.iter().any(|line| line.as_str().is_some_and(|line| line.contains("62"))),
+        "{candidates}"
+    );
+
+    for (options, said) in [
+        (&["--evaluation", "33"][..], "--evaluation 33: 0 to 32 is allowed in this study"),
+        (&["--evaluation", "1", "--tile", "none"], "--tile none: one of tissue_01, tissue_02 is allowed"),
+        (&["--evaluation", "1", "--cache", "nowhere"], "--cache nowhere: "),
+    ] {
+        let answer = pleach(study.folder(), &[&["explain", "study.toml"], options].concat());
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.stderr.contains(said), "{answer:?}");
+    }
+    assert!(!study.path("nowhere").exists());
+}
