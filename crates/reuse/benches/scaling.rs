@@ -1,7 +1,8 @@
 //! How planning grows: seconds, peak memory and the growth exponent of building a reuse tree and solving it, for
-//! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt.
+//! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt; and of what may follow
+//! a plan.
 //!
-//! `cargo bench -p pleach-reuse --bench scaling [MOST_INSTANCES]`
+//! `cargo bench -p pleach-reuse --bench scaling -- [MOST_INSTANCES] [DESIGN]`
 
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
 
@@ -11,7 +12,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions};
+use pleach_reuse::{
+    Costs, Dataflow, Ending, Figures, HandOver, Interner, Link, Previous, Problem, ReuseTree, Strategy,
+    TaskGraph, TaskReads, TrtmaOptions, replan,
+};
 
 /// Seconds of processor time of this thread, where the system tells (Linux, in ticks); of the clock elsewhere. Whoever
 /// else uses the machine counts less that way.
@@ -154,11 +158,20 @@ fn forty_tasks(instances: usize) -> Problem {
     of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), Costs::Count)
 }
 
+/// A hundred instances of each tile.
+fn many_tiles(instances: usize) -> Problem {
+    let problem = morris(instances);
+    let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
+    let inputs = (0..instances as u32).map(|instance| instance / 100).collect();
+    Problem::new(problem.levels(), inputs, keys, Costs::Count).expect("a valid problem")
+}
+
 type Design = (&'static str, fn(usize) -> Problem);
 
-const DESIGNS: [Design; 8] = [
+const DESIGNS: [Design; 9] = [
     ("Morris", morris),
     ("Saltelli", saltelli),
+    ("many tiles", many_tiles),
     ("one prefix", star),
     ("equal instances", equal),
     ("lopsided", lopsided),
@@ -181,9 +194,57 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (points.len() > 2).then_some(along / width)
 }
 
+/// What follows a plan of 768 buckets: the dataflow graph, handing over, a worker less and one more.
+fn afterwards(sizes: &[usize]) {
+    println!(
+        "\n| instances | dataflow graph, s | handing over, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let max_buckets = NonZeroUsize::new(768).expect("not 0");
+    let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
+    let graph = TaskGraph::new(vec![
+        reads(&[], true),
+        reads(&[], true),
+        reads(&[1], false),
+        reads(&[2], false),
+        reads(&[0, 2, 3], false),
+        reads(&[4], true),
+        reads(&[5], false),
+    ]);
+    let graph = graph.expect("tasks in order");
+    for instances in sizes {
+        let problem = morris(*instances);
+        let tree = ReuseTree::build(&problem);
+        let buckets = trtma(768).solve(&problem, &tree).expect("solved");
+        let start = processor_seconds();
+        let dataflow = Dataflow::build(&problem, &graph);
+        let built = processor_seconds();
+        let link = Link { bytes_per_second: 1e9, latency_seconds: 1e-3 };
+        std::hint::black_box(HandOver::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets));
+        let mut cells = vec![built - start, processor_seconds() - built];
+        let previous = Previous { buckets: &buckets, max_buckets };
+        let mut moved = Vec::new();
+        for limit in [765, 771] {
+            let start = processor_seconds();
+            let limit = NonZeroUsize::new(limit).expect("not 0");
+            let found = replan(&problem, &tree, previous, |_| false, limit).expect("a plan of this problem");
+            cells.push(processor_seconds() - start);
+            moved.push(found.moved.len());
+        }
+        let [dataflow, handing_over, fewer, more] = cells[..] else { continue };
+        println!(
+            "| {instances} | {dataflow:.3} | {handing_over:.3} | {fewer:.3} | {} | {more:.3} | {} |",
+            moved[0], moved[1]
+        );
+    }
+}
+
 fn main() {
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let most: usize = asked.unwrap_or(1_000_000);
+    let sizes: Vec<usize> = [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|n| *n <= most).collect();
+    let only = |design: &str| std::env::args().any(|argument| argument == design);
+    let all = !only("afterwards") && !DESIGNS.iter().any(|(design, _)| only(design));
     let max_bucket_size = NonZeroUsize::new(8).expect("8 is not 0");
     let strategies = [
         ("RTMA, 8", Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
@@ -195,10 +256,10 @@ fn main() {
         "| design | strategy | instances | seconds | of them the tree | peak MB | reuse | dearest | exponent |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (design, make) in DESIGNS {
+    for (design, make) in DESIGNS.into_iter().filter(|(design, _)| all || only(design)) {
         for (name, strategy) in strategies {
             let mut points = Vec::new();
-            for instances in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|n| *n <= most) {
+            for instances in sizes.iter().copied() {
                 let problem = make(instances);
                 let base = LIVE.load(Ordering::Relaxed);
                 PEAK.store(base, Ordering::Relaxed);
@@ -228,5 +289,8 @@ fn main() {
                 );
             }
         }
+    }
+    if all || only("afterwards") {
+        afterwards(&sizes);
     }
 }

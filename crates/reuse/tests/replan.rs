@@ -174,6 +174,27 @@ fn a_second_worker_gets_half_of_what_waits() {
 }
 
 #[test]
+fn what_is_added_goes_where_most_of_its_tasks_are() {
+    // Buckets of five tasks each; an instance that shares two with the second, and one that shares nothing.
+    let keys = [[1, 1, 1], [1, 2, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [3, 1, 1]];
+    let problem = Problem::new(3, vec![0; 6], keys.concat(), Costs::Count).unwrap();
+    let tree = ReuseTree::build(&problem);
+    let mut buckets = Buckets::default();
+    buckets.push([Member(0), Member(1)]);
+    buckets.push([Member(2), Member(3)]);
+    let after = |before: usize, after: usize| {
+        let [before, after] = [before, after].map(|limit| NonZeroUsize::new(limit).unwrap());
+        let previous = Previous { buckets: &buckets, max_buckets: before };
+        replan(&problem, &tree, previous, |_| false, after).unwrap()
+    };
+    // While there are buckets to open, none becomes dearer than the dearest.
+    assert_eq!(after(4, 4).bucket_of, [0, 0, 1, 1, 2, 3]);
+    // Where there are none left, the one shares two tasks, and the other goes where it costs least.
+    assert_eq!(after(2, 2).bucket_of, [0, 0, 1, 1, 1, 0]);
+    assert_eq!(after(2, 2).moved, []);
+}
+
+#[test]
 fn a_plan_of_other_instances_is_refused() {
     let problem = Problem::new(1, vec![0; 3], vec![1, 2, 3], Costs::Count).unwrap();
     let tree = ReuseTree::build(&problem);

@@ -138,6 +138,7 @@ pub fn trtma(
         report.full_merge_buckets += heads.len();
         let groups = fold_merge::fold(&forest, &heads, limit);
         debug_assert!(groups.len() <= limit.get());
+        debug_assert_eq!(groups.iter().map(|group| group.heads.len()).sum::<usize>(), heads.len());
         report.fold_merge_buckets += groups.len();
         let (members, balanced) = balance::balance(ranked, groups, options);
         report.balance_steps += balanced.steps;
@@ -151,5 +152,6 @@ pub fn trtma(
         }
     }
     debug_assert!(buckets.len() <= max_buckets.get());
+    debug_assert_eq!(buckets.check_partition(problem), Ok(()));
     (buckets, report)
 }

@@ -264,22 +264,24 @@ impl<'a> Plan<'a> {
             let class = self.class(member);
             let alone = Bucket::of_branches(forest, &[leaf]);
             let makespan = self.active.last().map_or(0, |(cost, _)| *cost);
-            // One that was given up meanwhile is gone.
-            let fits = |bucket: &usize| {
-                let bucket = &self.buckets[*bucket];
-                bucket.leaves > 0 && bucket.cost + bucket.added(forest, &alone, leaf) <= makespan
+            let with = |bucket: usize| {
+                let bucket = &self.buckets[bucket];
+                bucket.cost + bucket.added(forest, &alone, leaf)
             };
-            let closest = forest.ancestors(leaf).find_map(|node| having.get(&node).copied()).filter(fits);
-            let chosen = closest.or_else(|| self.cheapest_of(class).filter(fits));
-            let bucket = match (chosen, self.cheapest_of(class)) {
-                (Some(bucket), _) => bucket,
-                (None, Some(cheapest)) if self.active.len() >= self.max_buckets => cheapest,
-                (None, _) => {
-                    if self.active.len() >= self.max_buckets {
+            // One that was given up meanwhile is gone.
+            let closest = forest.ancestors(leaf).find_map(|node| having.get(&node).copied());
+            let closest = closest.filter(|bucket| self.buckets[*bucket].leaves > 0);
+            let some = || [closest, self.cheapest_of(class)].into_iter().flatten();
+            let bucket = match some().find(|bucket| with(*bucket) <= makespan) {
+                Some(bucket) => bucket,
+                None if self.active.len() < self.max_buckets => self.open(Bucket::default(), class),
+                None => match some().min_by_key(|bucket| with(*bucket)) {
+                    Some(bucket) => bucket,
+                    None => {
                         self.give_one_up();
+                        self.open(Bucket::default(), class)
                     }
-                    self.open(Bucket::default(), class)
-                }
+                },
             };
             let cost = alone.parts[&leaf].cost;
             self.put(bucket, &[(leaf, Part { leaves: 1, children: 0, cost })]);
