@@ -223,7 +223,7 @@ fn run_record(
         for (figures, stage) in plan.figures.per_stage.iter().zip(stages) {
             let replicated = figures.instances_without_reuse * stage.tasks.len();
             by_stage += (replicated - figures.tasks_after_stage_merging) as u64;
-            by_tree += (figures.tasks_after_stage_merging - figures.tasks) as u64;
+            by_tree += (figures.tasks_after_stage_merging - figures.tasks_as_trees) as u64;
         }
     }
     Run {
