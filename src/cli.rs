@@ -121,6 +121,9 @@ pub(crate) struct PlanArgs {
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
+    /// Draw the predicted makespan over 1 to 256 workers
+    #[arg(long, value_name = "FILE.svg", value_parser = svg_file)]
+    pub(crate) plot: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -288,6 +291,13 @@ fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
 fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
     let threads = at_least_one(text).ok().filter(|threads: &NonZeroU32| threads.get() <= 1024);
     threads.ok_or("1 to 1024 is allowed")
+}
+
+/// Pictures are drawings; as pixels they would need a typeface, which not every machine has.
+fn svg_file(text: &str) -> Result<PathBuf, &'static str> {
+    let file = PathBuf::from(text);
+    let is_svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+    is_svg.then_some(file).ok_or("a file that ends in .svg is allowed")
 }
 
 /// The grammar itself, for what is generated from it.

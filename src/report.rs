@@ -21,6 +21,7 @@ mod plane;
 mod ranking;
 mod responses;
 mod reuse;
+pub(crate) mod scaling;
 mod svg;
 mod time;
 

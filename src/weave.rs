@@ -5,20 +5,21 @@
 //! and the integers of that crate on the other. Nothing is executed and no image is opened here.
 
 mod figures;
+mod forecast;
 pub(crate) mod identity;
+mod loom;
 mod memory;
 mod tasks;
 
-pub(crate) use figures::PlanFigures;
+pub(crate) use figures::{PlanFigures, of as figures};
+pub(crate) use forecast::{Forecast, forecast};
+pub(crate) use loom::Loom;
 pub(crate) use memory::{Least, rehearse};
 pub(crate) use tasks::task_counts;
 
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
-use pleach_regions::{ElementType, RegionKey};
-use pleach_reuse::{
-    Buckets, CompactGraph, Costs, ExternalIndex, InstanceId, Interner, Member, Merging, Problem, ReuseTree,
-    Runs, SolveError, Source, StageIndex, Strategy, WorkflowShape,
-};
+use pleach_regions::RegionKey;
+use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, SolveError, StageIndex, Strategy};
 use pleach_workflow::{Operation, Origin, Registry, Stage, StageInput, Value, Workflow};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -58,9 +59,32 @@ pub(crate) enum Level {
     Merged {
         /// How instances are put into buckets.
         strategy: Strategy,
-        /// What their tasks share.
+        /// What their tasks share; of no account where every instance is a bucket.
         sharing: Sharing,
     },
+}
+
+impl Level {
+    /// How instances are put into buckets.
+    pub(crate) fn strategy(self) -> Option<Strategy> {
+        match self {
+            Self::None => None,
+            Self::Merged { strategy, .. } => Some(strategy),
+        }
+    }
+
+    /// What the tasks of a stage share, if anything.
+    fn sharing(self) -> Option<Sharing> {
+        match self {
+            Self::None | Self::Merged { strategy: Strategy::Stage, .. } => None,
+            Self::Merged { sharing, .. } => Some(sharing),
+        }
+    }
+
+    /// Whether equal tasks of different buckets are one.
+    fn is_dataflow(self) -> bool {
+        self.sharing().is_some_and(|sharing| sharing != Sharing::Tree)
+    }
 }
 
 /// A finished plan with what is needed to find results in it.
@@ -91,37 +115,17 @@ impl WeaveError {
     }
 }
 
-/// The instances of one stage as a merging problem, and their solution.
-struct StageSolution {
-    /// Graph instances by member.
-    members: Vec<InstanceId>,
-    /// Graph instances that serve the reference only: a bucket each, before the others.
-    reference_only: Vec<InstanceId>,
-    problem: Problem,
-    tree: ReuseTree,
-    buckets: Buckets,
-}
-
 /// Makes the plan.
 ///
 /// # Errors
 /// [`WeaveError`] when the study has more runs than ids.
 pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
-    let runs = runs(material)?;
-    let merging = if level == Level::None { Merging::None } else { Merging::Merged };
-    let graph = CompactGraph::build(&runs, merging);
-    let (strategy, sharing) = match level {
-        Level::None => (Strategy::Stage, Sharing::Tree),
-        Level::Merged { strategy, sharing } => (strategy, sharing),
-    };
-    let mut solutions = Vec::new();
-    for (number, stage) in (0u32..).zip(&material.workflow.stages) {
-        let operations = operations(stage, material.registry);
-        solutions.push(solve(material, &runs, &graph, StageIndex(number), stage, &operations, strategy)?);
-    }
-    let figures = figures::of(material, &runs, &graph, &solutions, workers)?;
-    let plan = ExecutionPlan { sharing, ..execution(material, &runs, &graph, &solutions, level) };
+    let loom = Loom::set_up(material, level)?;
+    let solutions = loom.solve(level)?;
+    let figures = figures::of(&loom, &solutions, level, workers)?;
+    let plan = execution(&loom, &solutions, level);
     let first_evaluation = usize::from(!material.reference_run);
+    let Loom { runs, graph, .. } = loom;
     Ok(Woven { plan, figures, runs, graph, first_evaluation })
 }
 
@@ -154,115 +158,8 @@ fn operations(stage: &Stage, registry: &Registry) -> Vec<Arc<dyn Operation>> {
     stage.tasks.iter().filter_map(|task| registry.get(&task.operation, task.version).cloned()).collect()
 }
 
-fn runs(material: Material<'_>) -> Result<Runs, WeaveError> {
-    let stages = &material.workflow.stages;
-    // Columns of external inputs: those of the workflow, then the reference file's.
-    let columns = material.tiles.first().map_or(0, |tile| tile.inputs.len());
-    let read_as = material.workflow.reference_elements();
-    let source = |input: &StageInput| match input.origin {
-        Origin::Input(input) => Source::External(ExternalIndex(input as u32)),
-        Origin::Stage { stage, .. } => Source::Stage(StageIndex(stage as u32)),
-        Origin::Reference if material.reference_run => {
-            let stage = material.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
-            Source::Reference(StageIndex(stage as u32))
-        }
-        Origin::Reference => {
-            Source::External(ExternalIndex(reference_column(material, &read_as, input) as u32))
-        }
-    };
-    let shape = stages.iter().map(|s| s.inputs.iter().map(source).collect()).collect();
-    let shape = WorkflowShape::new(shape, columns).map_err(WeaveError::new)?;
-
-    let mut keys = Vec::with_capacity(material.evaluations.len() * stages.len());
-    let mut interners: Vec<Interner<Vec<Value>>> = stages.iter().map(|_| Interner::default()).collect();
-    for evaluation in material.evaluations {
-        for (stage, interner) in stages.iter().zip(&mut interners) {
-            keys.push(interner.intern(stage.parameters.iter().map(|&p| evaluation[p]).collect()));
-        }
-    }
-    let mut interners: Vec<Interner<RegionKey>> = (0..columns).map(|_| Interner::default()).collect();
-    let mut externals = Vec::with_capacity(material.tiles.len() * columns);
-    for tile in material.tiles {
-        externals.extend(tile.inputs.iter().zip(&mut interners).map(|(key, interner)| interner.intern(*key)));
-    }
-    let (evaluations, tiles) = (material.evaluations.len(), material.tiles.len());
-    Runs::new(shape, evaluations, tiles, keys, externals, material.reference_run).map_err(WeaveError::new)
-}
-
-/// Where [`TileFacts::inputs`] holds the reference file as `input` wants it; `read_as` are the types it is read as.
-fn reference_column(material: Material<'_>, read_as: &[ElementType], input: &StageInput) -> usize {
-    let place = read_as.iter().position(|element| *element == input.region.element);
-    material.workflow.inputs.len() + place.unwrap_or(0)
-}
-
-fn solve(
-    material: Material<'_>,
-    runs: &Runs,
-    graph: &CompactGraph,
-    index: StageIndex,
-    stage: &Stage,
-    operations: &[Arc<dyn Operation>],
-    strategy: Strategy,
-) -> Result<StageSolution, WeaveError> {
-    let (mut members, mut reference_only) = (Vec::new(), Vec::new());
-    for id in graph.of_stage(index) {
-        let list = if graph.instance(id).reference_only { &mut reference_only } else { &mut members };
-        list.push(id);
-    }
-    let levels = stage.tasks.len();
-    let mut interners: Vec<Interner<Vec<Value>>> = (0..levels).map(|_| Interner::default()).collect();
-    let mut inputs = Vec::with_capacity(members.len());
-    let mut keys = Vec::with_capacity(members.len() * levels);
-    let mut costs = Vec::with_capacity(members.len() * levels);
-    for &id in &members {
-        let instance = graph.instance(id);
-        let evaluation = &material.evaluations[runs.evaluation(instance.first_run)];
-        let pixels = material.tiles[runs.tile(instance.first_run)].pixels;
-        inputs.push(instance.inputs.0);
-        for ((task, interner), operation) in stage.tasks.iter().zip(&mut interners).zip(operations) {
-            keys.push(interner.intern(stage.task_parameters(task).map(|p| evaluation[p]).collect()));
-            costs.push(operation.cost_seconds(pixels));
-        }
-    }
-    let problem = Problem::new(levels, inputs, keys, Costs::PerTask(costs)).map_err(WeaveError::new)?;
-    let tree = ReuseTree::build(&problem);
-    let buckets = strategy.solve(&problem, &tree).map_err(WeaveError::new)?;
-    Ok(StageSolution { members, reference_only, problem, tree, buckets })
-}
-
-impl StageSolution {
-    /// All buckets as lists of graph instances: those of the reference first.
-    fn all_buckets(&self) -> impl Iterator<Item = Vec<InstanceId>> {
-        let reference = self.reference_only.iter().map(|&id| vec![id]);
-        let instance = |member: &Member| self.members[member.0 as usize];
-        reference.chain(self.buckets.iter().map(move |members| members.iter().map(instance).collect()))
-    }
-
-    /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
-    /// is begun.
-    /// A bucket of several tiles, of which TRTMA makes some where there are more tiles than buckets, is executed as
-    /// several: they share nothing.
-    fn buckets_by_tile(&self, runs: &Runs, graph: &CompactGraph) -> Vec<(usize, Vec<InstanceId>)> {
-        let mut buckets = Vec::new();
-        for mut bucket in self.all_buckets() {
-            let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
-            let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
-            bucket.sort_by_key(inputs);
-            let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
-            buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
-        }
-        buckets.sort_by_key(|(tile, _)| *tile);
-        buckets
-    }
-}
-
-fn execution(
-    material: Material<'_>,
-    runs: &Runs,
-    graph: &CompactGraph,
-    solutions: &[StageSolution],
-    level: Level,
-) -> ExecutionPlan {
+fn execution(loom: &Loom<'_>, solutions: &[Buckets], level: Level) -> ExecutionPlan {
+    let Loom { material, runs, graph, .. } = loom;
     let stages = &material.workflow.stages;
     let read_as = material.workflow.reference_elements();
     let mut instances: Vec<InstancePlan> = Vec::with_capacity(graph.instances().len());
@@ -282,7 +179,7 @@ fn execution(
                     let id = graph.instance_of(run, StageIndex(reference.stage as u32));
                     instances[id.0 as usize].outputs[reference.output].key
                 }
-                _ => tile.inputs[reference_column(material, &read_as, input)],
+                _ => tile.inputs[loom::reference_column(*material, &read_as, input)],
             },
         };
         let inputs: Vec<RegionKey> = stage.inputs.iter().map(input).collect();
@@ -311,6 +208,9 @@ fn execution(
         instances: bucket.into_iter().map(id).collect(),
         pixels: material.tiles[tile].pixels,
     };
-    let buckets = solutions.iter().flat_map(|s| s.buckets_by_tile(runs, graph)).map(bucket).collect();
-    ExecutionPlan { stages: stages.clone(), instances, buckets, ..ExecutionPlan::default() }
+    let by_stage = loom.stages.iter().zip(solutions);
+    let buckets = by_stage.flat_map(|(stage, solution)| stage.buckets_by_tile(solution, runs, graph));
+    let buckets = buckets.map(bucket).collect();
+    let sharing = level.sharing().unwrap_or_default();
+    ExecutionPlan { stages: stages.clone(), instances, buckets, sharing, ..ExecutionPlan::default() }
 }

@@ -4,7 +4,7 @@
 #[path = "support/images.rs"]
 mod images;
 
-use images::{Study, Watch};
+use images::{Painted, Study, Watch};
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
@@ -27,7 +27,7 @@ struct Ran {
     held_bytes: Vec<u64>,
     /// See [`Watch`].
     lit: Vec<usize>,
-    runs: Vec<((&'static str, Vec<u8>, u64, u64), usize)>,
+    runs: Vec<(Painted, usize)>,
 }
 
 /// Runs a study from where it was left, and stops it after so many notices.

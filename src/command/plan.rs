@@ -1,12 +1,21 @@
-//! `pleach plan`: what a study would execute and reuse.
+//! `pleach plan`: what a study would execute and reuse, by as many strategies and levels of reuse as are asked for.
+//!
+//! How it is shown is decided in [`table`] and [`crate::report::scaling`].
+
+mod table;
 
 use super::{Way, workers};
-use crate::cli::PlanArgs;
+use crate::cli::{PlanArgs, ReuseName, StrategyName};
 use crate::exit::{Outcome, Stop};
+use crate::output::folder::publish;
 use crate::output::record::{Plan, Plans};
 use crate::output::{print_json, print_line};
+use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::study::Prepared;
-use crate::weave;
+use crate::weave::{self, Forecast, Level, Loom, Material, WeaveError};
+use pleach_reuse::{Buckets, Strategy};
+use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::Instant;
 
 /// Runs the command.
@@ -14,87 +23,133 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     let prepared = Prepared::load(&args.study, args.table.as_deref())?;
     let workers = workers(args.workers);
     let (strategies, levels) = (args.strategy.names(), args.reuse.names());
-    let way = |strategy, reuse| Way::new(strategy, reuse, args.buckets, workers);
-    let ways = strategies.iter().flat_map(|&strategy| levels.iter().map(move |&reuse| way(strategy, reuse)));
-    let mut ways: Vec<Way> = ways.collect();
-    // Levels of reuse are one where a strategy has none.
-    ways.dedup();
-    let mut plans = Vec::new();
-    for way in ways {
-        let start = Instant::now();
-        let woven = match weave::weave(prepared.material(), way.level(), workers.get()) {
-            Ok(woven) => woven,
+    let mut planner = Planner::new(prepared.material());
+    let (mut plans, mut curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for strategy in strategies.iter().copied() {
+        let ways = |workers| ways(args, strategy, &levels, workers);
+        let made = planner.plans(&ways(workers), workers).and_then(|plans| {
+            let curves = if args.plot.is_some() { planner.curves(ways)? } else { Vec::new() };
+            Ok((plans, curves))
+        });
+        match made {
+            Ok((made, drawn)) => {
+                plans.extend(made);
+                curves.extend(drawn);
+            }
             // Of all strategies, one that cannot is no reason not to hear of the others.
             Err(error) if strategies.len() > 1 && error.is_too_many_to_cut() => {
-                say_left_out(args, &format!("{}: left out: {error}", way.strategy_name()));
-                continue;
+                left_out.push(format!("{}: left out: {error}", strategy_name(args, strategy)));
             }
             Err(error) => return Err(Stop::input(error)),
-        };
-        plans.push(Plan {
-            strategy: way.strategy_name(),
-            reuse: way.reuse_name(),
-            figures: woven.figures,
-            planning_seconds: Some(start.elapsed().as_secs_f64()),
-            workers: workers.get(),
-            max_bucket_size: way.max_bucket_size(),
-            max_buckets: way.max_buckets(),
-        });
+        }
+    }
+    if let Some(file) = &args.plot {
+        plot(file, &prepared, args, curves)?;
     }
     if args.json {
+        // In print only is said what is not there: a document holds plans.
         return print_json(&Plans { plans });
     }
-    plans.iter().for_each(show);
+    table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     Ok(())
 }
 
-/// In print only: a document holds plans, and what is not there was not made.
-fn say_left_out(args: &PlanArgs, text: &str) {
-    if !args.json {
-        print_line(text);
+/// The ways to use a strategy; levels of reuse are one where it has none.
+fn ways(args: &PlanArgs, strategy: StrategyName, levels: &[ReuseName], workers: NonZeroU32) -> Vec<Way> {
+    let ways = levels.iter().map(|&reuse| Way::new(strategy, reuse, args.buckets, workers));
+    let mut ways: Vec<Way> = ways.collect();
+    ways.dedup();
+    ways
+}
+
+fn strategy_name(args: &PlanArgs, strategy: StrategyName) -> &'static str {
+    Way::new(strategy, ReuseName::Tree, args.buckets, NonZeroU32::MIN).strategy_name()
+}
+
+/// Makes many plans of one study: what they have in common is done once, and counted for each.
+struct Planner<'a> {
+    material: Material<'a>,
+    /// With nothing merged, and with equal instances merged; each with the seconds it took to set up.
+    looms: [Option<(Loom<'a>, f64)>; 2],
+    /// The strategy that was used last, what came of it, and the seconds it took.
+    solved: Option<(Option<Strategy>, Vec<Buckets>, f64)>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(material: Material<'a>) -> Self {
+        Self { material, looms: [None, None], solved: None }
+    }
+
+    /// The solution for a level, and the seconds that it took or would have taken alone.
+    fn solve(&mut self, level: Level) -> Result<(&Loom<'a>, &[Buckets], f64), WeaveError> {
+        let place = usize::from(level != Level::None);
+        let (loom, set_up_seconds) = match self.looms[place].take() {
+            Some(loom) => loom,
+            None => {
+                let start = Instant::now();
+                (Loom::set_up(self.material, level)?, start.elapsed().as_secs_f64())
+            }
+        };
+        let (loom, _) = self.looms[place].insert((loom, set_up_seconds));
+        let strategy = level.strategy();
+        let known = self.solved.take().filter(|(known, ..)| *known == strategy);
+        let solved = match known {
+            Some(solved) => solved,
+            None => {
+                let start = Instant::now();
+                (strategy, loom.solve(level)?, start.elapsed().as_secs_f64())
+            }
+        };
+        let (_, buckets, seconds) = self.solved.insert(solved);
+        Ok((loom, buckets, set_up_seconds + *seconds))
+    }
+
+    fn plans(&mut self, ways: &[Way], workers: NonZeroU32) -> Result<Vec<Plan>, WeaveError> {
+        let plan = |way: &Way| {
+            let level = way.level();
+            let (loom, buckets, seconds) = self.solve(level)?;
+            let start = Instant::now();
+            let figures = weave::figures(loom, buckets, level, workers.get())?;
+            Ok(Plan {
+                strategy: way.strategy_name(),
+                reuse: way.reuse_name(),
+                figures,
+                planning_seconds: Some(seconds + start.elapsed().as_secs_f64()),
+                workers: workers.get(),
+                max_bucket_size: way.max_bucket_size(),
+                max_buckets: way.max_buckets(),
+            })
+        };
+        ways.iter().map(plan).collect()
+    }
+
+    /// The makespan over numbers of workers, for each of the ways to plan for so many.
+    fn curves(&mut self, ways: impl Fn(NonZeroU32) -> Vec<Way>) -> Result<Vec<Curve>, WeaveError> {
+        let named =
+            |way: &Way| Curve { strategy: way.strategy_name(), reuse: way.reuse_name(), points: Vec::new() };
+        let mut curves: Vec<Curve> = ways(NonZeroU32::MIN).iter().map(named).collect();
+        for workers in scaling::WORKERS {
+            for (curve, way) in curves.iter_mut().zip(ways(workers)) {
+                let level = way.level();
+                let (loom, buckets, _) = self.solve(level)?;
+                let Forecast { makespan_seconds, bound_seconds } =
+                    weave::forecast(loom, buckets, level, workers.get())?;
+                curve.points.push(Point { workers, makespan_seconds, bound_seconds });
+            }
+        }
+        Ok(curves)
     }
 }
 
-fn show(plan: &Plan) {
-    let figures = &plan.figures;
-    print_line(&format!(
-        "{}{}: {} evaluations, {} runs; about {:.1} s on {} workers (not below {:.1} s), {:.0} MB; planned in {:.0} ms",
-        plan.strategy,
-        plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
-        figures.evaluations,
-        figures.runs,
-        figures.predicted_makespan_seconds,
-        plan.workers,
-        figures.bound_seconds,
-        figures.predicted_peak_bytes as f64 / 1e6,
-        plan.planning_seconds.unwrap_or_default() * 1e3,
-    ));
-    print_line(&format!(
-        "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>8} {:>8} {:>8}",
-        "stage", "replicas", "instances", "their tasks", "tasks", "reuse", "by cost", "buckets"
-    ));
-    for stage in &figures.per_stage {
-        print_line(&format!(
-            "  {:<16} {:>10} {:>10} {:>12} {:>8} {:>8} {:>8} {:>8}",
-            stage.stage,
-            stage.instances_without_reuse,
-            stage.instances,
-            stage.tasks_after_stage_merging,
-            stage.tasks,
-            percent(stage.reuse_fraction),
-            percent(stage.cost_reuse_fraction),
-            stage.buckets,
-        ));
-    }
-    if figures.reference_tasks > 0 {
-        print_line(&format!(
-            "  and {} tasks for the reference at default parameters",
-            figures.reference_tasks
-        ));
-    }
-}
-
-/// Without merging, stages run more often than merging would leave: that is no reuse, whatever the fraction says.
-fn percent(fraction: f64) -> String {
-    if fraction < 0.0 { "-".to_owned() } else { format!("{:.2}%", fraction * 100.0) }
+/// Draws the curves to a file: the whole picture, or nothing.
+fn plot(file: &Path, prepared: &Prepared, args: &PlanArgs, curves: Vec<Curve>) -> Outcome {
+    let scaling = Scaling {
+        study: &prepared.study.name,
+        evaluations: prepared.design.evaluations.len(),
+        tiles: prepared.tiles.len(),
+        max_buckets: args.buckets.max_buckets.map(usize::from),
+        curves,
+    };
+    publish(file, scaling.svg().as_bytes())
+        .map_err(|error| Stop::Input(format!("--plot {}: failed to write: {error}", file.display())))
 }

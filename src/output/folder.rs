@@ -150,8 +150,9 @@ pub(crate) fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
         file.sync_all()
     });
     let published = written.and_then(|()| fs::rename(&part, target)).and_then(|()| {
-        // The rename itself is durable once the folder is.
-        File::open(target.parent().unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
+        // The rename itself is durable once the folder is. That of a mere name is this one.
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
     });
     if published.is_err() {
         let _ = fs::remove_file(&part);

@@ -1,6 +1,6 @@
 //! Section: how many tasks reuse saved, at each stage and level.
 
-use crate::output::record::{Plan, Run};
+use crate::output::record::Plan;
 use crate::report::Report;
 use crate::report::html::{Html, Table, html, p, strong};
 use crate::report::number::{count, counted, percent};
@@ -12,6 +12,7 @@ struct Tasks {
     asked: usize,
     stage: usize,
     tree: usize,
+    dataflow: usize,
     left: usize,
 }
 
@@ -24,7 +25,8 @@ fn tasks(plan: &Plan, stages: &[Stage]) -> Vec<Tasks> {
         Tasks {
             asked,
             stage: asked.saturating_sub(merged),
-            tree: merged.saturating_sub(figures.tasks),
+            tree: merged.saturating_sub(figures.tasks_as_trees),
+            dataflow: figures.tasks_as_trees.saturating_sub(figures.tasks),
             left: figures.tasks,
         }
     });
@@ -54,12 +56,13 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     ];
     let caption = html![
         "What was planned. Distinct: stage instances that differ in a parameter or an input. Reuse: share of the \
-         tasks left after stage merging that sharing first tasks within buckets saves (by cost: estimated time). \
-         Bars: ",
+         tasks left after stage merging that sharing tasks saves (by cost: estimated time). Bars: ",
         Html::of_class("span", "key left", "■"),
         " executed, ",
         Html::of_class("span", "key tree", "▬"),
         " saved by shared first tasks, ",
+        Html::of_class("span", "key dataflow", "▭"),
+        " by shared tasks that read the same, ",
         Html::of_class("span", "key stage", "□"),
         " saved by stage merging.",
     ];
@@ -89,6 +92,13 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     let saved = asked.saturating_sub(left);
     let mut text =
         html![format!("{} make {}. ", counted(run.runs, "run", "runs"), counted(asked, "task", "tasks"))];
+    let levels = [
+        (sum(|tasks| tasks.stage), "because equal stage instances run once"),
+        (sum(|tasks| tasks.tree), "because stage instances in a bucket share their first tasks"),
+        (sum(|tasks| tasks.dataflow), "because tasks that read the same are one, whatever came before them"),
+    ];
+    let levels = levels.into_iter().filter(|(tasks, _)| *tasks > 0);
+    let levels: Vec<String> = levels.map(|(tasks, why)| format!("{} {why}", count(tasks))).collect();
     text.push(if saved == 0 {
         format!("Nothing is reused (strategy {}). ", plan.strategy)
     } else {
@@ -98,7 +108,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
             bucket_size(plan),
             count(saved),
             percent(saved as f64 / asked as f64),
-            levels(run).join(", "),
+            levels.join(", "),
         )
     });
     text.push(match plan.figures.reference_tasks {
@@ -111,6 +121,14 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
             )
         }
     });
+    // Known only afterwards.
+    let later =
+        [("value", "turned out to read what another had read"), ("cache", "had been computed before")];
+    for (level, words) in later {
+        if let Some(tasks) = run.tasks_reused.get(level).filter(|tasks| **tasks > 0) {
+            text.push(format!("Of those, {} {words}. ", count(*tasks)));
+        }
+    }
     text.push(strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))));
     text.push(if run.failed > 0 {
         "; where a run failed, the tasks after the failure were not. "
@@ -127,28 +145,20 @@ fn bucket_size(plan: &Plan) -> String {
     size.or(buckets).unwrap_or_default()
 }
 
-/// What each level saved, in words.
-fn levels(run: &Run) -> Vec<String> {
-    let words = |level: &str| match level {
-        "stage" => "because equal stage instances run once".to_owned(),
-        "tree" => "because stage instances in a bucket share their first tasks".to_owned(),
-        other => format!("by {other} reuse"),
-    };
-    run.tasks_reused
-        .iter()
-        .filter(|(_, tasks)| **tasks > 0)
-        .map(|(level, tasks)| format!("{} {}", count(*tasks), words(level)))
-        .collect()
-}
-
-/// Executed, saved by the tree and saved by stage merging, in one bar.
+/// Executed, saved by the tree, by the dataflow graph and by stage merging, in one bar.
 fn bar(tasks: &Tasks, most: f64) -> Html {
     const WIDTH_PX: f64 = 120.0;
-    let title = format!("{} executed, {} and {} saved", tasks.left, tasks.tree, tasks.stage);
+    let title =
+        format!("{} executed, {}, {} and {} saved", tasks.left, tasks.tree, tasks.dataflow, tasks.stage);
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
     let mut from = 0.0;
     // Told apart by their heights and outlines too, not by their colours alone.
-    let parts = [("left", tasks.left, 11.0), ("tree", tasks.tree, 5.0), ("stage", tasks.stage, 10.0)];
+    let parts = [
+        ("left", tasks.left, 11.0),
+        ("tree", tasks.tree, 5.0),
+        ("dataflow", tasks.dataflow, 6.0),
+        ("stage", tasks.stage, 10.0),
+    ];
     for (class, part, height) in parts {
         let length = part as f64 / most * WIDTH_PX;
         if part > 0 {
@@ -168,7 +178,7 @@ mod tests {
     fn tasks_add_up() {
         let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         for tasks in tasks(&fixture.plan, &fixture.study.workflow.stages) {
-            assert_eq!(tasks.left + tasks.tree + tasks.stage, tasks.asked);
+            assert_eq!(tasks.left + tasks.dataflow + tasks.tree + tasks.stage, tasks.asked);
         }
         let text = section(&fixture.report()).into_string();
         for expected in [
@@ -176,6 +186,23 @@ mod tests {
             "saves 1058 of them, 36.7 %: 318 because equal stage instances run once, 740 because",
             "1822 are left, and 16 for the references",
             "<strong>1838 tasks were executed</strong>.",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_graph_saves_beyond_a_tree_is_told_apart() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        for stage in &mut fixture.plan.figures.per_stage {
+            stage.tasks -= usize::from(stage.tasks > 100) * 100;
+        }
+        fixture.run.tasks_reused.insert("value", 12);
+        let text = section(&fixture.report()).into_string();
+        for expected in [
+            "740 because stage instances in a bucket share",
+            "because tasks that read the same are one, whatever came before them",
+            "Of those, 12 turned out to read what another had read.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

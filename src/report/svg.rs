@@ -1,6 +1,6 @@
 //! Drawings: scales, axes and a few shapes. Looks are the style sheet's; places are here.
 
-use crate::report::html::Html;
+use crate::report::html::{Html, html};
 use crate::report::number::{Rounding, exponent};
 
 /// A linear scale from values to pixels.
@@ -147,6 +147,12 @@ impl Drawing {
         self.shape("path", class, &[("d", &path)]);
     }
 
+    /// A path around the origin, moved to a place.
+    pub(super) fn path_at(&mut self, class: &str, [x, y]: [f64; 2], path: &'static str) {
+        let place = format!("translate({} {})", px(x), px(y));
+        self.shape("path", class, &[("d", path), ("transform", &place)]);
+    }
+
     /// The head of an arrow that points left, to the place.
     pub(super) fn arrow(&mut self, class: &str, [x, y]: [f64; 2]) {
         let (back, up, down) = (px(x + 7.0), px(y - 3.5), px(y + 3.5));
@@ -207,6 +213,21 @@ impl Drawing {
         let view = format!("0 0 {width} {height}");
         let size = [("role", "img"), ("viewBox", view.as_str()), ("width", &width), ("height", &height)];
         Html::element("svg", &size, self.body)
+    }
+
+    /// The picture as a file of its own, with the style sheet that a page would have.
+    pub(super) fn finish_as_file(self, style: &'static str) -> String {
+        let (width, height) = (px(self.width), px(self.height));
+        let view = format!("0 0 {width} {height}");
+        let attributes = [
+            ("xmlns", "http://www.w3.org/2000/svg"),
+            ("role", "img"),
+            ("viewBox", view.as_str()),
+            ("width", &width),
+            ("height", &height),
+        ];
+        let content = html![Html::element("style", &[], Html::raw(style)), self.body];
+        html![Html::element("svg", &attributes, content), Html::raw("\n")].into_string()
     }
 }
 

@@ -1,9 +1,9 @@
 //! How many bytes a plan takes: at most, and at least. Nothing is admitted or refused here.
 
-use super::{Material, StageSolution, WeaveError, Woven, operations};
+use super::{Loom, WeaveError, Woven, operations};
 use pleach_dispatch::memory::TaskBytes;
 use pleach_dispatch::rehearsal;
-use pleach_reuse::{CompactGraph, LevelBytes, Runs, peak_bytes};
+use pleach_reuse::{Buckets, LevelBytes, peak_bytes};
 use pleach_workflow::{Operation, Read, Registry, Stage};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -39,39 +39,24 @@ fn task_bytes(operation: &Arc<dyn Operation>, pixels: u64) -> TaskBytes {
     TaskBytes { scratch: operation.memory_bytes(pixels).saturating_sub(outputs.iter().sum()), outputs }
 }
 
-/// The bytes that the dearest buckets hold, one a worker, each run depth-first.
-pub(super) fn peak(
-    material: Material<'_>,
-    runs: &Runs,
-    graph: &CompactGraph,
-    solutions: &[StageSolution],
-    workers: NonZeroUsize,
-) -> u64 {
+/// The bytes that the dearest buckets hold, one a worker, each run depth-first, one task at a time.
+pub(super) fn peak(loom: &Loom<'_>, solutions: &[Buckets], workers: NonZeroUsize) -> u64 {
     let mut peaks: Vec<u64> = Vec::new();
-    for (stage, solution) in material.workflow.stages.iter().zip(solutions) {
-        peaks.extend(bucket_peaks(material, runs, graph, stage, solution).map(|(_, bytes)| bytes));
+    let stages = loom.material.workflow.stages.iter().zip(&loom.stages);
+    for ((stage, problem), solution) in stages.zip(solutions) {
+        let operations = operations(stage, loom.material.registry);
+        let of_tile = loom.material.tiles.iter().map(|tile| {
+            let inputs = stage.inputs.iter().map(|input| input.region.element.bytes(tile.pixels));
+            (inputs.sum(), level_bytes(stage, &operations, tile.pixels))
+        });
+        let of_tile: Vec<(u64, Vec<LevelBytes>)> = of_tile.collect();
+        peaks.extend(solution.iter().map(|members| {
+            let (input_bytes, levels) = &of_tile[loom.tile(problem.members[members[0].0 as usize])];
+            peak_bytes(&problem.problem, &problem.tree, members, *input_bytes, levels)
+        }));
     }
     peaks.sort_unstable_by(|a, b| b.cmp(a));
     peaks.iter().take(workers.get()).sum()
-}
-
-/// The tile of every bucket, and the bytes it holds at most, run depth-first, one task at a time.
-fn bucket_peaks<'a>(
-    material: Material<'a>,
-    runs: &'a Runs,
-    graph: &'a CompactGraph,
-    stage: &'a Stage,
-    solution: &'a StageSolution,
-) -> impl Iterator<Item = (usize, u64)> {
-    let operations = operations(stage, material.registry);
-    solution.buckets.iter().map(move |members| {
-        let first = solution.members[members[0].0 as usize];
-        let tile = runs.tile(graph.instance(first).first_run);
-        let pixels = material.tiles[tile].pixels;
-        let input_bytes = stage.inputs.iter().map(|input| input.region.element.bytes(pixels)).sum();
-        let levels = level_bytes(stage, &operations, pixels);
-        (tile, peak_bytes(&solution.problem, &solution.tree, members, input_bytes, &levels))
-    })
 }
 
 fn level_bytes(stage: &Stage, operations: &[Arc<dyn Operation>], pixels: u64) -> Vec<LevelBytes> {

@@ -15,13 +15,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// An operation, the shades of the images that it was run on, their pixels, and its number.
+pub(crate) type Painted = (&'static str, Vec<u8>, u64, u64);
+
 /// What was seen from within: how many lamps had been loaded whenever the first task of a painting ran.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     lamps: AtomicUsize,
     pub(crate) lit: Mutex<Vec<usize>>,
     /// How often each operation ran on images of these shades and so many pixels.
-    pub(crate) runs: Mutex<HashMap<(&'static str, Vec<u8>, u64, u64), usize>>,
+    pub(crate) runs: Mutex<HashMap<Painted, usize>>,
 }
 
 /// Multiplies all pixels of one or two images and adds a number (mod 251), or says what comes of one pixel.

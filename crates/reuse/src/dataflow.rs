@@ -175,6 +175,23 @@ impl Dataflow {
         buckets.iter().enumerate().map(&mut cost_of).collect()
     }
 
+    /// What each bucket costs when a task is executed by the first bucket that needs it, and by no other: where what is
+    /// computed costs nothing to move. O(kn).
+    pub fn first_costs(&self, buckets: &Buckets) -> Vec<BucketCost> {
+        let mut done = vec![false; self.len()];
+        let mut cost_of = |members: &[Member]| {
+            let mut total = BucketCost::default();
+            for task in members.iter().flat_map(|member| self.row(*member)) {
+                if !std::mem::replace(&mut done[task.0 as usize], true) {
+                    total.tasks += 1;
+                    total.cost += self.cost(*task);
+                }
+            }
+            total
+        };
+        buckets.iter().map(&mut cost_of).collect()
+    }
+
     /// How many buckets need each task.
     pub fn buckets_per_task(&self, buckets: &Buckets) -> Vec<u32> {
         let mut last_bucket = vec![usize::MAX; self.len()];
@@ -233,5 +250,10 @@ mod tests {
             [(5, 11.0), (6, 16.0)]
         );
         assert_eq!(dataflow.buckets_per_task(&buckets), [2, 1, 1, 2, 1, 1, 1, 1, 1]);
+        let first = dataflow.first_costs(&buckets);
+        assert_eq!(
+            first.iter().map(|bucket| (bucket.tasks, bucket.cost)).collect::<Vec<_>>(),
+            [(5, 11.0), (4, 10.0)]
+        );
     }
 }

@@ -10,7 +10,7 @@
 //! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one. [`choose_limits`]:
 //!    how many, and how large; [`replan`]: other buckets while they are under way.
 //!    [`Dataflow`]: what they share beyond prefixes; [`HandOver`]: what buckets compute for each other.
-//! 5. [`Figures`], [`Jobs`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
+//! 5. [`Figures`], [`Jobs`], [`Relay`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
 //!
 //! Beside that way, for results that outlive a study: [`Target`], the smallest key that statements can be found by.
 //!
@@ -29,6 +29,7 @@ mod memory;
 mod minimise;
 mod order;
 mod problem;
+mod relay;
 mod runs;
 mod schedule;
 mod strategy;
@@ -48,6 +49,7 @@ pub use minimise::{
 };
 pub use order::{MOST_DOWN_SETS, TaskOrder, best_order};
 pub use problem::{Costs, Member, Problem, ProblemError};
+pub use relay::Relay;
 pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
 pub use schedule::{Jobs, JobsError, bound_seconds, critical_path_seconds};
 pub use strategy::{

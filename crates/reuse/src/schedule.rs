@@ -100,6 +100,12 @@ impl Jobs {
     /// The makespan of list scheduling: a free worker takes the job that became ready first (of those, the one
     /// of the smallest number). O((jobs + dependencies) log workers).
     pub fn makespan_seconds(&self, workers: NonZeroUsize) -> f64 {
+        self.makespan_by(workers, |job, now| now + self.seconds[job])
+    }
+
+    /// The same, with jobs that take as long as they find things: `finish(job, now)` is when a job ends that is begun
+    /// now. It is asked once for each job, as time goes on.
+    pub fn makespan_by(&self, workers: NonZeroUsize, mut finish: impl FnMut(usize, f64) -> f64) -> f64 {
         let mut waits_for = self.waits_for.clone();
         let jobs = 0..self.seconds.len() as u32;
         let mut ready: VecDeque<u32> = jobs.filter(|job| waits_for[*job as usize] == 0).collect();
@@ -109,7 +115,7 @@ impl Jobs {
             while running.len() < workers.get()
                 && let Some(job) = ready.pop_front()
             {
-                running.push(Reverse(Finish { at: now + self.seconds[job as usize], job }));
+                running.push(Reverse(Finish { at: finish(job as usize, now), job }));
             }
             let Some(Reverse(done)) = running.pop() else { return now };
             now = done.at;

@@ -76,6 +76,19 @@ impl TaskGraph {
         &self.reads[task]
     }
 
+    /// The longest chain of tasks that read each other, when task `t` takes `seconds[t]`.
+    ///
+    /// # Panics
+    /// When there are fewer numbers than tasks.
+    pub fn longest_chain(&self, seconds: &[f64]) -> f64 {
+        let mut done: Vec<f64> = Vec::with_capacity(self.len());
+        for (reads, own) in self.reads.iter().zip(&seconds[..self.len()]) {
+            let ready = reads.tasks.iter().map(|read| done[*read]).fold(0.0, f64::max);
+            done.push(ready + own);
+        }
+        done.into_iter().fold(0.0, f64::max)
+    }
+
     /// The same graph with its tasks in another order: `order[position]` is the task that comes there.
     ///
     /// # Errors
@@ -115,6 +128,9 @@ mod tests {
         assert_eq!(wrong, Err(TaskGraphError::NotBefore { task: 0, reads: 0 }));
         assert_eq!(TaskGraph::chain(3).reads(2).tasks, [1]);
         assert!(TaskGraph::chain(3).reads(0).inputs);
+        // Side by side, the dearer of the two that the third reads counts.
+        assert_eq!(graph.longest_chain(&[3.0, 5.0, 1.0]), 6.0);
+        assert_eq!(TaskGraph::chain(3).longest_chain(&[3.0, 5.0, 1.0]), 9.0);
     }
 
     #[test]

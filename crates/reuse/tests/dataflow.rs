@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Costs, Dataflow, HandOver, Jobs, Link, Member, Problem, ReuseTree, TaskGraph, TaskId, TaskReads,
-    best_order,
+    Buckets, Costs, Dataflow, HandOver, Jobs, Link, Member, Problem, Relay, ReuseTree, TaskGraph, TaskId,
+    TaskReads, best_order,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,6 +85,32 @@ proptest! {
             prop_assert_eq!(cost.tasks, tasks.len());
             prop_assert_eq!(cost.cost, tasks.iter().map(|task| dataflow.cost(*task)).sum::<f64>());
         }
+    }
+
+    /// Buckets of one stage after the other on some workers: never below the bound, and no waiting on one.
+    #[test]
+    fn a_relay_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
+        let dataflow = Dataflow::build(&problem, &graph);
+        let mut relay = Relay::new(&dataflow);
+        let mut free = vec![0.0_f64; workers];
+        for members in buckets.iter() {
+            free.sort_by(f64::total_cmp);
+            let end = relay.begin(members, free[0]);
+            prop_assert!(end >= free[0]);
+            free[0] = end;
+        }
+        let makespan = free.iter().copied().fold(0.0, f64::max);
+        let all: f64 = dataflow.tasks().map(|task| dataflow.cost(task)).sum();
+        let chain = |member| {
+            let row: Vec<f64> = dataflow.row(member).iter().map(|task| dataflow.cost(*task)).collect();
+            graph.longest_chain(&row)
+        };
+        let chain = problem.members().map(chain).fold(0.0, f64::max);
+        prop_assert!(makespan >= chain.max(all / workers as f64) - 1e-9);
+        prop_assert!(workers > 1 || makespan == all);
+        let first = dataflow.first_costs(&buckets);
+        prop_assert_eq!(first.iter().map(|bucket| bucket.tasks).sum::<usize>(), dataflow.len());
+        prop_assert_eq!(first.iter().map(|bucket| bucket.cost).sum::<f64>(), all);
     }
 
     /// Whatever the order of tasks, a tree has no fewer nodes; a chain of tasks *is* the tree.

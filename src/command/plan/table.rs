@@ -1,0 +1,180 @@
+//! Plans in print: one of them stage by stage, several as rows of one table.
+
+use crate::output::record::Plan;
+
+/// The lines that show some plans of one study for the same number of workers.
+pub(super) fn show(study: &str, plans: &[Plan]) -> Vec<String> {
+    match plans {
+        [] => Vec::new(),
+        [plan] => by_stage(plan),
+        plans => side_by_side(study, plans),
+    }
+}
+
+fn by_stage(plan: &Plan) -> Vec<String> {
+    let figures = &plan.figures;
+    let mut lines = vec![format!(
+        "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {:.0} MB; planned in {:.0} ms",
+        plan.strategy,
+        plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
+        figures.evaluations,
+        figures.runs,
+        seconds(figures.predicted_makespan_seconds),
+        plan.workers,
+        seconds(figures.bound_seconds),
+        figures.predicted_peak_bytes as f64 / 1e6,
+        plan.planning_seconds.unwrap_or_default() * 1e3,
+    )];
+    let header = [
+        "stage",
+        "replicas",
+        "instances",
+        "their tasks",
+        "tasks",
+        "reuse",
+        "by cost",
+        "buckets",
+        "max s",
+        "min s",
+    ];
+    let rows = figures.per_stage.iter().map(|stage| {
+        [
+            stage.stage.clone(),
+            stage.instances_without_reuse.to_string(),
+            stage.instances.to_string(),
+            stage.tasks_after_stage_merging.to_string(),
+            stage.tasks.to_string(),
+            percent(stage.reuse_fraction),
+            percent(stage.cost_reuse_fraction),
+            stage.buckets.to_string(),
+            seconds(stage.max_bucket_cost),
+            seconds(stage.min_bucket_cost),
+        ]
+    });
+    lines.extend(aligned(1, header, rows).into_iter().map(|line| format!("  {line}")));
+    let handed_over: usize = figures.per_stage.iter().map(|stage| stage.handed_over).sum();
+    if handed_over > 0 {
+        lines.push(format!(
+            "  {handed_over} of the tasks are executed in one bucket and handed over to others"
+        ));
+    }
+    if figures.reference_tasks > 0 {
+        lines
+            .push(format!("  and {} tasks for the reference at default parameters", figures.reference_tasks));
+    }
+    lines.extend(about_value(&[plan]).map(|line| format!("  {line}")));
+    lines
+}
+
+fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
+    let Some(first) = plans.first() else { return Vec::new() };
+    let figures = &first.figures;
+    let mut lines = vec![
+        format!(
+            "{study}: {} evaluations, {} runs, on {} workers",
+            figures.evaluations, figures.runs, first.workers
+        ),
+        format!(
+            "buckets to min s: of stage {}; makespan, bound, MB and ms of planning: of the study",
+            figures.per_stage[figures.headline].stage
+        ),
+    ];
+    let header = [
+        "strategy",
+        "reuse",
+        "buckets",
+        "tasks",
+        "reused",
+        "by cost",
+        "max s",
+        "min s",
+        "makespan s",
+        "bound s",
+        "MB",
+        "ms",
+    ];
+    let rows = plans.iter().map(|plan| {
+        let figures = &plan.figures;
+        let stage = &figures.per_stage[figures.headline];
+        [
+            plan.strategy.to_owned(),
+            plan.reuse.unwrap_or_default().to_owned(),
+            stage.buckets.to_string(),
+            stage.tasks.to_string(),
+            percent(stage.reuse_fraction),
+            percent(stage.cost_reuse_fraction),
+            seconds(stage.max_bucket_cost),
+            seconds(stage.min_bucket_cost),
+            seconds(figures.predicted_makespan_seconds),
+            seconds(figures.bound_seconds),
+            format!("{:.0}", figures.predicted_peak_bytes as f64 / 1e6),
+            format!("{:.0}", plan.planning_seconds.unwrap_or_default() * 1e3),
+        ]
+    });
+    lines.extend(aligned(2, header, rows));
+    lines.extend(about_value(&plans.iter().collect::<Vec<_>>()));
+    lines
+}
+
+/// What a plan cannot know of the highest level of reuse.
+fn about_value(plans: &[&Plan]) -> Option<String> {
+    plans.iter().any(|plan| plan.reuse == Some("value")).then(|| {
+        "value counts as dataflow: which results turn out to be equal is not known before they are there"
+            .to_owned()
+    })
+}
+
+/// Cells in columns as wide as need be: the first `names` of them to the left, and every other to the right.
+fn aligned<const N: usize>(
+    names: usize,
+    header: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> Vec<String> {
+    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column < names { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        cells.collect::<Vec<_>>().join(" ")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Two digits or more, whatever the size.
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        1000.0.. => format!("{seconds:.0}"),
+        100.0.. => format!("{seconds:.1}"),
+        1.0.. => format!("{seconds:.2}"),
+        0.01.. => format!("{seconds:.3}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{seconds:.1e}"),
+    }
+}
+
+/// Without merging, stages run more often than merging would leave: that is no reuse, whatever the fraction says.
+fn percent(fraction: f64) -> String {
+    if fraction < 0.0 { "-".to_owned() } else { format!("{:.2}%", fraction * 100.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let rows = [["a".to_owned(), "12345".to_owned()], ["long".to_owned(), "1".to_owned()]];
+        assert_eq!(aligned(1, ["x", "n"], rows.into_iter()), ["x        n", "a    12345", "long     1"]);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            [0.0, 0.000_486, 0.01234, 1.0, 99.5, 123.45, 54321.0].map(seconds),
+            ["0", "4.9e-4", "0.012", "1.00", "99.50", "123.5", "54321"]
+        );
+        assert_eq!([-0.5, 0.0, 0.32966].map(percent), ["-", "0.00%", "32.97%"]);
+    }
+}

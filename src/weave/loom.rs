@@ -1,0 +1,268 @@
+//! What every way of planning a study has in common: its runs, what is left of them when equal stage instances are one,
+//! and each stage as a merging problem. Set up once, it is solved by as many strategies as are to be compared.
+//!
+//! What a solution saves and how long it takes is not here.
+
+use super::{Level, Material, WeaveError, operations};
+use pleach_regions::{ElementType, RegionKey};
+use pleach_reuse::{
+    Buckets, CompactGraph, Costs, Dataflow, ExternalIndex, InstanceId, Interner, Member, Merging, Problem,
+    ReuseTree, Runs, Source, StageIndex, Strategy, TaskGraph, TaskReads, WorkflowShape,
+};
+use pleach_workflow::{Operation, Origin, Read, Stage, StageInput, Value};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// A study ready to be planned.
+#[derive(Debug)]
+pub(crate) struct Loom<'a> {
+    pub(super) material: Material<'a>,
+    pub(super) runs: Runs,
+    pub(super) graph: CompactGraph,
+    pub(super) stages: Vec<StageProblem>,
+    /// What stage-level merging leaves, also where nothing is merged; by stage.
+    pub(super) after_merging: Vec<Work>,
+}
+
+/// Tasks of a stage, without those of the reference.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    pub(super) tasks: usize,
+    pub(super) seconds: f64,
+}
+
+/// The instances of one stage as a merging problem.
+#[derive(Debug)]
+pub(super) struct StageProblem {
+    /// Graph instances by member: those that strategies put into buckets.
+    pub(super) members: Vec<InstanceId>,
+    /// Graph instances that serve the reference only: a bucket each, before the others.
+    pub(super) reference_only: Vec<InstanceId>,
+    pub(super) problem: Problem,
+    pub(super) tree: ReuseTree,
+    /// What each task reads.
+    pub(super) tasks: TaskGraph,
+    /// The tables of the instances in [`reference_only`](Self::reference_only), in the layout of the problem's.
+    reference: Tables,
+    dataflow: OnceCell<Dataflow>,
+}
+
+/// Inputs, and keys and costs of tasks, of some instances.
+#[derive(Debug, Default)]
+struct Tables {
+    inputs: Vec<u32>,
+    keys: Vec<u32>,
+    costs: Vec<f64>,
+}
+
+impl<'a> Loom<'a> {
+    /// Sets up what a level of reuse needs; one of [`Level::Merged`] serves all of them.
+    ///
+    /// # Errors
+    /// [`WeaveError`] when the study has more runs than ids.
+    pub(crate) fn set_up(material: Material<'a>, level: Level) -> Result<Self, WeaveError> {
+        let runs = runs(material)?;
+        let merged = CompactGraph::build(&runs, Merging::Merged);
+        let stages = || (0u32..).map(StageIndex).zip(&material.workflow.stages);
+        let after_merging = stages().map(|(index, stage)| work(material, &runs, &merged, index, stage));
+        let after_merging = after_merging.collect();
+        let graph = if level == Level::None { CompactGraph::build(&runs, Merging::None) } else { merged };
+        let problems =
+            stages().map(|(index, stage)| StageProblem::new(material, &runs, &graph, index, stage));
+        let stages = problems.collect::<Result<_, _>>()?;
+        Ok(Self { material, runs, graph, stages, after_merging })
+    }
+
+    /// The buckets of each stage.
+    ///
+    /// # Errors
+    /// [`WeaveError`] when the strategy does not take so many instances.
+    pub(crate) fn solve(&self, level: Level) -> Result<Vec<Buckets>, WeaveError> {
+        let strategy = level.strategy().unwrap_or(Strategy::Stage);
+        let solve =
+            |stage: &StageProblem| strategy.solve(&stage.problem, &stage.tree).map_err(WeaveError::new);
+        self.stages.iter().map(solve).collect()
+    }
+
+    /// The tile that an instance works on.
+    pub(super) fn tile(&self, instance: InstanceId) -> usize {
+        self.runs.tile(self.graph.instance(instance).first_run)
+    }
+}
+
+impl StageProblem {
+    fn new(
+        material: Material<'_>,
+        runs: &Runs,
+        graph: &CompactGraph,
+        index: StageIndex,
+        stage: &Stage,
+    ) -> Result<Self, WeaveError> {
+        let (reference_only, members): (Vec<InstanceId>, Vec<InstanceId>) =
+            graph.of_stage(index).partition(|&id| graph.instance(id).reference_only);
+        let levels = stage.tasks.len();
+        let operations = operations(stage, material.registry);
+        let seconds: Vec<Vec<f64>> =
+            material.tiles.iter().map(|tile| seconds(&operations, tile.pixels)).collect();
+        let mut interners: Vec<Interner<Vec<Value>>> = (0..levels).map(|_| Interner::default()).collect();
+        let mut tables_of = |instances: &[InstanceId]| {
+            let mut tables = Tables::default();
+            for &id in instances {
+                let instance = graph.instance(id);
+                let evaluation = &material.evaluations[runs.evaluation(instance.first_run)];
+                tables.inputs.push(instance.inputs.0);
+                for (task, interner) in stage.tasks.iter().zip(&mut interners) {
+                    let values = stage.task_parameters(task).map(|p| evaluation[p]);
+                    tables.keys.push(interner.intern(values.collect()));
+                }
+                tables.costs.extend(&seconds[runs.tile(instance.first_run)]);
+            }
+            tables
+        };
+        let (tables, reference) = (tables_of(&members), tables_of(&reference_only));
+        let problem = tables.problem(levels)?;
+        let tree = ReuseTree::build(&problem);
+        let tasks = task_graph(stage)?;
+        Ok(Self { members, reference_only, problem, tree, tasks, reference, dataflow: OnceCell::new() })
+    }
+
+    /// The tasks of all instances as a graph, those of the reference behind the members.
+    ///
+    /// # Errors
+    /// [`WeaveError`] when there are more tasks than ids.
+    pub(super) fn dataflow(&self) -> Result<&Dataflow, WeaveError> {
+        if let Some(dataflow) = self.dataflow.get() {
+            return Ok(dataflow);
+        }
+        let mut all = Tables::default();
+        let levels = self.problem.levels();
+        for member in self.problem.members() {
+            all.inputs.push(self.problem.inputs(member));
+            all.keys.extend(self.problem.keys(member));
+            all.costs.extend((0..levels).map(|level| self.problem.cost(member, level)));
+        }
+        all.inputs.extend(&self.reference.inputs);
+        all.keys.extend(&self.reference.keys);
+        all.costs.extend(&self.reference.costs);
+        let dataflow = Dataflow::build(&all.problem(levels)?, &self.tasks);
+        Ok(self.dataflow.get_or_init(|| dataflow))
+    }
+
+    /// The instances that serve the reference only, as members of [`dataflow`](Self::dataflow).
+    pub(super) fn reference_members(&self) -> impl Iterator<Item = Member> + use<> {
+        let first = self.members.len() as u32;
+        (first..first + self.reference_only.len() as u32).map(Member)
+    }
+
+    /// All buckets as lists of graph instances: those of the reference first.
+    pub(super) fn all_buckets(&self, solution: &Buckets) -> impl Iterator<Item = Vec<InstanceId>> {
+        let reference = self.reference_only.iter().map(|&id| vec![id]);
+        let instance = |member: &Member| self.members[member.0 as usize];
+        reference.chain(solution.iter().map(move |members| members.iter().map(instance).collect()))
+    }
+
+    /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
+    /// is begun.
+    /// A bucket of several tiles, of which TRTMA makes some where there are more tiles than buckets, is executed as
+    /// several: they share nothing.
+    pub(super) fn buckets_by_tile(
+        &self,
+        solution: &Buckets,
+        runs: &Runs,
+        graph: &CompactGraph,
+    ) -> Vec<(usize, Vec<InstanceId>)> {
+        let mut buckets = Vec::new();
+        for mut bucket in self.all_buckets(solution) {
+            let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
+            let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
+            bucket.sort_by_key(inputs);
+            let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
+            buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
+        }
+        buckets.sort_by_key(|(tile, _)| *tile);
+        buckets
+    }
+}
+
+impl Tables {
+    fn problem(self, levels: usize) -> Result<Problem, WeaveError> {
+        Problem::new(levels, self.inputs, self.keys, Costs::PerTask(self.costs)).map_err(WeaveError::new)
+    }
+}
+
+/// Estimated seconds of a stage's tasks on so many pixels.
+fn seconds(operations: &[Arc<dyn Operation>], pixels: u64) -> Vec<f64> {
+    operations.iter().map(|operation| operation.cost_seconds(pixels)).collect()
+}
+
+/// The work of a stage's instances, nothing shared.
+fn work(material: Material<'_>, runs: &Runs, graph: &CompactGraph, index: StageIndex, stage: &Stage) -> Work {
+    let operations = operations(stage, material.registry);
+    let of_tile = material.tiles.iter().map(|tile| seconds(&operations, tile.pixels).iter().sum());
+    let of_tile: Vec<f64> = of_tile.collect();
+    let mut work = Work::default();
+    for id in graph.of_stage(index).filter(|&id| !graph.instance(id).reference_only) {
+        work.tasks += stage.tasks.len();
+        work.seconds += of_tile[runs.tile(graph.instance(id).first_run)];
+    }
+    work
+}
+
+/// What the tasks of a stage read of each other. One that reads any input of the stage is taken to read them all: more
+/// may turn out to be shared than is planned, never less.
+fn task_graph(stage: &Stage) -> Result<TaskGraph, WeaveError> {
+    let reads = stage.tasks.iter().map(|task| TaskReads {
+        tasks: task
+            .reads
+            .iter()
+            .filter_map(|read| match *read {
+                Read::Task { task, .. } => Some(task),
+                Read::StageInput(_) => None,
+            })
+            .collect(),
+        inputs: task.reads.iter().any(|read| matches!(read, Read::StageInput(_))),
+    });
+    TaskGraph::new(reads.collect()).map_err(WeaveError::new)
+}
+
+fn runs(material: Material<'_>) -> Result<Runs, WeaveError> {
+    let stages = &material.workflow.stages;
+    // Columns of external inputs: those of the workflow, then the reference file's.
+    let columns = material.tiles.first().map_or(0, |tile| tile.inputs.len());
+    let read_as = material.workflow.reference_elements();
+    let source = |input: &StageInput| match input.origin {
+        Origin::Input(input) => Source::External(ExternalIndex(input as u32)),
+        Origin::Stage { stage, .. } => Source::Stage(StageIndex(stage as u32)),
+        Origin::Reference if material.reference_run => {
+            let stage = material.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
+            Source::Reference(StageIndex(stage as u32))
+        }
+        Origin::Reference => {
+            Source::External(ExternalIndex(reference_column(material, &read_as, input) as u32))
+        }
+    };
+    let shape = stages.iter().map(|s| s.inputs.iter().map(source).collect()).collect();
+    let shape = WorkflowShape::new(shape, columns).map_err(WeaveError::new)?;
+
+    let mut keys = Vec::with_capacity(material.evaluations.len() * stages.len());
+    let mut interners: Vec<Interner<Vec<Value>>> = stages.iter().map(|_| Interner::default()).collect();
+    for evaluation in material.evaluations {
+        for (stage, interner) in stages.iter().zip(&mut interners) {
+            keys.push(interner.intern(stage.parameters.iter().map(|&p| evaluation[p]).collect()));
+        }
+    }
+    let mut interners: Vec<Interner<RegionKey>> = (0..columns).map(|_| Interner::default()).collect();
+    let mut externals = Vec::with_capacity(material.tiles.len() * columns);
+    for tile in material.tiles {
+        externals.extend(tile.inputs.iter().zip(&mut interners).map(|(key, interner)| interner.intern(*key)));
+    }
+    let (evaluations, tiles) = (material.evaluations.len(), material.tiles.len());
+    Runs::new(shape, evaluations, tiles, keys, externals, material.reference_run).map_err(WeaveError::new)
+}
+
+/// Where [`TileFacts::inputs`](super::TileFacts::inputs) holds the reference file as `input` wants it; `read_as` are the
+/// types it is read as.
+pub(super) fn reference_column(material: Material<'_>, read_as: &[ElementType], input: &StageInput) -> usize {
+    let place = read_as.iter().position(|element| *element == input.region.element);
+    material.workflow.inputs.len() + place.unwrap_or(0)
+}
