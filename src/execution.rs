@@ -29,8 +29,6 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) finished: Finished,
-    /// Tasks of all buckets, if each were a reuse tree.
-    pub(crate) tasks_as_trees: u64,
     /// Tasks that buckets would have run as trees, and did not as graphs.
     pub(crate) tasks_shared_in_buckets: u64,
     /// Tasks that were not even planned to run: their results followed from what earlier studies had computed.
@@ -72,8 +70,7 @@ pub(crate) fn execute(
     let counts = task_counts(&plan, &open, plan.sharing).map_err(Stop::defect)?;
     let all = task_counts(&plan, &vec![true; open.len()], plan.sharing).map_err(Stop::defect)?;
     let as_trees = task_counts(&plan, &vec![true; open.len()], Sharing::Tree).map_err(Stop::defect)?;
-    let tasks_as_trees: u64 = as_trees.values().sum();
-    let tasks_shared_in_buckets = tasks_as_trees - all.values().sum::<u64>();
+    let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
     let after_journal = task_counts(&plan, &open_after_journal, plan.sharing).map_err(Stop::defect)?;
     let tasks_recalled = after_journal.values().sum::<u64>() - counts.values().sum::<u64>();
     let skipped = skipped(&all, &after_journal);
@@ -136,13 +133,7 @@ pub(crate) fn execute(
     for (task, runs) in skipped {
         executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
     }
-    Ok(Executed {
-        finished: executed,
-        tasks_as_trees,
-        tasks_shared_in_buckets,
-        tasks_recalled,
-        recall_seconds,
-    })
+    Ok(Executed { finished: executed, tasks_shared_in_buckets, tasks_recalled, recall_seconds })
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;

@@ -13,11 +13,13 @@ pub(crate) mod window;
 use crate::analysis::Collected;
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::Folder;
+use crate::past::Kept;
 use crate::replay::{self, Replay, ReplayError};
 use crate::report::Far;
 use crate::study::Prepared;
 use choice::Choice;
 use outline::Loop;
+use pleach_actors::stage::Past;
 use pleach_pathology::tile::{self, TileError};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use pleach_workflow::{Parameter, Reference, Value};
@@ -138,12 +140,13 @@ enum GalleryError {
 /// [`Stop`] when a preview that was asked for cannot be made or written; without previews, never.
 pub(crate) fn make(
     prepared: &Prepared,
+    past: &Past,
     collected: &Collected,
     previews: &Previews,
     folder: &Folder,
 ) -> Outcome<Gallery> {
     let mut written = Vec::new();
-    let pictures = pictures(prepared, collected, previews, folder, &mut written);
+    let pictures = pictures(prepared, past, collected, previews, folder, &mut written);
     let pictures = match pictures {
         Ok(pictures) => Ok(pictures),
         Err(GalleryError::Stopped(stop)) => return Err(stop),
@@ -157,6 +160,7 @@ pub(crate) fn make(
 
 fn pictures(
     prepared: &Prepared,
+    past: &Past,
     collected: &Collected,
     previews: &Previews,
     folder: &Folder,
@@ -184,6 +188,7 @@ fn pictures(
         Reference::Masks(_) | Reference::Defaults => None,
     };
     let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
+    let mut kept = Kept::on(prepared, past, choice.tile);
     for evaluation in evaluations(prepared, choice) {
         let values = match evaluation {
             0 => &prepared.evaluations[0],
@@ -192,7 +197,13 @@ fn pictures(
         let registry = &prepared.registry;
         let (tile, given) = (Arc::clone(&image), reference.clone());
         let replay = Replay { workflow, registry, values, tile, reference: given };
-        let mut regions = replay.run(&wanted, |_, _| {})?;
+        // Outlines need no more than the mask, which an earlier study may have left.
+        let mask = workflow.reference.as_ref().filter(|_| previews.outputs.is_empty());
+        let mask = mask.and_then(|own| kept.output(values, own.stage, own.output));
+        let mut regions = match mask {
+            Some(mask) => vec![Arc::new(mask)],
+            None => replay.run(&wanted, |_, _| {})?,
+        };
         let names = previews.files(evaluation, &file.name, workflow);
         for (region, name) in regions.drain(own.iter().count()..).zip(names) {
             let name =

@@ -12,7 +12,7 @@ use crate::study::Prepared;
 use pleach_actors::results::{Reads, key};
 use pleach_actors::stage::Past;
 use pleach_cache::{Cache, Key, Limits, Trace};
-use pleach_regions::{DataRegion, Identity, RegionKey, Table, TaskKey};
+use pleach_regions::{DataRegion, Digest, Identity, RegionKey, Table, TaskKey};
 use pleach_workflow::{Origin, Read, Reference, Stage, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,6 +85,28 @@ pub(crate) fn known(prepared: &Prepared, past: &Past) -> Vec<Known> {
         }
     }
     known
+}
+
+/// The regions that are kept of the runs of evaluations on a tile, each as the first of its kind that is asked for.
+pub(crate) struct Kept<'a>(Option<(Walk<'a>, Option<Identity>, usize)>);
+
+impl<'a> Kept<'a> {
+    /// Of nothing, where there is no cache.
+    pub(crate) fn on(prepared: &'a Prepared, past: &'a Past, tile: usize) -> Self {
+        Self(past.cache.as_ref().map(|cache| {
+            let mut walk = Walk::new(prepared, cache, &past.identities);
+            let reference = walk.reference(tile);
+            (walk, reference, tile)
+        }))
+    }
+
+    /// An output of a stage of the run with these values.
+    pub(crate) fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
+        let (walk, reference, tile) = self.0.as_mut()?;
+        let steps = walk.steps(*tile, values, *reference);
+        let identity = walk.output(&steps, stage, output)?;
+        walk.cache.load(&Digest(identity.0))
+    }
 }
 
 /// Follows runs through traces.

@@ -110,7 +110,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         start,
     });
     folder.write_json("run.json", &run)?;
-    let gallery = gallery::make(&prepared, &collected, &previews, folder)?;
+    let gallery = gallery::make(&prepared, &past, &collected, &previews, folder)?;
     let html = report::html(&report::Report {
         study: &prepared.study,
         plan: &plan,

@@ -38,7 +38,8 @@ pub(crate) struct StageFigures {
     pub(crate) instances_without_reuse: usize,
     pub(crate) instances: usize,
     pub(crate) tasks_after_stage_merging: usize,
-    /// Tasks executed, as far as it is known before: what turns out to be equal in value only is among them.
+    /// Tasks executed, as far as it is known before: what turns out to be equal in value only is among them, and what
+    /// is cheaper to compute again than to look for, or was let go of, comes on top.
     pub(crate) tasks: usize,
     pub(crate) reuse_fraction: f64,
     pub(crate) cost_reuse_fraction: f64,

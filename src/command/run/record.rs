@@ -71,8 +71,9 @@ pub(super) fn of(ended: &Ended<'_>) -> Run {
             per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
         let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
         by_stage = (replicated.sum::<usize>() - merged) as u64;
-        // The reference's tasks are executed, and counted as reused nowhere.
-        by_tree = (merged + plan.figures.reference_tasks) as u64 - executed.tasks_as_trees;
+        // What the reference shares with the evaluations is shared beyond trees.
+        let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_as_trees).sum();
+        by_tree = (merged - as_trees) as u64;
     }
     Run {
         study: prepared.study.name.clone(),
