@@ -1,6 +1,7 @@
 //! A woven study executed in this process: inputs, progress, the journal, and what was known before.
 
 use crate::exit::{Outcome, Stop};
+use crate::inputs;
 use crate::interrupt::Interrupt;
 use crate::journal::Known;
 use crate::past;
@@ -11,17 +12,13 @@ use crate::weave::{Woven, task_counts};
 use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
 use pleach_actors::manager::{Notice, TaskTotal};
 use pleach_actors::stage::Past;
-use pleach_actors::storage::Source;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::costs::Costs;
-use pleach_dispatch::message::{TaskDone, TaskFailure};
+use pleach_dispatch::message::TaskDone;
 use pleach_dispatch::plan::Sharing;
-use pleach_pathology::tile;
-use pleach_regions::{DataRegion, ElementType, Ledger, RegionKey};
-use pleach_workflow::Reference;
+use pleach_regions::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -110,7 +107,7 @@ pub(crate) fn execute(
         plan,
         finished,
         registry: prepared.registry.clone(),
-        sources: sources(prepared),
+        sources: inputs::sources(prepared),
         resources,
         costs: Arc::clone(&costs),
         past: past.clone(),
@@ -167,38 +164,4 @@ fn runs(prepared: &Prepared, woven: &Woven) -> (HashMap<InstanceId, Run>, HashMa
         }
     }
     (stands_for, runs_of)
-}
-
-/// Files that storage can load, by key.
-fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
-    enum File {
-        Tile(PathBuf),
-        Reference { path: PathBuf, tile: PathBuf, element: ElementType },
-    }
-    impl Source for File {
-        fn load(&self) -> Result<DataRegion, TaskFailure> {
-            let read = match self {
-                Self::Tile(path) => tile::read_bgr(path),
-                Self::Reference { path, tile, element } => {
-                    tile::probe(tile).and_then(|size| tile::read_reference(path, size, *element))
-                }
-            };
-            read.map_err(|error| TaskFailure { at: "input".to_owned(), cause: error.to_string() })
-        }
-    }
-    let elements = prepared.study.workflow.reference_elements();
-    let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
-    for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
-        let images = prepared.study.workflow.inputs.len();
-        for &key in &facts.inputs[..images] {
-            sources.insert(key, Arc::new(File::Tile(tile.path.clone())));
-        }
-        if let Reference::Masks(masks) = &prepared.study.reference {
-            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
-                let (path, tile) = (masks[number].clone(), tile.path.clone());
-                sources.insert(key, Arc::new(File::Reference { path, tile, element }));
-            }
-        }
-    }
-    sources
 }

@@ -11,6 +11,7 @@ mod execution;
 mod exit;
 mod explain;
 mod gallery;
+mod inputs;
 mod interrupt;
 mod journal;
 mod machine;

@@ -4,6 +4,7 @@
 
 use crate::application;
 use crate::exit::{Outcome, Stop};
+use crate::inputs;
 use crate::weave::{Material, TileFacts, identity};
 use pleach_pathology::tile;
 use pleach_sensitivity::sampling::{Design, Structure, morris};
@@ -87,12 +88,7 @@ impl Prepared {
     /// Digests of the image files' content: of the tiles, then of the references, where those are files. None of those
     /// that cannot be read.
     pub(crate) fn file_digests(&self) -> &[Option<[u8; 32]>] {
-        let digest = |path: &Path| {
-            let mut file = blake3::Hasher::new();
-            file.update_reader(std::fs::File::open(path).ok()?).ok()?;
-            Some(*file.finalize().as_bytes())
-        };
-        self.file_digests.get_or_init(|| files(&self.study).map(digest).collect())
+        self.file_digests.get_or_init(|| files(&self.study).map(inputs::digest).collect())
     }
 
     /// Whether evaluation 0 is run and serves as reference.

@@ -1,0 +1,97 @@
+//! The image files of a study, as storage loads them: each once, and only while it is what it was when the study began.
+//!
+//! What is written down of a study, and kept for others, stands for the files as they were digested. A file that has changed
+//! since then fails its runs.
+
+use crate::study::Prepared;
+use pleach_actors::storage::Source;
+use pleach_dispatch::message::TaskFailure;
+use pleach_pathology::tile;
+use pleach_regions::{DataRegion, ElementType, RegionKey};
+use pleach_workflow::Reference;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file, and what is read of it.
+struct File {
+    path: PathBuf,
+    /// BLAKE3 of its content when the study began; none where it could not be read.
+    digest: Option<[u8; 32]>,
+    read_as: ReadAs,
+}
+
+enum ReadAs {
+    Tile,
+    /// In the size of a tile.
+    Reference {
+        tile: PathBuf,
+        element: ElementType,
+    },
+}
+
+impl Source for File {
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        let fail = |cause: String| TaskFailure { at: "input".to_owned(), cause };
+        let read = match &self.read_as {
+            ReadAs::Tile => tile::read_bgr(&self.path),
+            ReadAs::Reference { tile, element } => {
+                tile::probe(tile).and_then(|size| tile::read_reference(&self.path, size, *element))
+            }
+        };
+        let region = read.map_err(|error| fail(error.to_string()))?;
+        // Afterwards: what was read lies between two looks at the same content.
+        if digest(&self.path) != self.digest {
+            return Err(fail(format!("{}: it has changed since the study began", self.path.display())));
+        }
+        Ok(region)
+    }
+}
+
+/// BLAKE3 of a file's content; none where it cannot be read.
+pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
+    let mut hash = blake3::Hasher::new();
+    hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
+    Some(*hash.finalize().as_bytes())
+}
+
+/// Files that storage can load, by key.
+pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
+    let elements = prepared.study.workflow.reference_elements();
+    let digests = prepared.file_digests();
+    let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
+    for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
+        let images = prepared.study.workflow.inputs.len();
+        for &key in &facts.inputs[..images] {
+            let (path, digest) = (tile.path.clone(), digests[number]);
+            sources.insert(key, Arc::new(File { path, digest, read_as: ReadAs::Tile }));
+        }
+        if let Reference::Masks(masks) = &prepared.study.reference {
+            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
+                let (path, digest) = (masks[number].clone(), digests[prepared.tiles.len() + number]);
+                let read_as = ReadAs::Reference { tile: tile.path.clone(), element };
+                sources.insert(key, Arc::new(File { path, digest, read_as }));
+            }
+        }
+    }
+    sources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::Raster;
+
+    #[test]
+    fn a_file_that_has_changed_is_not_what_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tile.png");
+        let image = |value| DataRegion::Bgr8(Raster::filled(4, 3, 3, value).unwrap());
+        std::fs::write(&path, tile::png_bytes(&image(1)).unwrap()).unwrap();
+        let file = File { path: path.clone(), digest: digest(&path), read_as: ReadAs::Tile };
+        assert_eq!(file.load().unwrap(), image(1));
+        std::fs::write(&path, tile::png_bytes(&image(2)).unwrap()).unwrap();
+        let failure = file.load().unwrap_err();
+        assert_eq!(failure.cause, format!("{}: it has changed since the study began", path.display()));
+    }
+}
