@@ -113,10 +113,13 @@ impl WorkerActor {
     }
 
     fn send(&self, message: &ToManager, ctx: &mut Context<Self>) {
-        let sent = codec::encode(message).is_ok_and(|frame| self.link.send(frame).is_ok());
-        if !sent {
+        if !self.sent(message) {
             ctx.stop();
         }
+    }
+
+    fn sent(&self, message: &ToManager) -> bool {
+        codec::encode(message).is_ok_and(|frame| self.link.send(frame).is_ok())
     }
 
     /// Says what is in storage, before anything that may follow from it.
@@ -177,8 +180,9 @@ impl WorkerActor {
                 }
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
                 Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
-                // The manager closes the link when it has said what there is to say, such as what may be let go of.
-                Effect::Leave => self.send(&ToManager::Leave, ctx),
+                // The manager closes the link when it has said what there is to say, such as what may be let go of. It
+                // may have done so already, having heard of the last instance: then that is still to be heard.
+                Effect::Leave => _ = self.sent(&ToManager::Leave),
             }
         }
         self.setup.peak_bytes.fetch_max(self.core.peak_bytes(), Ordering::Relaxed);

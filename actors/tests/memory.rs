@@ -133,7 +133,7 @@ proptest! {
             let open: BTreeSet<InstanceId> = study.expected().into_keys().filter(|id| !finished.contains(id)).collect();
             let all = ran.results.len() == open.len();
             prop_assert_eq!(ran.finished.outcome.stopped, !all);
-            prop_assert!(!all || ran.finished.left_bytes == 0);
+            prop_assert!(!all || ran.finished.left_bytes == 0, "{} left, open {open:?}, finished {finished:?}, notices {notices}", ran.finished.left_bytes);
             prop_assert!(ran.finished.peak_bytes <= setup.1);
             results.extend(ran.results);
         }
