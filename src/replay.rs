@@ -220,17 +220,15 @@ mod tests {
         Arc::new(DataRegion::Bgr8(tissue::generate(3, 0, 128).unwrap().image))
     }
 
+    fn of_defaults<'a>(workflow: &'a Workflow, registry: &'a Registry, values: &'a [Value]) -> Replay<'a> {
+        Replay { workflow, registry, values, tile: tile(), reference: None }
+    }
+
     #[test]
     fn what_is_wanted_does_not_change_what_is_computed() {
         let (workflow, registry) = nuclei();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
-        let replay = Replay {
-            workflow: &workflow,
-            registry: &registry,
-            values: &values,
-            tile: tile(),
-            reference: None,
-        };
+        let replay = of_defaults(&workflow, &registry, &values);
         let all = outputs(&workflow);
         let regions = replay.run(&all, |_, _| {}).unwrap();
         for (place, expected) in all.iter().zip(&regions) {
@@ -245,13 +243,7 @@ mod tests {
     fn only_what_is_needed_is_run() {
         let (workflow, registry) = nuclei();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
-        let replay = Replay {
-            workflow: &workflow,
-            registry: &registry,
-            values: &values,
-            tile: tile(),
-            reference: None,
-        };
+        let replay = of_defaults(&workflow, &registry, &values);
         let mut run = Vec::new();
         let t4 = TaskOutput { stage: 1, task: 3, output: 0 };
         replay.run(&[t4], |task, _| run.push(task.name.clone())).unwrap();

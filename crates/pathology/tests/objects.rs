@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
+#[path = "../../../tests/support/data.rs"]
+mod data;
+
+use data::data;
 use pleach_pathology::objects::{Comparison, PixelObjects, Polygon, PolygonObjects, compare, rasterise};
 use pleach_pathology::registry;
 use pleach_pathology::tile::read_labels;
@@ -10,21 +14,6 @@ use pleach_workflow::OperationError;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-/// The test data's folder (`PLEACH_TEST_DATA`, else `shared/data` beside the checkout), or `None` after saying so.
-#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
-fn data(test: &str) -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
-    match folder.canonicalize() {
-        Ok(folder) if folder.is_dir() => Some(folder),
-        _ => {
-            eprintln!("SKIPPED {test}: no test data at {}", folder.display());
-            None
-        }
-    }
-}
 
 /// A label map drawn with letters: `.` is background, every other character an object.
 fn drawn(rows: &[&str]) -> (Vec<u32>, usize) {

@@ -3,33 +3,22 @@
 //! On a difference the first stage whose count is not the original's is named. Results are shared between parameter
 //! sets by task and by the parameters the task has seen, which is also what a study does with them.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "clippy exempts tests, not the functions they call"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
+#[path = "../../../tests/support/data.rs"]
+mod data;
+
+use data::data;
 use pleach_pathology::{registry, tile};
 use pleach_regions::DataRegion;
 use pleach_workflow::{Operation, Value};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One record of a CSV file, by column.
 type Row = HashMap<String, String>;
-
-/// The test data's folder (`PLEACH_TEST_DATA`, else `shared/data` beside the checkout), or `None` after saying so.
-fn folder(test: &str) -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED {test}: no test data at {}", folder.display());
-    None
-}
 
 /// Every record of a CSV file.
 fn rows(path: &Path) -> Vec<Row> {
@@ -192,7 +181,7 @@ fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
 
 #[test]
 fn every_mask_of_the_original() {
-    let Some(data) = folder("every_mask_of_the_original") else { return };
+    let Some(data) = data("every_mask_of_the_original") else { return };
     let index = rows(&data.join("reference/nscale/index.csv"));
     let stages = rows(&data.join("reference/nscale/stages.csv"));
     let results = for_images(&by_image(index), |rows| compare(&data, rows, &stages));
@@ -206,7 +195,7 @@ fn every_mask_of_the_original() {
 /// Normalization of the raw tile: how far from the original's, and what that does to the masks.
 #[test]
 fn normalization_of_the_original() {
-    let Some(data) = folder("normalization_of_the_original") else { return };
+    let Some(data) = data("normalization_of_the_original") else { return };
     let mut index = rows(&data.join("reference/nscale/index.csv"));
     index.retain(|row| row["normalization"] == "reinhard");
     let reports = for_images(&by_image(index), |rows| {

@@ -6,15 +6,20 @@
 
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
 
+#[expect(dead_code, reason = "designs are drawn by the numbers of parameters here, not by their names")]
+#[path = "../tests/support/application.rs"]
+mod application;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use application::task_graph;
 use pleach_reuse::{
     Costs, Dataflow, Ending, Figures, HandOver, Interner, Link, Previous, Problem, ReuseTree, Strategy,
-    TaskGraph, TaskReads, TrtmaOptions, replan,
+    TrtmaOptions, replan,
 };
 
 /// Seconds of processor time of this thread, where the system tells (Linux, in ticks); of the clock elsewhere. Whoever
@@ -201,17 +206,7 @@ fn afterwards(sizes: &[usize]) {
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     let max_buckets = NonZeroUsize::new(768).expect("not 0");
-    let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
-    let graph = TaskGraph::new(vec![
-        reads(&[], true),
-        reads(&[], true),
-        reads(&[1], false),
-        reads(&[2], false),
-        reads(&[0, 2, 3], false),
-        reads(&[4], true),
-        reads(&[5], false),
-    ]);
-    let graph = graph.expect("tasks in order");
+    let graph = task_graph();
     for instances in sizes {
         let problem = morris(*instances);
         let tree = ReuseTree::build(&problem);

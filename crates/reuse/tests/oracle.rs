@@ -3,29 +3,18 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
+#[path = "support/application.rs"]
+mod application;
+#[path = "../../../tests/support/data.rs"]
+mod data;
+
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
+use application::{TASKS, task_graph};
+use data::data;
 use pleach_reuse::{
-    Costs, Dataflow, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TaskGraph, TaskReads,
-    TrtmaOptions, best_order, trtma,
+    Costs, Dataflow, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions, best_order, trtma,
 };
-
-/// The seven segmentation tasks, t1 to t7, and the parameters each consumes.
-const TASKS: [&[&str]; 7] = [
-    &["B", "G", "R", "T1", "T2"],
-    &["MorphRecon"],
-    &["G1", "FillHoles"],
-    &["minSize", "maxSize"],
-    &["G2"],
-    &["minSizePl", "Watershed"],
-    &["minSizeSeg", "maxSizeSeg", "FillHoles"],
-];
-
-fn test_data() -> PathBuf {
-    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from)
-}
 
 /// The study as a problem on one tile; `None`, and a word on stderr, where the test data is not.
 fn moat_458(test: &str) -> Option<Problem> {
@@ -33,14 +22,7 @@ fn moat_458(test: &str) -> Option<Problem> {
 }
 
 fn moat_458_costing(test: &str, costs: Costs) -> Option<Problem> {
-    let path = test_data().join("sensitivity/rtf_moat/parameter_sets_458.csv");
-    if !path.exists() {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test log learns that this showed nothing")]
-        {
-            eprintln!("SKIPPED {test}: no test data at {}", path.display());
-        }
-        return None;
-    }
+    let path = data(test)?.join("sensitivity/rtf_moat/parameter_sets_458.csv");
     let mut table = csv::Reader::from_path(path).unwrap();
     let columns = table.headers().unwrap().clone();
     let column = |name: &&str| columns.iter().position(|column| column == *name).unwrap();
@@ -136,21 +118,6 @@ fn trtma_on_the_authors_study() {
         assert!((found.min_bucket_cost - min_cost).abs() <= 1.0, "{max_buckets}: {}", found.min_bucket_cost);
         assert_eq!((found.buckets, report.mixed_buckets), (max_buckets, 0));
     }
-}
-
-/// What the tasks read: the normalized tile, and each other. t2 to t4 do not depend on t1.
-fn task_graph() -> TaskGraph {
-    let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
-    TaskGraph::new(vec![
-        reads(&[], true),
-        reads(&[], true),
-        reads(&[1], false),
-        reads(&[2], false),
-        reads(&[0, 2, 3], false),
-        reads(&[4], true),
-        reads(&[5], false),
-    ])
-    .unwrap()
 }
 
 /// Thesis Table 4.3, seconds.

@@ -1,6 +1,7 @@
 //! Public reference data: SALib's Ishigami design, and the MOAT run of the authors of region templates.
-//!
-//! The data are looked for in `PLEACH_TEST_DATA`, by default `shared/data` beside the repository.
+
+#[path = "../../../tests/support/data.rs"]
+mod data;
 
 use pleach_sensitivity::moat::{CONFIDENCE_Z, MoatIndices, elementary_effects, indices};
 use pleach_sensitivity::table;
@@ -9,16 +10,8 @@ use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::path::PathBuf;
 
 /// The folder `name` of the test data, or `None` after saying that `test` is skipped.
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn data(test: &str, name: &str) -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var_os("PLEACH_TEST_DATA").map_or_else(|| PathBuf::from(default), PathBuf::from);
-    let folder = root.join("sensitivity").join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED {test}: no test data at {}", folder.display());
-    None
+fn folder(test: &str, name: &str) -> Option<PathBuf> {
+    Some(data::data(test)?.join("sensitivity").join(name))
 }
 
 fn real(name: &str, low: f64, high: f64) -> Parameter {
@@ -61,7 +54,7 @@ fn largest_error(found: &MoatIndices, expected: &serde_json::Value) -> f64 {
 
 #[test]
 fn ishigami_indices_equal_salib() {
-    let Some(folder) = data("ishigami_indices_equal_salib", "salib") else { return };
+    let Some(folder) = folder("ishigami_indices_equal_salib", "salib") else { return };
     let (parameters, rows, responses) = ishigami(&folder);
     let expected = serde_json::from_str(&read(folder.join("ishigami_morris_expected.json"))).unwrap();
 
@@ -82,7 +75,7 @@ fn ishigami_indices_equal_salib() {
 /// The deviation of a resampled mean is known in closed form; 1000 resamples estimate it to 2.2 %.
 #[test]
 fn bootstrap_half_widths_equal_their_closed_form() {
-    let Some(folder) = data("bootstrap_half_widths_equal_their_closed_form", "salib") else { return };
+    let Some(folder) = folder("bootstrap_half_widths_equal_their_closed_form", "salib") else { return };
     let (parameters, rows, responses) = ishigami(&folder);
     let trajectories = Trajectories::recover(&parameters, &rows, Some(10)).unwrap();
     let effects = elementary_effects(&trajectories, &responses).unwrap().effects;
@@ -132,7 +125,7 @@ fn authors_parameters() -> Vec<Parameter> {
 
 #[test]
 fn the_authors_run_gives_its_complete_trajectories() {
-    let Some(folder) = data("the_authors_run_gives_its_complete_trajectories", "rtf_moat") else { return };
+    let Some(folder) = folder("the_authors_run_gives_its_complete_trajectories", "rtf_moat") else { return };
     let parameters = authors_parameters();
     let text = read(folder.join("moat_600_evaluations.csv"));
     let (sets, responses): (Vec<String>, Vec<String>) = text

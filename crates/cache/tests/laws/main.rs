@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
 mod damage;
+#[path = "../../../../tests/support/data.rs"]
+mod data;
 mod entries;
 mod failures;
 mod faulty;

@@ -1,25 +1,14 @@
 //! Real tiles and masks: they come back from disk as they were, and this is what they take there.
 
+use crate::data::data;
 use crate::entries::open;
 use pleach_cache::Stored;
 use pleach_regions::{DataRegion, Raster};
-use std::path::{Path, PathBuf};
-
-fn test_data() -> PathBuf {
-    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from)
-}
+use std::path::Path;
 
 /// The images of a folder whose names end so, as regions; `None`, and a word on stderr, where the test data is not.
 fn regions(folder: &str, ending: &str, make: fn(&Path) -> DataRegion) -> Option<Vec<DataRegion>> {
-    let folder = test_data().join(folder);
-    if !folder.exists() {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test log learns that this showed nothing")]
-        {
-            eprintln!("SKIPPED tissue_comes_back: no test data at {}", folder.display());
-        }
-        return None;
-    }
+    let folder = data("tissue_comes_back")?.join(folder);
     let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let mut paths: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect();
     paths.sort();

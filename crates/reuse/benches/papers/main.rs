@@ -6,27 +6,17 @@
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
+#[path = "../../tests/support/application.rs"]
+mod application;
 mod designs;
 mod makespan;
 
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+use application::{TASKS, task_graph};
 use designs::{PARAMETERS, Sampler, Set, moat, vbd};
-use pleach_reuse::{
-    Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TaskGraph, TaskReads, TrtmaOptions,
-};
-
-/// The seven tasks of the segmentation and the parameters each consumes.
-const TASKS: [&[&str]; 7] = [
-    &["B", "G", "R", "T1", "T2"],
-    &["MorphRecon"],
-    &["G1", "FillHoles"],
-    &["minSize", "maxSize"],
-    &["G2"],
-    &["minSizePl", "Watershed"],
-    &["minSizeSeg", "maxSizeSeg", "FillHoles"],
-];
+use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions};
 
 /// Thesis Table 4.3: seconds of each task on a tile.
 const SECONDS: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
@@ -47,21 +37,6 @@ fn problem(sets: &[Set], costs: Costs) -> Problem {
         }
     }
     Problem::new(TASKS.len(), vec![0; stage.len()], keys, costs).expect("tables that fit")
-}
-
-/// What the tasks read of each other.
-fn task_graph() -> TaskGraph {
-    let reads: [(&[usize], bool); 7] = [
-        (&[], true),
-        (&[], true),
-        (&[1], false),
-        (&[2], false),
-        (&[0, 2, 3], false),
-        (&[4], true),
-        (&[5], false),
-    ];
-    let reads = reads.map(|(tasks, inputs)| TaskReads { tasks: tasks.to_vec(), inputs });
-    TaskGraph::new(reads.to_vec()).expect("tasks in order")
 }
 
 fn limit(limit: usize) -> NonZeroUsize {

@@ -7,6 +7,8 @@
 
 #[path = "../../../../tests/support/allocations.rs"]
 mod allocations;
+#[path = "../support/example.rs"]
+mod example;
 #[path = "../../../../tests/support/mutations.rs"]
 mod mutations;
 #[path = "../support/registry.rs"]
@@ -14,12 +16,14 @@ mod registry;
 mod structure;
 
 use allocations::peak_of;
+use example::EXAMPLE;
 use mutations::{mutated, mutations};
 use pleach_workflow::{Study, Workflow, stage_file};
 use proptest::prelude::*;
 use registry::{registry, shipped};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// Bytes held for each byte of a file.
@@ -32,29 +36,10 @@ const SMALL: usize = 2 << 20;
 const FILES: [&str; 5] =
     ["workflow.json", "normalization.json", "segmentation.json", "comparison.json", "object-comparison.json"];
 
-const STUDY: &str = r#"[study]
-name = "nuclei-moat"
-workflow = "workflow.json"
-seed = 500
-[input]
-tiles = ["tiles/*.png"]
-normalize = true
-reference = "defaults"
-[method]
-sampler = "morris"
-kind = "moat"
-trajectories = 10
-levels = 20
-[response]
-metric = "dice"
-[parameters.G1]
-range = [5, 80]
-step = 5
-[parameters.FillHoles]
-values = [4, 8]
-[parameters.T1]
-fixed = 2.5
-"#;
+static STUDY: LazyLock<String> = LazyLock::new(|| {
+    EXAMPLE.replace("workflow = \"nuclei\"", "workflow = \"workflow.json\"")
+        + "[parameters.T1]\nfixed = 2.5\n"
+});
 
 /// A study, its workflow and a tile, in a folder that is removed with this value.
 struct Folder(TempDir);
@@ -65,7 +50,7 @@ impl Folder {
         FILES.iter().for_each(|name| folder.write(name, shipped_text(name)));
         fs::create_dir(folder.path("tiles")).expect("a folder");
         folder.write("tiles/a.png", "");
-        folder.write("study.toml", STUDY);
+        folder.write("study.toml", STUDY.as_str());
         folder
     }
 
@@ -232,7 +217,7 @@ fn long_lists() {
         said.ends_with("parameters.FillHoles.values: 1000001 values are too many; 1000000 are allowed"),
         "{said}"
     );
-    folder.write("study.toml", STUDY);
+    folder.write("study.toml", STUDY.as_str());
 
     let good = shipped_text("segmentation.json");
     let task = r#"{"task": "t", "operation": "o", "version": 1, "reads": [], "writes": []}"#;

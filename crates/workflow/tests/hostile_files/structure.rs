@@ -117,7 +117,7 @@ proptest! {
         thread_local! {
             static FOLDER: Folder = Folder::new();
         }
-        let good: Value = toml::from_str(STUDY).expect("TOML");
+        let good: Value = toml::from_str(&STUDY).expect("TOML");
         // What TOML cannot say (null, numbers beyond 64 bits) is not said.
         if let Ok(text) = toml::to_string(&changed_often(good, &changes)) {
             FOLDER.with(|folder| {

@@ -55,7 +55,7 @@ fn patterns_take_neither_label_maps_nor_hidden_files_for_tiles() {
 #[test]
 fn a_folder_whose_name_looks_like_a_pattern_is_a_folder() {
     let outer = Folder::with(&["runs [2024]/tiles/a.png", "runs 2/tiles/b.png"]);
-    outer.write("runs [2024]/study.toml", crate::folder::EXAMPLE);
+    outer.write("runs [2024]/study.toml", crate::example::EXAMPLE);
     let study = outer.load("runs [2024]/study.toml").expect("a tile");
     assert_eq!(study.tiles.iter().map(|tile| tile.name.as_str()).collect::<Vec<_>>(), ["a"]);
 }

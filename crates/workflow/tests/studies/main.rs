@@ -1,5 +1,7 @@
 //! Study files: what they mean, and what is said when they mean nothing.
 
+#[path = "../support/example.rs"]
+mod example;
 #[path = "../support/folder.rs"]
 mod folder;
 mod inputs;

@@ -1,31 +1,9 @@
 //! A temporary folder with a study in it.
 
+use crate::example::EXAMPLE;
 use crate::registry::{registry, shipped};
 use pleach_workflow::{Study, StudyError, Workflow};
 use std::path::{Path, PathBuf};
-
-/// The example of `design.md`, shortened to what `edits` may change.
-pub(crate) const EXAMPLE: &str = r#"[study]
-name = "nuclei-moat"
-workflow = "nuclei"
-seed = 500
-[input]
-tiles = ["tiles/*.png"]
-normalize = true
-reference = "defaults"
-[method]
-sampler = "morris"
-kind = "moat"
-trajectories = 10
-levels = 20
-[response]
-metric = "dice"
-[parameters.G1]
-range = [5, 80]
-step = 5
-[parameters.FillHoles]
-values = [4, 8]
-"#;
 
 /// A folder that is removed with this value.
 pub(crate) struct Folder(tempfile::TempDir);
