@@ -118,6 +118,12 @@ pub(crate) struct PlanArgs {
     pub(crate) reuse: PlanReuseName,
     #[command(flatten)]
     pub(crate) buckets: BucketArgs,
+    /// Memory that buckets must fit in [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
+    /// Predict from what operations took in the studies of this cache, which is only read
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -163,14 +169,23 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct BucketArgs {
-    /// Most stage instances in a bucket (naive, sca and rtma)
-    // Beyond 16, RTMA on MOAT studies of the reference application gains nothing (benches/RESULTS.md), while
-    // larger buckets leave less to balance.
-    #[arg(long, value_name = "N", default_value = "16", value_parser = at_least_one::<NonZeroUsize>)]
-    pub(crate) max_bucket_size: NonZeroUsize,
-    /// Most buckets of a stage (trtma) [default: 3 for each worker]
+    /// Most stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
+    pub(crate) max_bucket_size: Option<NonZeroUsize>,
+    /// Most buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
+    /// In which order the tasks of a stage share their beginnings; of account for trees and for buckets
+    #[arg(long, value_enum, default_value_t = TaskOrderName::Given)]
+    pub(crate) task_order: TaskOrderName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TaskOrderName {
+    /// As the workflow's descriptors list them
+    Given,
+    /// The order in which this study's instances share most
+    Best,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

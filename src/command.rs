@@ -7,15 +7,18 @@ mod plan;
 mod run;
 mod segment;
 mod tissue;
+mod way;
 mod workflow;
 
-use crate::cli::{BucketArgs, Command, PlanReuseName, PlanStrategyName, ReuseName, StrategyName};
+use crate::cli::{
+    BucketArgs, Command, PlanReuseName, PlanStrategyName, ReuseName, StrategyName, TaskOrderName,
+};
+use crate::costs;
 use crate::exit::Outcome;
-use crate::weave::Level;
+use crate::study::Prepared;
 use clap::ValueEnum;
-use pleach_dispatch::plan::Sharing;
-use pleach_reuse::{Ending, Strategy, TrtmaOptions};
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
+use std::path::Path;
 
 /// Executes a command.
 pub(crate) fn execute(command: Command) -> Outcome {
@@ -28,89 +31,6 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),
-    }
-}
-
-/// TRTMA's `MaxBuckets` for each worker: what the papers use.
-const BUCKETS_A_WORKER: usize = 3;
-
-/// A way to plan a study, with all that its names leave open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    strategy: StrategyName,
-    /// What tasks share; `None`: nothing is shared between tasks without buckets.
-    sharing: Option<Sharing>,
-    max_bucket_size: NonZeroUsize,
-    max_buckets: NonZeroUsize,
-}
-
-impl Way {
-    pub(crate) fn new(
-        strategy: StrategyName,
-        reuse: ReuseName,
-        buckets: BucketArgs,
-        workers: NonZeroU32,
-    ) -> Self {
-        let has_buckets = !matches!(strategy, StrategyName::None | StrategyName::Stage);
-        let sharing = has_buckets.then_some(match reuse {
-            ReuseName::Tree => Sharing::Tree,
-            ReuseName::Dataflow => Sharing::Dataflow,
-            ReuseName::Value => Sharing::Value,
-        });
-        let processors = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
-        let usual = processors.saturating_mul(NonZeroUsize::MIN.saturating_add(BUCKETS_A_WORKER - 1));
-        let max_buckets = buckets.max_buckets.unwrap_or(usual);
-        Self { strategy, sharing, max_bucket_size: buckets.max_bucket_size, max_buckets }
-    }
-
-    /// The same with tasks shared as in trees, if they are shared otherwise.
-    pub(crate) fn as_tree(self) -> Option<Self> {
-        let other = self.sharing.filter(|sharing| *sharing != Sharing::Tree);
-        other.map(|_| Self { sharing: Some(Sharing::Tree), ..self })
-    }
-
-    pub(crate) fn level(self) -> Level {
-        let (max_bucket_size, max_buckets) = (self.max_bucket_size, self.max_buckets);
-        let strategy = match self.strategy {
-            StrategyName::None => return Level::None,
-            StrategyName::Stage => Strategy::Stage,
-            StrategyName::Naive => Strategy::Naive { max_bucket_size },
-            StrategyName::Sca => Strategy::Sca { max_bucket_size },
-            StrategyName::Rtma => Strategy::Rtma { max_bucket_size, ending: Ending::default() },
-            StrategyName::Trtma => Strategy::Trtma { max_buckets, options: TrtmaOptions::default() },
-        };
-        Level::Merged { strategy, sharing: self.sharing.unwrap_or_default() }
-    }
-
-    pub(crate) fn strategy_name(self) -> &'static str {
-        match self.strategy {
-            StrategyName::None => "none",
-            StrategyName::Stage => "stage",
-            StrategyName::Naive => "naive",
-            StrategyName::Sca => "sca",
-            StrategyName::Rtma => "rtma",
-            StrategyName::Trtma => "trtma",
-        }
-    }
-
-    /// The level of reuse, where there is a choice.
-    pub(crate) fn reuse_name(self) -> Option<&'static str> {
-        self.sharing.map(|sharing| match sharing {
-            Sharing::Tree => "tree",
-            Sharing::Dataflow => "dataflow",
-            Sharing::Value => "value",
-        })
-    }
-
-    /// The limit of a bucket's size, where there is one.
-    pub(crate) fn max_bucket_size(self) -> Option<usize> {
-        let has = matches!(self.strategy, StrategyName::Naive | StrategyName::Sca | StrategyName::Rtma);
-        has.then_some(self.max_bucket_size.get())
-    }
-
-    /// The limit of the number of a stage's buckets, where there is one.
-    pub(crate) fn max_buckets(self) -> Option<usize> {
-        (self.strategy == StrategyName::Trtma).then_some(self.max_buckets.get())
     }
 }
 
@@ -136,6 +56,16 @@ impl PlanReuseName {
             Self::Value => vec![ReuseName::Value],
             Self::All => ReuseName::value_variants().to_vec(),
         }
+    }
+}
+
+/// Makes ready for planning what the study itself leaves open: what operations cost, from the studies that a cache has
+/// seen, and the order of tasks.
+fn weigh(prepared: &mut Prepared, buckets: BucketArgs, cache: Option<&Path>) -> Outcome {
+    prepared.costs = cache.map(costs::read).unwrap_or_default();
+    match buckets.task_order {
+        TaskOrderName::Given => Ok(()),
+        TaskOrderName::Best => prepared.order_tasks(),
     }
 }
 

@@ -19,7 +19,7 @@ use pleach_dispatch::message::TaskDone;
 use pleach_dispatch::plan::Sharing;
 use pleach_regions::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A plan, executed.
@@ -32,6 +32,8 @@ pub(crate) struct Executed {
     pub(crate) tasks_recalled: u64,
     /// Wall seconds that finding those took.
     pub(crate) recall_seconds: f64,
+    /// What operations are believed to cost now.
+    pub(crate) costs: Costs,
 }
 
 /// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
@@ -72,7 +74,7 @@ pub(crate) fn execute(
     let tasks_recalled = after_journal.values().sum::<u64>() - counts.values().sum::<u64>();
     let skipped = skipped(&all, &after_journal);
 
-    let costs = Arc::new(Mutex::new(Costs::default()));
+    let costs = Arc::new(Mutex::new(prepared.costs.clone()));
     let ledger = Arc::new(Ledger::default());
     let (stands_for, runs_of) = runs(prepared, woven);
     let totals = Totals {
@@ -130,7 +132,8 @@ pub(crate) fn execute(
     for (task, runs) in skipped {
         executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
     }
-    Ok(Executed { finished: executed, tasks_shared_in_buckets, tasks_recalled, recall_seconds })
+    let costs = costs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Executed { finished: executed, tasks_shared_in_buckets, tasks_recalled, recall_seconds, costs })
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;

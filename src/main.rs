@@ -7,6 +7,7 @@ mod analysis;
 mod application;
 mod cli;
 mod command;
+mod costs;
 mod execution;
 mod exit;
 mod explain;

@@ -11,10 +11,11 @@ use crate::size::MemorySize;
 use crate::study::Prepared;
 use pleach_actors::results::{Reads, key};
 use pleach_actors::stage::Past;
-use pleach_cache::{Cache, Key, Limits, Trace};
+use pleach_cache::{Access, Cache, Key, Limits, Trace, files::Disk};
 use pleach_regions::{DataRegion, Digest, Identity, RegionKey, Table, TaskKey};
 use pleach_workflow::{Origin, Read, Reference, Stage, Value};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -30,6 +31,16 @@ pub(crate) fn open(args: &CacheArgs) -> Outcome<Option<Arc<Cache>>> {
     let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
     let cache = cache.map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))?;
     Ok(Some(Arc::new(cache)))
+}
+
+/// Opens a cache that is only to be looked at: a folder that is not there is not made.
+///
+/// # Errors
+/// As [`open`], and when there is no such folder.
+pub(crate) fn open_to_read(folder: &Path) -> Outcome<Cache> {
+    let limits = Limits { bytes: u64::MAX, age: None };
+    Cache::open_on(Arc::new(Disk), folder, limits, Access::Read, SystemTime::now())
+        .map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))
 }
 
 /// What a cache may take if nobody says otherwise: the intermediate images of some dozen studies, and no more than people

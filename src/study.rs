@@ -5,8 +5,10 @@
 use crate::application;
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
-use crate::weave::{Material, TileFacts, identity};
+use crate::weave::{Loom, Material, TileFacts, identity};
+use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
+use pleach_reuse::Merging;
 use pleach_sensitivity::sampling::{Design, Structure, morris};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
@@ -26,6 +28,8 @@ pub(crate) struct Prepared {
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
     pub(crate) tiles: Vec<TileFacts>,
+    /// What operations are believed to cost: what they declare, until more is known.
+    pub(crate) costs: Costs,
     /// See [`Prepared::file_digests`].
     file_digests: OnceCell<Vec<Option<[u8; 32]>>>,
     /// Digests of what is asked, by part.
@@ -65,6 +69,7 @@ impl Prepared {
             evaluations,
             parameter_sets,
             tiles,
+            costs: Costs::default(),
             file_digests,
             digests,
             digest,
@@ -103,7 +108,21 @@ impl Prepared {
             evaluations: &self.evaluations,
             reference_run: self.reference_run(),
             tiles: &self.tiles,
+            costs: &self.costs,
         }
+    }
+
+    /// Puts the tasks of each stage in the order in which the instances of this study share most.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when the study has more runs than ids.
+    pub(crate) fn order_tasks(&mut self) -> Outcome {
+        let loom = Loom::set_up(self.material(), Merging::Merged).map_err(Stop::input)?;
+        let orders = loom.best_orders();
+        for (stage, order) in self.study.workflow.stages.iter_mut().zip(orders) {
+            *stage = stage.in_order(&order).ok_or_else(|| Stop::defect("an order that is none"))?;
+        }
+        Ok(())
     }
 
     /// Whether every parameter set can be run: a plan may hold values that an operation refuses, a run may not.

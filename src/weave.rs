@@ -17,6 +17,7 @@ pub(crate) use loom::Loom;
 pub(crate) use memory::{Least, rehearse};
 pub(crate) use tasks::task_counts;
 
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
 use pleach_regions::RegionKey;
 use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, SolveError, StageIndex, Strategy};
@@ -38,6 +39,8 @@ pub(crate) struct Material<'a> {
     pub(crate) reference_run: bool,
     /// The tiles.
     pub(crate) tiles: &'a [TileFacts],
+    /// What operations are believed to cost.
+    pub(crate) costs: &'a Costs,
 }
 
 /// What planning needs to know of a tile.
@@ -115,16 +118,15 @@ impl WeaveError {
     }
 }
 
-/// Makes the plan.
+/// Makes the plan of a study that is set up with what the level merges.
 ///
 /// # Errors
-/// [`WeaveError`] when the study has more runs than ids.
-pub(crate) fn weave(material: Material<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
-    let loom = Loom::set_up(material, level)?;
+/// [`WeaveError`] when the strategy does not take so many instances, or there are more tasks than ids.
+pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
     let solutions = loom.solve(level)?;
     let figures = figures::of(&loom, &solutions, level, workers)?;
     let plan = execution(&loom, &solutions, level);
-    let first_evaluation = usize::from(!material.reference_run);
+    let first_evaluation = usize::from(!loom.material.reference_run);
     let Loom { runs, graph, .. } = loom;
     Ok(Woven { plan, figures, runs, graph, first_evaluation })
 }

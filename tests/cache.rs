@@ -49,9 +49,10 @@ fn segments(study: &Study) -> Vec<PathBuf> {
 fn a_study_runs_once() {
     let study = Study::of_tissue(128);
     pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
-    let first = run(&study, "first", &[]);
+    // One at a time: of two equal tasks that begin at once, one may find in the cache what the other has just put there.
+    let first = run(&study, "first", &["--workers", "1"]);
     assert_eq!(number(&first, "/tasks_reused/cache"), 0);
-    let again = run(&study, "again", &["--workers", "1"]);
+    let again = run(&study, "again", &["--workers", "2"]);
     assert_eq!(number(&again, "/tasks_executed"), 0);
     assert!(number(&again, "/tasks_reused/cache") > 0);
     assert_eq!(all_tasks(&again), all_tasks(&first));
@@ -169,6 +170,45 @@ fn a_killed_study_leaves_a_cache_that_can_be_used() {
     let whole = run(&study, "whole", &[]);
     assert_eq!(responses(&study, "killed"), responses(&study, "whole"));
     assert_eq!(all_tasks(&resumed), all_tasks(&whole));
+}
+
+#[test]
+fn what_operations_took_is_known_to_the_next_plan() {
+    let study = Study::of_tissue(64);
+    let predicted = |options: &[&str]| {
+        let command = [&["plan", "study.toml", "--workers", "1", "--json"], options].concat();
+        let plan: Value = serde_json::from_str(&pleach(study.folder(), &command).done()).expect("JSON");
+        plan["plans"][0]["predicted_makespan_seconds"].as_f64().expect("seconds")
+    };
+    let declared = predicted(&[]);
+    run(&study, "first", &["--workers", "1"]);
+    let known = study.path("kept/costs");
+    let kept = text(&known);
+    assert!(kept.contains("nuclei.separate\t1\t"), "{kept}");
+    let learned = predicted(&["--cache", "kept"]);
+    assert_ne!(learned, declared);
+    // Nothing was executed, nothing was learned.
+    run(&study, "again", &["--workers", "1"]);
+    assert_eq!(text(&known), kept);
+    // Every operation as if it took twice as long.
+    let mut head = kept.lines();
+    let (_, doubled) = (head.next(), head.map(twice).collect::<Vec<_>>().join("\n"));
+    fs::write(&known, format!("pleach-costs-1 {}\n{doubled}", blake3::hash(doubled.as_bytes()).to_hex()))
+        .expect("to write");
+    let twice = predicted(&["--cache", "kept"]);
+    assert!((twice / learned - 2.0).abs() < 1e-9, "{twice} and {learned}");
+    // Damage makes a plan of what is declared.
+    fs::write(&known, &kept[..kept.len() - 1]).expect("to write");
+    assert_eq!(predicted(&["--cache", "kept"]), declared);
+    let answer = pleach(study.folder(), &["plan", "study.toml", "--cache", "none"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+    assert!(answer.stderr.contains("--cache none: "), "{answer:?}");
+}
+
+/// A line of what is known of an operation, with twice the time.
+fn twice(line: &str) -> String {
+    let (before, ratio) = line.rsplit_once('\t').expect("fields");
+    format!("{before}\t{:e}", 2.0 * ratio.parse::<f64>().expect("a number"))
 }
 
 #[test]

@@ -209,6 +209,9 @@ fn all_strategies_and_levels_side_by_side() {
         let shared = reuse.is_some_and(|reuse| reuse != "tree");
         assert_eq!(number(plan, "tasks") == dataflow, shared, "{plan}");
         assert_eq!(number(plan, "handed_over") > 0, shared, "{plan}");
+        let by_task = stage(plan, "segmentation")["handed_over_tasks"].as_object().expect("by task");
+        let sum: u64 = by_task.values().filter_map(Value::as_u64).sum();
+        assert_eq!(sum, number(plan, "handed_over"), "{plan}");
         let (makespan, bound) = (seconds(plan, "predicted_makespan_seconds"), seconds(plan, "bound_seconds"));
         assert!(makespan >= bound * (1.0 - 1e-12) && bound > 0.0, "{plan}");
         let (reuse, by_cost) = (seconds(plan, "reuse_fraction"), seconds(plan, "cost_reuse_fraction"));
@@ -243,6 +246,47 @@ fn what_a_graph_leaves_is_what_is_executed() {
         let reference = plan["reference_tasks"].as_u64().expect("tasks");
         assert_eq!(run["tasks_executed"], tasks + reference, "{plan} {run}");
     }
+}
+
+#[test]
+fn the_best_order_of_tasks_shares_more_and_costs_less() {
+    let test = "the_best_order_of_tasks_shares_more_and_costs_less";
+    let tree = ["--strategy", "rtma", "--reuse", "tree", "--max-bucket-size", "458", "--task-order"];
+    let Some(given) = published(test, &[&tree[..], &["given"]].concat()) else { return };
+    let Some(best) = published(test, &[&tree[..], &["best"]].concat()) else { return };
+    assert_eq!(percent(&given["reuse_fraction"]), 32.97);
+    // With the costs that this program's operations declare: t2 to t4 before t1, whose thresholds are five.
+    assert_eq!(percent(&best["reuse_fraction"]), 38.21);
+    assert!(seconds(&best, "cost_reuse_fraction") > 1.5 * seconds(&given, "cost_reuse_fraction"));
+    assert!(seconds(&best, "bound_seconds") < seconds(&given, "bound_seconds"));
+    // A graph has no order.
+    let graph = ["--strategy", "rtma", "--reuse", "dataflow", "--max-bucket-size", "458", "--task-order"];
+    let of = |order| published(test, &[&graph[..], &[order]].concat()).expect("data is there");
+    assert_eq!(of("given")["reuse_fraction"], of("best")["reuse_fraction"]);
+}
+
+#[test]
+fn less_memory_makes_more_buckets() {
+    let study = Study::of_tissue(64);
+    study.edit(&[("trajectories = 2", "trajectories = 10"), ("normalize = true", "normalize = false")]);
+    let buckets = |memory: &[&str]| {
+        let plan = &plans(study.folder(), &[&["study.toml", "--workers", "2"], memory].concat())[0];
+        (
+            plan["max_buckets"].as_u64().expect("a limit"),
+            plan["predicted_peak_bytes"].as_u64().expect("bytes"),
+        )
+    };
+    let (usual, peak) = buckets(&[]);
+    assert_eq!(usual, 6);
+    assert_eq!(buckets(&["--memory", "1GB"]).0, usual);
+    // From what the largest buckets hold to where nothing fits.
+    let by_memory = (1..=64).rev().step_by(2).map(|part| format!("{}B", peak * part / 64));
+    let limits: Vec<(String, u64)> =
+        by_memory.map(|memory| (memory.clone(), buckets(&["--memory", &memory]).0)).collect();
+    assert!(limits.iter().all(|(_, limit)| *limit >= usual), "{limits:?}");
+    let (less, _) = limits.iter().find(|(_, limit)| *limit > usual).expect("memory that is short");
+    // What was asked for is kept.
+    assert_eq!(buckets(&["--memory", less, "--max-buckets", "3"]).0, 3);
 }
 
 fn reuse_is_possible(plan: &Value) -> bool {

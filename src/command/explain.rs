@@ -1,18 +1,17 @@
 //! `pleach explain`: where the tasks of an evaluation come from.
 
-use super::{Way, workers};
+use super::way::{BucketLimits, Way};
+use super::{weigh, workers};
 use crate::cli::ExplainArgs;
 use crate::exit::{Outcome, Stop};
 use crate::explain::{self, Explained};
+use crate::machine::default_memory_bytes;
 use crate::output::{print_json, print_line};
 use crate::past;
 use crate::study::Prepared;
-use crate::weave;
-use pleach_cache::{Access, Cache, Limits, files::Disk};
+use crate::weave::{self, Loom};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::SystemTime;
 
 /// One run.
 #[derive(Debug, Serialize)]
@@ -24,7 +23,8 @@ struct Run {
 
 /// Runs the command.
 pub(super) fn execute(args: &ExplainArgs) -> Outcome {
-    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    weigh(&mut prepared, args.buckets, args.cache.as_deref())?;
     let evaluations = prepared.design.evaluations.len();
     let first = usize::from(!prepared.reference_run());
     if args.evaluation < first || args.evaluation > evaluations {
@@ -43,19 +43,14 @@ pub(super) fn execute(args: &ExplainArgs) -> Outcome {
             })?]
         }
     };
-    let cache = match &args.cache {
-        None => None,
-        Some(folder) => {
-            // Nothing is kept: a folder that is not there is not made.
-            let limits = Limits { bytes: u64::MAX, age: None };
-            let cache = Cache::open_on(Arc::new(Disk), folder, limits, Access::Read, SystemTime::now());
-            Some(cache.map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))?)
-        }
-    };
+    let cache = args.cache.as_deref().map(past::open_to_read).transpose()?;
     let identities = if cache.is_some() { past::identities(&prepared) } else { HashMap::new() };
     let workers = workers(args.workers);
-    let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
-    let woven = weave::weave(prepared.material(), way.level(), workers.get()).map_err(Stop::input)?;
+    let way = Way::new(args.strategy, args.reuse);
+    let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
+    let memory_bytes = default_memory_bytes();
+    let limits = BucketLimits::choose(args.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
+    let woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
     let mut runs = Vec::new();
     for tile in tiles {
         let known = cache.as_ref().map(|cache| (cache, &identities));

@@ -4,31 +4,36 @@
 
 mod table;
 
-use super::{Way, workers};
+use super::way::{BucketLimits, Way};
+use super::{weigh, workers};
 use crate::cli::{PlanArgs, ReuseName, StrategyName};
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::publish;
 use crate::output::record::{Plan, Plans};
 use crate::output::{print_json, print_line};
+use crate::past;
 use crate::report::scaling::{self, Curve, Point, Scaling};
+use crate::size::MemorySize;
 use crate::study::Prepared;
 use crate::weave::{self, Forecast, Level, Loom, Material, WeaveError};
-use pleach_reuse::{Buckets, Strategy};
+use pleach_reuse::{Buckets, Merging, Strategy};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> Outcome {
-    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    args.cache.as_deref().map(past::open_to_read).transpose()?;
+    weigh(&mut prepared, args.buckets, args.cache.as_deref())?;
     let workers = workers(args.workers);
     let (strategies, levels) = (args.strategy.names(), args.reuse.names());
-    let mut planner = Planner::new(prepared.material());
+    let mut planner = Planner::new(args, prepared.material());
     let (mut plans, mut curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for strategy in strategies.iter().copied() {
-        let ways = |workers| ways(args, strategy, &levels, workers);
-        let made = planner.plans(&ways(workers), workers).and_then(|plans| {
-            let curves = if args.plot.is_some() { planner.curves(ways)? } else { Vec::new() };
+        let ways = ways(strategy, &levels);
+        let made = planner.plans(&ways, workers).and_then(|plans| {
+            let curves = if args.plot.is_some() { planner.curves(&ways)? } else { Vec::new() };
             Ok((plans, curves))
         });
         match made {
@@ -38,7 +43,8 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
             }
             // Of all strategies, one that cannot is no reason not to hear of the others.
             Err(error) if strategies.len() > 1 && error.is_too_many_to_cut() => {
-                left_out.push(format!("{}: left out: {error}", strategy_name(args, strategy)));
+                let name = Way::new(strategy, ReuseName::Tree).strategy_name();
+                left_out.push(format!("{name}: left out: {error}"));
             }
             Err(error) => return Err(Stop::input(error)),
         }
@@ -55,19 +61,15 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
 }
 
 /// The ways to use a strategy; levels of reuse are one where it has none.
-fn ways(args: &PlanArgs, strategy: StrategyName, levels: &[ReuseName], workers: NonZeroU32) -> Vec<Way> {
-    let ways = levels.iter().map(|&reuse| Way::new(strategy, reuse, args.buckets, workers));
-    let mut ways: Vec<Way> = ways.collect();
+fn ways(strategy: StrategyName, levels: &[ReuseName]) -> Vec<Way> {
+    let mut ways: Vec<Way> = levels.iter().map(|&reuse| Way::new(strategy, reuse)).collect();
     ways.dedup();
     ways
 }
 
-fn strategy_name(args: &PlanArgs, strategy: StrategyName) -> &'static str {
-    Way::new(strategy, ReuseName::Tree, args.buckets, NonZeroU32::MIN).strategy_name()
-}
-
 /// Makes many plans of one study: what they have in common is done once, and counted for each.
 struct Planner<'a> {
+    args: &'a PlanArgs,
     material: Material<'a>,
     /// With nothing merged, and with equal instances merged; each with the seconds it took to set up.
     looms: [Option<(Loom<'a>, f64)>; 2],
@@ -75,39 +77,48 @@ struct Planner<'a> {
     solved: Option<(Option<Strategy>, Vec<Buckets>, f64)>,
 }
 
+/// A solution.
+struct Solved<'a> {
+    loom: &'a Loom<'a>,
+    level: Level,
+    limits: BucketLimits,
+    buckets: &'a [Buckets],
+    /// What it took or would have taken alone.
+    seconds: f64,
+}
+
 impl<'a> Planner<'a> {
-    fn new(material: Material<'a>) -> Self {
-        Self { material, looms: [None, None], solved: None }
+    fn new(args: &'a PlanArgs, material: Material<'a>) -> Self {
+        Self { args, material, looms: [None, None], solved: None }
     }
 
-    /// The solution for a level, and the seconds that it took or would have taken alone.
-    fn solve(&mut self, level: Level) -> Result<(&Loom<'a>, &[Buckets], f64), WeaveError> {
-        let place = usize::from(level != Level::None);
+    fn solve(&mut self, way: Way, workers: NonZeroU32) -> Result<Solved<'_>, WeaveError> {
+        let place = usize::from(way.merging() == Merging::Merged);
         let (loom, set_up_seconds) = match self.looms[place].take() {
             Some(loom) => loom,
             None => {
                 let start = Instant::now();
-                (Loom::set_up(self.material, level)?, start.elapsed().as_secs_f64())
+                (Loom::set_up(self.material, way.merging())?, start.elapsed().as_secs_f64())
             }
         };
         let (loom, _) = self.looms[place].insert((loom, set_up_seconds));
+        let start = Instant::now();
+        let memory_bytes = self.args.memory.map_or(u64::MAX, MemorySize::bytes);
+        let limits = BucketLimits::choose(self.args.buckets, loom, workers, memory_bytes)?;
+        let level = way.level(limits);
         let strategy = level.strategy();
         let known = self.solved.take().filter(|(known, ..)| *known == strategy);
         let solved = match known {
             Some(solved) => solved,
-            None => {
-                let start = Instant::now();
-                (strategy, loom.solve(level)?, start.elapsed().as_secs_f64())
-            }
+            None => (strategy, loom.solve(level)?, start.elapsed().as_secs_f64()),
         };
         let (_, buckets, seconds) = self.solved.insert(solved);
-        Ok((loom, buckets, set_up_seconds + *seconds))
+        Ok(Solved { loom, level, limits, buckets, seconds: set_up_seconds + *seconds })
     }
 
     fn plans(&mut self, ways: &[Way], workers: NonZeroU32) -> Result<Vec<Plan>, WeaveError> {
         let plan = |way: &Way| {
-            let level = way.level();
-            let (loom, buckets, seconds) = self.solve(level)?;
+            let Solved { loom, level, limits, buckets, seconds } = self.solve(*way, workers)?;
             let start = Instant::now();
             let figures = weave::figures(loom, buckets, level, workers.get())?;
             Ok(Plan {
@@ -116,22 +127,21 @@ impl<'a> Planner<'a> {
                 figures,
                 planning_seconds: Some(seconds + start.elapsed().as_secs_f64()),
                 workers: workers.get(),
-                max_bucket_size: way.max_bucket_size(),
-                max_buckets: way.max_buckets(),
+                max_bucket_size: way.max_bucket_size(limits),
+                max_buckets: way.max_buckets(limits),
             })
         };
         ways.iter().map(plan).collect()
     }
 
-    /// The makespan over numbers of workers, for each of the ways to plan for so many.
-    fn curves(&mut self, ways: impl Fn(NonZeroU32) -> Vec<Way>) -> Result<Vec<Curve>, WeaveError> {
+    /// The makespan over numbers of workers, for each of the ways.
+    fn curves(&mut self, ways: &[Way]) -> Result<Vec<Curve>, WeaveError> {
         let named =
             |way: &Way| Curve { strategy: way.strategy_name(), reuse: way.reuse_name(), points: Vec::new() };
-        let mut curves: Vec<Curve> = ways(NonZeroU32::MIN).iter().map(named).collect();
+        let mut curves: Vec<Curve> = ways.iter().map(named).collect();
         for workers in scaling::WORKERS {
-            for (curve, way) in curves.iter_mut().zip(ways(workers)) {
-                let level = way.level();
-                let (loom, buckets, _) = self.solve(level)?;
+            for (curve, way) in curves.iter_mut().zip(ways) {
+                let Solved { loom, level, buckets, .. } = self.solve(*way, workers)?;
                 let Forecast { makespan_seconds, bound_seconds } =
                     weave::forecast(loom, buckets, level, workers.get())?;
                 curve.points.push(Point { workers, makespan_seconds, bound_seconds });

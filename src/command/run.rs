@@ -2,9 +2,11 @@
 
 mod record;
 
-use super::{Way, workers};
+use super::way::{BucketLimits, Way};
+use super::{weigh, workers};
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
+use crate::costs;
 use crate::execution;
 use crate::exit::{Outcome, Stop};
 use crate::gallery::{self, previews::Previews};
@@ -21,9 +23,10 @@ use crate::session::{self, Found, Session};
 use crate::size::{MemorySize, human};
 use crate::study::Prepared;
 use crate::summary;
-use crate::weave::{self, Least, Woven};
+use crate::weave::{self, Least, Loom, Woven};
 use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
+use pleach_dispatch::costs::Costs;
 use record::Ended;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -35,31 +38,32 @@ use std::time::Instant;
 pub(super) fn execute(args: &RunArgs) -> Outcome {
     let start = Instant::now();
     let mut interrupt = Interrupt::listen()?;
-    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
     prepared.check_runnable()?;
     let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
     let planning = Instant::now();
     let workers = workers(args.workers);
-    let way = Way::new(args.strategy, args.reuse, args.buckets, workers);
+    let way = Way::new(args.strategy, args.reuse);
     if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
         return Err(Stop::Input(
             "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
                 .to_owned(),
         ));
     }
-    let (way, mut woven, memory_bytes) = plan_within_memory(args, &prepared, way, workers)?;
+    let cache = past::open(&args.cache)?;
+    weigh(&mut prepared, args.buckets, args.cache.cache.as_deref())?;
+    let Planned { way, limits, mut woven, memory_bytes } = plan_within_memory(args, &prepared, way, workers)?;
     let plan = Plan {
         strategy: way.strategy_name(),
         reuse: way.reuse_name(),
         figures: woven.figures.clone(),
         planning_seconds: Some(planning.elapsed().as_secs_f64()),
         workers: workers.get(),
-        max_bucket_size: way.max_bucket_size(),
-        max_buckets: way.max_buckets(),
+        max_bucket_size: way.max_bucket_size(limits),
+        max_buckets: way.max_buckets(limits),
     };
     pleach_pages::set_limit_bytes(memory_bytes);
 
-    let cache = past::open(&args.cache)?;
     let identities = if cache.is_some() { past::identities(&prepared) } else { HashMap::new() };
     let past = Past { cache, identities: Arc::new(identities) };
 
@@ -81,6 +85,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
     let executed =
         execution::execute(&prepared, &mut woven, &session, &past, resources, shown, &mut interrupt)?;
+    let costs_lost = keep_costs(args, &prepared, &executed.costs);
     let finished = &executed.finished;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
     if finished.outcome.stopped {
@@ -107,6 +112,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         executed: &executed,
         past: &past,
         collected: &collected,
+        costs_lost,
         start,
     });
     folder.write_json("run.json", &run)?;
@@ -138,47 +144,64 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     status(&collected, folder)
 }
 
+/// Keeps what was learned for later studies, in their cache; says why it could not.
+fn keep_costs(args: &RunArgs, prepared: &Prepared, learned: &Costs) -> Option<String> {
+    let folder = args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
+    let lost = costs::keep(folder, learned).err()?;
+    Some(format!("what operations cost is not kept for later plans: {lost}"))
+}
+
 /// Measures a task by what its thread allocates.
 fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }
 
-/// A plan, and the memory to keep within, if the study can be executed within it at all. What is shared beyond a tree is
-/// held for longer: where that would be too much, a tree it is.
+/// A plan that fits the memory.
+struct Planned {
+    way: Way,
+    limits: BucketLimits,
+    woven: Woven,
+    /// The memory to keep within.
+    memory_bytes: u64,
+}
+
+/// A plan, if the study can be executed within the memory at all. What is shared beyond a tree is held for longer: where
+/// that would be too much, a tree it is.
 fn plan_within_memory(
     args: &RunArgs,
     prepared: &Prepared,
     way: Way,
     workers: NonZeroU32,
-) -> Outcome<(Way, Woven, u64)> {
-    let budget = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
+) -> Outcome<Planned> {
+    let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
     let plan = |way: Way| {
-        let woven = weave::weave(prepared.material(), way.level(), workers.get());
-        let mut woven = woven.map_err(Stop::input)?;
+        let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
+        let limits = BucketLimits::choose(args.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
+        let mut woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
         let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
-        Ok::<_, Stop>((woven, least))
+        Ok::<_, Stop>((Planned { way, limits, woven, memory_bytes }, least))
     };
-    let (woven, least) = plan(way)?;
-    if least.bytes <= budget {
-        return Ok((way, woven, budget));
+    let (planned, least) = plan(way)?;
+    if least.bytes <= memory_bytes {
+        return Ok(planned);
     }
     // A cache is of use to values only.
     let Some(tree) = way.as_tree().filter(|_| args.cache.cache.is_none()) else {
-        return Err(too_little(args, prepared, budget, least));
+        return Err(too_little(args, prepared, memory_bytes, least));
     };
-    let (woven, of_tree) = plan(tree)?;
-    if of_tree.bytes > budget {
-        return Err(too_little(args, prepared, budget, of_tree));
+    let (planned, of_tree) = plan(tree)?;
+    if of_tree.bytes > memory_bytes {
+        return Err(too_little(args, prepared, memory_bytes, of_tree));
     }
     if !args.quiet && !args.json {
         print_line(&format!(
             "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
-            human(budget),
+            human(memory_bytes),
             way.reuse_name().unwrap_or_default(),
             least.bytes.div_ceil(1_000_000),
         ));
     }
-    Ok((tree, woven, budget))
+    Ok(planned)
 }
 
 fn too_little(args: &RunArgs, prepared: &Prepared, budget: u64, least: Least) -> Stop {

@@ -7,9 +7,10 @@ use crate::gallery::{Gallery, Jpeg, Moved, Pictures, Role, Shown};
 use crate::output::record::{Host, Operation, Plan, Run};
 use crate::output::tables::RunResponse;
 use crate::report::Report;
-use crate::weave::{self, Level, Material, TileFacts, identity};
+use crate::weave::{self, Level, Loom, Material, TileFacts, identity};
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::plan::Sharing;
-use pleach_reuse::{Ending, Strategy};
+use pleach_reuse::{Ending, Merging, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
@@ -123,14 +124,17 @@ fn plan(study: &Study, merged: bool) -> Plan {
         evaluations: &evaluations,
         reference_run: true,
         tiles: &tiles,
+        costs: &Costs::default(),
     };
     let max_bucket_size = NonZeroUsize::new(16).unwrap();
     let rtma = Strategy::Rtma { max_bucket_size, ending: Ending::default() };
     let level = if merged { Level::Merged { strategy: rtma, sharing: Sharing::Tree } } else { Level::None };
+    let merging = if merged { Merging::Merged } else { Merging::None };
+    let loom = Loom::set_up(material, merging).unwrap();
     Plan {
         strategy: if merged { "rtma" } else { "none" },
         reuse: merged.then_some("tree"),
-        figures: weave::weave(material, level, 2).unwrap().figures,
+        figures: weave::weave(loom, level, 2).unwrap().figures,
         planning_seconds: Some(0.002),
         workers: 2,
         max_bucket_size: merged.then_some(16),

@@ -3,7 +3,9 @@
 use super::loom::{StageProblem, Work};
 use super::{Forecast, Level, Loom, WeaveError, forecast, memory};
 use pleach_reuse::{BucketCost, Buckets, Figures, reuse_fraction};
+use pleach_workflow::Stage;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// The figures of a plan. Instances that serve only the reference are executed, and counted nowhere here but in
@@ -49,6 +51,8 @@ pub(crate) struct StageFigures {
     pub(crate) min_bucket_cost: f64,
     /// Tasks that several buckets need and one executes.
     pub(crate) handed_over: usize,
+    /// The same by name of the task, of those of which there are any.
+    pub(crate) handed_over_tasks: BTreeMap<String, usize>,
     /// Tasks if buckets shared nothing but first tasks, each within itself.
     #[serde(skip)]
     pub(crate) tasks_as_trees: usize,
@@ -70,7 +74,7 @@ pub(crate) fn of(
     let (mut per_stage, mut reference_tasks) = (Vec::new(), 0);
     let stages = material.workflow.stages.iter().zip(&loom.stages).zip(&loom.after_merging);
     for (((stage, problem), after), solution) in stages.zip(solutions) {
-        let figures = StageFigures::new(&stage.name, problem, *after, solution, level)?;
+        let figures = StageFigures::new(stage, problem, *after, solution, level)?;
         reference_tasks += if level.is_dataflow() {
             problem.dataflow()?.len() - figures.tasks
         } else {
@@ -101,15 +105,15 @@ pub(crate) fn of(
 impl StageFigures {
     /// All but the number of replicas, which is the study's.
     fn new(
-        name: &str,
-        stage: &StageProblem,
+        stage: &Stage,
+        problem: &StageProblem,
         after: Work,
         solution: &Buckets,
         level: Level,
     ) -> Result<Self, WeaveError> {
-        let trees = Figures::new(&stage.problem, &stage.tree, solution, |_| true);
+        let trees = Figures::new(&problem.problem, &problem.tree, solution, |_| true);
         let mut figures = Self {
-            stage: name.to_owned(),
+            stage: stage.name.clone(),
             instances_without_reuse: 0,
             instances: trees.instances,
             tasks_after_stage_merging: after.tasks,
@@ -120,18 +124,23 @@ impl StageFigures {
             max_bucket_cost: trees.max_bucket_cost,
             min_bucket_cost: trees.min_bucket_cost,
             handed_over: 0,
+            handed_over_tasks: BTreeMap::new(),
             tasks_as_trees: trees.tasks,
         };
         let mut seconds = trees.cost;
         if level.is_dataflow() {
-            let dataflow = stage.dataflow()?;
+            let dataflow = problem.dataflow()?;
             let costs = dataflow.first_costs(solution);
             let each = || costs.iter().map(|BucketCost { cost, .. }| *cost);
             figures.tasks = costs.iter().map(|bucket| bucket.tasks).sum();
             figures.max_bucket_cost = each().fold(0.0, f64::max);
             figures.min_bucket_cost = each().reduce(f64::min).unwrap_or(0.0);
             let buckets = dataflow.buckets_per_task(solution);
-            figures.handed_over = buckets.iter().filter(|buckets| **buckets > 1).count();
+            for task in dataflow.tasks().filter(|task| buckets[task.0 as usize] > 1) {
+                let name = stage.tasks[dataflow.level(task)].name.clone();
+                *figures.handed_over_tasks.entry(name).or_default() += 1;
+                figures.handed_over += 1;
+            }
             seconds = each().sum();
         }
         // The denominator is what stage-level merging leaves, also where nothing is merged.

@@ -2,7 +2,7 @@
 //!
 //! Predictions from what operations declare to cost; nothing is dispatched here, and memory is no limit.
 
-use super::{Level, Loom, WeaveError, operations};
+use super::{Level, Loom, WeaveError};
 use pleach_reuse::{Buckets, Jobs, Member, Relay, bound_seconds, bucket_costs, critical_path_seconds};
 use std::num::NonZeroUsize;
 
@@ -92,15 +92,10 @@ impl JobWork {
 /// tasks that need each other. By graph instance.
 fn instance_seconds(loom: &Loom<'_>, level: Level) -> Vec<f64> {
     let mut seconds = vec![0.0; loom.graph.instances().len()];
-    for (stage, problem) in loom.material.workflow.stages.iter().zip(&loom.stages) {
-        let operations = operations(stage, loom.material.registry);
-        let of_tile = loom.material.tiles.iter().map(|tile| {
-            let tasks: Vec<f64> = operations.iter().map(|op| op.cost_seconds(tile.pixels)).collect();
-            if level.is_dataflow() { problem.tasks.longest_chain(&tasks) } else { tasks.iter().sum() }
-        });
-        let of_tile: Vec<f64> = of_tile.collect();
-        for &id in problem.reference_only.iter().chain(&problem.members) {
-            seconds[id.0 as usize] = of_tile[loom.tile(id)];
+    for stage in &loom.stages {
+        for (id, tasks) in stage.seconds() {
+            let chain = level.is_dataflow().then(|| stage.tasks.longest_chain(&tasks));
+            seconds[id.0 as usize] = chain.unwrap_or_else(|| tasks.iter().sum());
         }
     }
     seconds

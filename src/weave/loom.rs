@@ -7,7 +7,7 @@ use super::{Level, Material, WeaveError, operations};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, Dataflow, ExternalIndex, InstanceId, Interner, Member, Merging, Problem,
-    ReuseTree, Runs, Source, StageIndex, Strategy, TaskGraph, TaskReads, WorkflowShape,
+    ReuseTree, RunId, Runs, Source, StageIndex, Strategy, TaskGraph, TaskReads, WorkflowShape, best_order,
 };
 use pleach_workflow::{Operation, Origin, Read, Stage, StageInput, Value};
 use std::cell::OnceCell;
@@ -56,17 +56,20 @@ struct Tables {
 }
 
 impl<'a> Loom<'a> {
-    /// Sets up what a level of reuse needs; one of [`Level::Merged`] serves all of them.
+    /// Sets up what planning needs; one with equal stage instances merged serves all levels of reuse.
     ///
     /// # Errors
     /// [`WeaveError`] when the study has more runs than ids.
-    pub(crate) fn set_up(material: Material<'a>, level: Level) -> Result<Self, WeaveError> {
+    pub(crate) fn set_up(material: Material<'a>, merging: Merging) -> Result<Self, WeaveError> {
         let runs = runs(material)?;
         let merged = CompactGraph::build(&runs, Merging::Merged);
         let stages = || (0u32..).map(StageIndex).zip(&material.workflow.stages);
         let after_merging = stages().map(|(index, stage)| work(material, &runs, &merged, index, stage));
         let after_merging = after_merging.collect();
-        let graph = if level == Level::None { CompactGraph::build(&runs, Merging::None) } else { merged };
+        let graph = match merging {
+            Merging::None => CompactGraph::build(&runs, Merging::None),
+            Merging::Merged => merged,
+        };
         let problems =
             stages().map(|(index, stage)| StageProblem::new(material, &runs, &graph, index, stage));
         let stages = problems.collect::<Result<_, _>>()?;
@@ -82,6 +85,11 @@ impl<'a> Loom<'a> {
         let solve =
             |stage: &StageProblem| strategy.solve(&stage.problem, &stage.tree).map_err(WeaveError::new);
         self.stages.iter().map(solve).collect()
+    }
+
+    /// For each stage the order of its tasks in which the instances share most.
+    pub(crate) fn best_orders(&self) -> Vec<Vec<usize>> {
+        self.stages.iter().map(|stage| best_order(&stage.problem, &stage.tasks).tasks).collect()
     }
 
     /// The tile that an instance works on.
@@ -101,21 +109,16 @@ impl StageProblem {
         let (reference_only, members): (Vec<InstanceId>, Vec<InstanceId>) =
             graph.of_stage(index).partition(|&id| graph.instance(id).reference_only);
         let levels = stage.tasks.len();
-        let operations = operations(stage, material.registry);
-        let seconds: Vec<Vec<f64>> =
-            material.tiles.iter().map(|tile| seconds(&operations, tile.pixels)).collect();
-        let mut interners: Vec<Interner<Vec<Value>>> = (0..levels).map(|_| Interner::default()).collect();
+        let mut tasks = TaskTable::new(material, stage);
         let mut tables_of = |instances: &[InstanceId]| {
             let mut tables = Tables::default();
             for &id in instances {
                 let instance = graph.instance(id);
-                let evaluation = &material.evaluations[runs.evaluation(instance.first_run)];
                 tables.inputs.push(instance.inputs.0);
-                for (task, interner) in stage.tasks.iter().zip(&mut interners) {
-                    let values = stage.task_parameters(task).map(|p| evaluation[p]);
-                    tables.keys.push(interner.intern(values.collect()));
+                for (key, seconds) in tasks.of_run(runs, instance.first_run) {
+                    tables.keys.push(key);
+                    tables.costs.push(seconds);
                 }
-                tables.costs.extend(&seconds[runs.tile(instance.first_run)]);
             }
             tables
         };
@@ -146,6 +149,16 @@ impl StageProblem {
         all.costs.extend(&self.reference.costs);
         let dataflow = Dataflow::build(&all.problem(levels)?, &self.tasks);
         Ok(self.dataflow.get_or_init(|| dataflow))
+    }
+
+    /// Seconds of an instance's tasks: of the graph's instances, members first, then those of the reference.
+    pub(super) fn seconds(&self) -> impl Iterator<Item = (InstanceId, Vec<f64>)> {
+        let levels = self.problem.levels();
+        let of_member = move |member| (0..levels).map(|level| self.problem.cost(member, level)).collect();
+        let members = self.members.iter().zip(self.problem.members().map(of_member));
+        let reference = self.reference.costs.chunks(levels).map(<[f64]>::to_vec);
+        let reference = self.reference_only.iter().zip(reference);
+        members.chain(reference).map(|(id, seconds)| (*id, seconds))
     }
 
     /// The instances that serve the reference only, as members of [`dataflow`](Self::dataflow).
@@ -190,20 +203,54 @@ impl Tables {
     }
 }
 
-/// Estimated seconds of a stage's tasks on so many pixels.
-fn seconds(operations: &[Arc<dyn Operation>], pixels: u64) -> Vec<f64> {
-    operations.iter().map(|operation| operation.cost_seconds(pixels)).collect()
+/// The tasks of a stage by the values they consume: what is equal, and what it is believed to cost.
+struct TaskTable<'a> {
+    material: Material<'a>,
+    stage: &'a Stage,
+    operations: Vec<Arc<dyn Operation>>,
+    /// Declared seconds, by tile and task.
+    declared: Vec<Vec<f64>>,
+    /// By task.
+    keys: Vec<Interner<Vec<Value>>>,
+    /// How many times what is declared a task takes, by task and key.
+    ratios: Vec<Vec<f64>>,
+}
+
+impl<'a> TaskTable<'a> {
+    fn new(material: Material<'a>, stage: &'a Stage) -> Self {
+        let operations = operations(stage, material.registry);
+        let declared = |pixels| operations.iter().map(|operation| operation.cost_seconds(pixels)).collect();
+        let declared = material.tiles.iter().map(|tile| declared(tile.pixels)).collect();
+        let keys = stage.tasks.iter().map(|_| Interner::default()).collect();
+        let ratios = stage.tasks.iter().map(|_| Vec::new()).collect();
+        Self { material, stage, operations, declared, keys, ratios }
+    }
+
+    /// The key and the seconds of each task of a run.
+    fn of_run(&mut self, runs: &Runs, run: RunId) -> impl Iterator<Item = (u32, f64)> {
+        let (material, stage) = (self.material, self.stage);
+        let evaluation = &material.evaluations[runs.evaluation(run)];
+        let tasks = stage.tasks.iter().zip(&self.operations).zip(&self.declared[runs.tile(run)]);
+        let tables = self.keys.iter_mut().zip(&mut self.ratios);
+        tasks.zip(tables).map(move |(((task, operation), declared), (keys, ratios))| {
+            let values = || stage.task_parameters(task).map(|p| evaluation[p]).collect::<Vec<_>>();
+            let key = keys.intern(values());
+            if key as usize == ratios.len() {
+                ratios.push(material.costs.ratio(operation.as_ref(), &values()));
+            }
+            (key, declared * ratios[key as usize])
+        })
+    }
 }
 
 /// The work of a stage's instances, nothing shared.
 fn work(material: Material<'_>, runs: &Runs, graph: &CompactGraph, index: StageIndex, stage: &Stage) -> Work {
-    let operations = operations(stage, material.registry);
-    let of_tile = material.tiles.iter().map(|tile| seconds(&operations, tile.pixels).iter().sum());
-    let of_tile: Vec<f64> = of_tile.collect();
+    let mut tasks = TaskTable::new(material, stage);
     let mut work = Work::default();
     for id in graph.of_stage(index).filter(|&id| !graph.instance(id).reference_only) {
         work.tasks += stage.tasks.len();
-        work.seconds += of_tile[runs.tile(graph.instance(id).first_run)];
+        work.seconds +=
+            tasks.of_run(runs, graph.instance(id).first_run).map(|(_, seconds)| seconds).sum::<f64>();
     }
     work
 }

@@ -3,9 +3,11 @@
 use super::{Loom, WeaveError, Woven, operations};
 use pleach_dispatch::memory::TaskBytes;
 use pleach_dispatch::rehearsal;
-use pleach_reuse::{Buckets, LevelBytes, peak_bytes};
+use pleach_reuse::{
+    Buckets, LevelBytes, Limits, LimitsError, Machine, StageBytes, choose_limits, peak_bytes,
+};
 use pleach_workflow::{Operation, Read, Registry, Stage};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
 /// The memory without which a study cannot be executed, and what asks for it.
@@ -37,6 +39,43 @@ pub(crate) fn rehearse(woven: &mut Woven, registry: &Registry) -> Result<Least, 
 fn task_bytes(operation: &Arc<dyn Operation>, pixels: u64) -> TaskBytes {
     let outputs: Vec<u64> = operation.outputs().iter().map(|port| port.element.bytes(pixels)).collect();
     TaskBytes { scratch: operation.memory_bytes(pixels).saturating_sub(outputs.iter().sum()), outputs }
+}
+
+impl Loom<'_> {
+    /// As few and as large buckets as keep so many workers busy and fit the memory, each worker with a bucket of its own
+    /// or, where even buckets of one instance are too large for that, all with one. The needs of the largest tile
+    /// count for all.
+    ///
+    /// # Errors
+    /// [`WeaveError`] when a strategy refuses the study.
+    pub(crate) fn limits(&self, workers: NonZeroU32, budget_bytes: u64) -> Result<Limits, WeaveError> {
+        let cores = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
+        let pixels = self.material.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+        let mut all =
+            Limits { max_buckets: NonZeroUsize::MIN, max_bucket_size: NonZeroUsize::MAX, peak_bytes: 0 };
+        for (stage, problem) in self.material.workflow.stages.iter().zip(&self.stages) {
+            let levels = level_bytes(stage, &operations(stage, self.material.registry), pixels);
+            let input_bytes = stage.inputs.iter().map(|input| input.region.element.bytes(pixels)).sum();
+            let bytes = StageBytes { input_bytes, levels: &levels };
+            let choose = |concurrent_buckets, budget_bytes| {
+                let machine = Machine { cores, concurrent_buckets, budget_bytes };
+                choose_limits(&problem.problem, &problem.tree, bytes, machine)
+            };
+            // Too little for anything: it is refused with what it takes once there is a plan.
+            let limits = match choose(cores, budget_bytes) {
+                Err(LimitsError::Memory { .. }) => match choose(NonZeroUsize::MIN, budget_bytes) {
+                    Err(LimitsError::Memory { .. }) => choose(NonZeroUsize::MIN, u64::MAX),
+                    limits => limits,
+                },
+                limits => limits,
+            };
+            let limits = limits.map_err(WeaveError::new)?;
+            all.max_buckets = all.max_buckets.max(limits.max_buckets);
+            all.max_bucket_size = all.max_bucket_size.min(limits.max_bucket_size);
+            all.peak_bytes = all.peak_bytes.max(limits.peak_bytes);
+        }
+        Ok(all)
+    }
 }
 
 /// The bytes that the dearest buckets hold, one a worker, each run depth-first, one task at a time.

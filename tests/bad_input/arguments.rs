@@ -18,6 +18,8 @@ fn one_line_each() {
         "run a.toml --max-bucket-size 0",
         &format!("invalid value '0' for '--max-bucket-size <N>': {count}"),
     );
+    refused("plan a.toml --max-buckets 0", &format!("invalid value '0' for '--max-buckets <N>': {count}"));
+    refused("plan a.toml --memory 0", "invalid value '0' for '--memory <SIZE>': 1 byte or more is allowed");
     refused("tissue --out x --count 0", &format!("invalid value '0' for '--count <N>': {count}"));
     refused("tissue --out x --size 9.5", &format!("invalid value '9.5' for '--size <PX>': {count}"));
     let form = "a number and a unit are allowed, as in 600MB or 1.5GiB; units are B, kB, MB, GB, TB (powers of 1000) and \
@@ -46,6 +48,8 @@ fn what_is_allowed_is_listed() {
     let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma";
     refused_as(&["run", "a.toml", "--strategy", "best"], strategies);
     refused_as(&["plan", "a.toml", "--strategy", "best"], strategies);
+    let order = "invalid value 'worst' for '--task-order <TASK_ORDER>'; [possible values: given, best";
+    refused_as(&["run", "a.toml", "--task-order", "worst"], order);
     let reuse = "invalid value 'all' for '--reuse <REUSE>'; [possible values: tree, dataflow, value";
     refused_as(&["run", "a.toml", "--reuse", "all"], reuse);
     refused_as(&["run", "a.toml", "--again"], "unexpected argument '--again' found");

@@ -92,6 +92,24 @@ fn reuse_never_changes_a_result() {
 }
 
 #[test]
+fn the_order_of_tasks_changes_what_is_executed_and_no_result() {
+    let study = Study::of_tissue(64);
+    let mut tasks = Vec::new();
+    let mut expected = None;
+    for (strategy, reuse) in [("trtma", "tree"), ("rtma", "tree"), ("trtma", "value")] {
+        for order in ["given", "best"] {
+            let out = format!("{strategy}-{reuse}-{order}");
+            let options = ["--strategy", strategy, "--reuse", reuse, "--task-order", order, "--workers", "2"];
+            let found = findings(&study, &out, &options);
+            assert_eq!(*expected.get_or_insert_with(|| found.clone()), found, "{out}");
+            let executed = json(&study.path(&out).join("run.json"))["tasks_executed"].as_u64();
+            tasks.push(executed.expect("a number"));
+        }
+    }
+    assert!(tasks[1] < tasks[0] && tasks[3] < tasks[2], "{tasks:?}");
+}
+
+#[test]
 fn a_plan_is_what_a_run_executes() {
     let study = Study::of_tissue(64);
     for strategy in ["none", "stage", "naive", "rtma"] {

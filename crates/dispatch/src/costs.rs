@@ -34,8 +34,14 @@ impl Costs {
     /// Seconds that one run is believed to take on an image of `pixels` pixels.
     #[must_use]
     pub fn predict(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> f64 {
+        operation.cost_seconds(pixels) * self.ratio(operation, arguments)
+    }
+
+    /// How many times what it declares one run is believed to take; 1 where nothing has been learned.
+    #[must_use]
+    pub fn ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> f64 {
         let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
-        operation.cost_seconds(pixels) * seen.map_or(1.0, |seen| seen.ratio)
+        seen.map_or(1.0, |seen| seen.ratio)
     }
 
     /// One run took `seconds`. What cannot be, such as an infinite time, is not learned from.
@@ -49,6 +55,16 @@ impl Costs {
             let seen = self.0.entry(class).or_insert(Seen { runs: 0, ratio });
             seen.runs = seen.runs.saturating_add(1);
             seen.ratio += (ratio - seen.ratio) * NEWEST.max(1.0 / seen.runs as f64);
+        }
+    }
+
+    /// Takes over what another model has seen more runs of.
+    pub fn merge(&mut self, other: &Self) {
+        for (class, seen) in &other.0 {
+            let own = self.0.entry(class.clone()).or_insert(*seen);
+            if own.runs < seen.runs {
+                *own = *seen;
+            }
         }
     }
 

@@ -87,6 +87,17 @@ pub fn choose_limits(
     machine: Machine,
 ) -> Result<Limits, LimitsError> {
     let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
+    let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
+    // Depth-first, a bucket holds one output of a level at a time: where that fits, whatever buckets there are do.
+    let any_bucket = most_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
+    let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
+    if any_buckets <= machine.budget_bytes {
+        return Ok(Limits {
+            max_buckets: usual_buckets,
+            max_bucket_size: instances,
+            peak_bytes: any_buckets,
+        });
+    }
     let at_once = |buckets: &Buckets| concurrent_bytes(problem, tree, buckets, bytes, machine);
     let single = at_once(&Strategy::Stage.solve(problem, tree)?);
     if single > machine.budget_bytes {
@@ -99,7 +110,7 @@ pub fn choose_limits(
         });
     }
     let options = TrtmaOptions::default();
-    let mut max_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
+    let mut max_buckets = usual_buckets;
     let mut with_buckets = single;
     while max_buckets < instances {
         with_buckets = at_once(&Strategy::Trtma { max_buckets, options }.solve(problem, tree)?);
@@ -121,6 +132,13 @@ pub fn choose_limits(
         with_size = single;
     }
     Ok(Limits { max_buckets, max_bucket_size, peak_bytes: with_buckets.max(with_size) })
+}
+
+/// What no bucket holds more than, beside its inputs.
+fn most_bytes(levels: &[LevelBytes]) -> u64 {
+    let outputs = levels.iter().fold(0, |sum: u64, level| sum.saturating_add(level.output_bytes));
+    let scratch = levels.iter().map(|level| level.scratch_bytes).max();
+    outputs.saturating_add(scratch.unwrap_or(0))
 }
 
 /// What the largest buckets hold, as many of them as run at once.

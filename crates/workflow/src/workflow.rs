@@ -269,4 +269,29 @@ impl Stage {
     pub fn task_parameters<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = usize> + 'a {
         task.arguments.iter().map(|&argument| self.parameters[argument])
     }
+
+    /// The same stage with its tasks in another order, `order[position]` being the task that comes there. None when that
+    /// is no order of all its tasks in which each comes after those it reads from.
+    #[must_use]
+    pub fn in_order(&self, order: &[usize]) -> Option<Self> {
+        let mut position_of = vec![None; self.tasks.len()];
+        let mut tasks = Vec::with_capacity(self.tasks.len());
+        for (position, &number) in order.iter().enumerate() {
+            let mut task = self.tasks.get(number)?.clone();
+            for read in &mut task.reads {
+                if let Read::Task { task, .. } = read {
+                    *task = position_of[*task]?;
+                }
+            }
+            if position_of[number].replace(position).is_some() {
+                return None;
+            }
+            tasks.push(task);
+        }
+        let mut stage = Self { tasks, ..self.clone() };
+        for output in &mut stage.outputs {
+            output.task = position_of[output.task]?;
+        }
+        (stage.tasks.len() == self.tasks.len()).then_some(stage)
+    }
 }

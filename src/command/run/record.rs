@@ -16,12 +16,14 @@ pub(super) struct Ended<'a> {
     pub(super) executed: &'a Executed,
     pub(super) past: &'a Past,
     pub(super) collected: &'a Collected,
+    /// Why what operations cost is not kept, if it is not.
+    pub(super) costs_lost: Option<String>,
     /// When the command began.
     pub(super) start: Instant,
 }
 
 pub(super) fn of(ended: &Ended<'_>) -> Run {
-    let Ended { prepared, plan, executed, past, collected, start } = *ended;
+    let Ended { prepared, plan, executed, past, collected, start, .. } = *ended;
     let finished = &executed.finished;
     let stages = &prepared.study.workflow.stages;
     let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
@@ -54,7 +56,11 @@ pub(super) fn of(ended: &Ended<'_>) -> Run {
         });
     }
     let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
-    let cache = past.cache.as_ref().map(|cache| record::Cache::of(cache));
+    let cache = past.cache.as_ref().map(|cache| {
+        let mut cache = record::Cache::of(cache);
+        cache.reports.extend(ended.costs_lost.clone());
+        cache
+    });
     if let Some(cache) = &cache {
         operations.push(record::Operation {
             name: "cache".to_owned(),

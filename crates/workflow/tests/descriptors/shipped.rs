@@ -3,7 +3,7 @@
 use crate::files::Files;
 use crate::registry::{registry, shipped};
 use pleach_regions::ElementType;
-use pleach_workflow::{Aggregate, Domain, Origin, Parameter, Read, Value, Workflow, stage_file};
+use pleach_workflow::{Aggregate, Domain, Origin, Parameter, Read, Stage, Value, Workflow, stage_file};
 use std::collections::BTreeSet;
 
 fn nuclei() -> Workflow {
@@ -272,4 +272,36 @@ fn one_switch_may_leave_out_several_stages() {
     assert_eq!(workflow.stages.len(), 3);
     let short = workflow.without(&["normalize".to_owned()]);
     assert_eq!(connections(&short), ["segmentation.twice <- file tile"]);
+}
+
+#[test]
+fn tasks_in_another_order_read_what_they_did() {
+    let workflow = nuclei();
+    let stage = &workflow.stages[1];
+    let names = |stage: &Stage| -> Vec<String> { stage.tasks.iter().map(|task| task.name.clone()).collect() };
+    let written = |stage: &Stage, name: &str| -> Vec<(String, usize)> {
+        let task = stage.tasks.iter().find(|task| task.name == name).unwrap();
+        let read = |read: &Read| match *read {
+            Read::StageInput(input) => (stage.inputs[input].region.region.clone(), 0),
+            Read::Task { task, output } => (stage.tasks[task].name.clone(), output),
+        };
+        task.reads.iter().map(read).collect()
+    };
+    let given: Vec<usize> = (0..stage.tasks.len()).collect();
+    assert_eq!(names(&stage.in_order(&given).unwrap()), names(stage));
+    // The first task moves behind the three that do not read from it.
+    let order = [1, 2, 3, 0, 4, 5, 6];
+    let moved = stage.in_order(&order).unwrap();
+    let expected: Vec<String> = order.iter().map(|task| stage.tasks[*task].name.clone()).collect();
+    assert_eq!(names(&moved), expected);
+    for name in names(stage) {
+        assert_eq!(written(&moved, &name), written(stage, &name), "{name}");
+    }
+    let output = |stage: &Stage| stage.tasks[stage.outputs[0].task].name.clone();
+    assert_eq!(output(&moved), output(stage));
+    for no_order in
+        [&[0, 1, 2, 3, 4, 5][..], &[0, 1, 2, 3, 4, 5, 5], &[0, 1, 2, 3, 4, 6, 5], &[0, 1, 2, 3, 4, 5, 7]]
+    {
+        assert!(stage.in_order(no_order).is_none(), "{no_order:?}");
+    }
 }
