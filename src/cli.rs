@@ -128,7 +128,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
     /// Draw the predicted makespan over 1 to 256 workers
-    #[arg(long, value_name = "FILE.svg", value_parser = svg_file)]
+    #[arg(long, value_name = "FILE.svg|.png", value_parser = picture_file)]
     pub(crate) plot: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
@@ -309,10 +309,12 @@ fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
 }
 
 /// Pictures are drawings; as pixels they would need a typeface, which not every machine has.
-fn svg_file(text: &str) -> Result<PathBuf, &'static str> {
+fn picture_file(text: &str) -> Result<PathBuf, &'static str> {
     let file = PathBuf::from(text);
-    let is_svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-    is_svg.then_some(file).ok_or("a file that ends in .svg is allowed")
+    let known = file
+        .extension()
+        .is_some_and(|ending| ["svg", "png"].iter().any(|known| ending.eq_ignore_ascii_case(known)));
+    known.then_some(file).ok_or("a file that ends in .svg or .png is allowed")
 }
 
 /// The grammar itself, for what is generated from it.

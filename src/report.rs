@@ -19,6 +19,7 @@ mod number;
 mod pictures;
 mod plane;
 mod ranking;
+pub(crate) mod raster;
 mod responses;
 mod reuse;
 pub(crate) mod scaling;

@@ -364,13 +364,34 @@ fn a_plot_has_a_line_for_every_plan() {
 }
 
 #[test]
+fn a_plot_can_be_pixels() {
+    let study = Study::of_tissue(64);
+    plans(study.folder(), &["study.toml", "--plot", "scaling.png"]);
+    plans(study.folder(), &["study.toml", "--plot", "scaling.svg"]);
+    let text = fs::read_to_string(study.path("scaling.svg")).expect("a picture");
+    let drawing = roxmltree::Document::parse(&text).expect("well-formed");
+    let size = ["width", "height"].map(|side| {
+        drawing.root_element().attribute(side).and_then(|side| side.parse::<u32>().ok()).expect("a size")
+    });
+    let picture = image::open(study.path("scaling.png")).expect("a picture").to_rgba8();
+    assert_eq!([picture.width(), picture.height()], size.map(|side| 2 * side));
+    // Paper, and neither transparent nor blank: lines of a curve's colour, and dark type where the title is.
+    assert!(picture.pixels().all(|pixel| pixel.0[3] == 255));
+    let dark = |pixel: &image::Rgba<u8>| pixel.0[..3].iter().all(|channel| *channel < 90);
+    assert!(picture.enumerate_pixels().any(|(_, y, pixel)| y < 60 && dark(pixel)), "a title");
+    let spread = |[r, g, b, _]: [u8; 4]| r.max(g).max(b) - r.min(g).min(b);
+    let coloured = picture.pixels().filter(|pixel| spread(pixel.0) > 80);
+    assert!(coloured.count() > 500);
+}
+
+#[test]
 fn a_plot_that_cannot_be_written_is_refused() {
     let study = Study::of_tissue(64);
     let before = files(study.folder());
-    for name in ["scaling.png", "scaling.gif", "scaling", ".svg"] {
+    for name in ["scaling.pdf", "scaling.gif", "scaling", ".svg"] {
         let refused = pleach(study.folder(), &["plan", "study.toml", "--plot", name]);
         let allowed = format!(
-            "error: invalid value '{name}' for '--plot <FILE.svg>': a file that ends in .svg is allowed\n"
+            "error: invalid value '{name}' for '--plot <FILE.svg|.png>': a file that ends in .svg or .png is allowed\n"
         );
         assert_eq!((refused.code, refused.stdout.as_str(), refused.stderr), (2, "", allowed));
     }

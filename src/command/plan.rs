@@ -12,6 +12,7 @@ use crate::output::folder::publish;
 use crate::output::record::{Plan, Plans};
 use crate::output::{print_json, print_line};
 use crate::past;
+use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::size::MemorySize;
 use crate::study::Prepared;
@@ -160,6 +161,9 @@ fn plot(file: &Path, prepared: &Prepared, args: &PlanArgs, curves: Vec<Curve>) -
         max_buckets: args.buckets.max_buckets.map(usize::from),
         curves,
     };
-    publish(file, scaling.svg().as_bytes())
+    let svg = scaling.svg();
+    let is_png = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"));
+    let content = if is_png { raster::png(&svg).map_err(Stop::defect)? } else { svg.into_bytes() };
+    publish(file, &content)
         .map_err(|error| Stop::Input(format!("--plot {}: failed to write: {error}", file.display())))
 }

@@ -1,0 +1,43 @@
+//! Drawings as pixels, for where SVG is of no use.
+//!
+//! The type comes with the program: a machine without fonts draws the same picture.
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Pixels of the picture for each of the drawing: sharp in print at its usual size.
+const PIXELS_A_UNIT: f32 = 2.0;
+
+/// A drawing that cannot be drawn: a defect of ours.
+#[derive(Debug, Error)]
+pub(crate) enum RasterError {
+    /// It is no SVG.
+    #[error("read a drawing: {0}")]
+    Drawing(#[from] resvg::usvg::Error),
+    /// It has no size.
+    #[error("draw a picture of {0} × {1} pixels")]
+    Size(u32, u32),
+    /// The picture cannot be encoded.
+    #[error("encode a picture: {0}")]
+    Png(String),
+}
+
+/// A drawing as the content of a PNG file.
+///
+/// # Errors
+/// [`RasterError`] when it is no drawing.
+pub(crate) fn png(svg: &str) -> Result<Vec<u8>, RasterError> {
+    let mut options = Options { font_family: "DejaVu Sans".to_owned(), ..Options::default() };
+    let fonts = Arc::make_mut(&mut options.fontdb);
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    fonts.load_font_data(dejavu::sans::bold().to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let tree = Tree::from_str(svg, &options)?;
+    let size = tree.size().to_int_size().scale_by(PIXELS_A_UNIT).unwrap_or(tree.size().to_int_size());
+    let (width, height) = (size.width(), size.height());
+    let mut picture = Pixmap::new(width, height).ok_or(RasterError::Size(width, height))?;
+    resvg::render(&tree, Transform::from_scale(PIXELS_A_UNIT, PIXELS_A_UNIT), &mut picture.as_mut());
+    picture.encode_png().map_err(|error| RasterError::Png(error.to_string()))
+}
