@@ -51,6 +51,13 @@ impl<T: Hash + Eq> Interner<T> {
     }
 }
 
+/// The hash of a value, as the table takes it.
+pub(crate) fn hash(value: impl Hash) -> u64 {
+    let mut hasher = Fold::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Hashes by multiplying into 128 bits and folding the halves. Planning is little else than looking up pairs of
 /// small numbers, and the standard library's hash, made to withstand chosen keys, takes four times as long at a
 /// million runs. Nobody gains from choosing the keys of their own study badly.

@@ -2,14 +2,15 @@
 //!
 //! The papers insert one instance after the other (Fig. 3.6); here all instances take one step down at a time.
 //! The tree is the same, and so is the order of a node's children, but only one level's table exists at once,
-//! and a branch with a single instance left needs no look-up at all.
+//! and a branch with a single instance left needs no look-up at all. What is looked up in a large level is first
+//! dealt out by its hash, so that each table stays in the processor's cache (radix partitioning, as in hash joins).
 //!
 //! The virtual root of the papers is not a node here: what has no parent is a node of level 1, and below the
 //! root the papers' one stage and one tile become the identity of the inputs. The tree knows no buckets.
 
 use std::ops::Range;
 
-use crate::interner::Interner;
+use crate::interner::{Interner, hash};
 use crate::problem::{Member, Problem};
 
 /// A task of the reuse tree. Numbered level by level, and within a level by the first instance that needs it.
@@ -42,51 +43,44 @@ impl ReuseTree {
         // Where each instance stands: the identity of its inputs at first, then its node of the level above.
         let mut above: Vec<u32> = problem.members().map(|member| problem.inputs(member)).collect();
         let mut alone = vec![false; problem.len()];
-        let mut children = Interner::default();
+        let mut siblings = Siblings::default();
         for level in 0..problem.levels() {
-            children.clear();
-            tree.push_level(problem, level, &mut above, &mut alone, &mut children);
+            siblings.find(problem, level, &above, &alone);
+            tree.push_level(problem, level, &siblings.first, &mut above, &mut alone);
         }
         tree.leaves = above.into_iter().map(NodeId).collect();
         tree
     }
 
-    /// Moves every instance one level down, creating the nodes of that level.
+    /// Moves every instance one level down, creating the nodes of that level. `first` names for each instance the first
+    /// one that takes the same step.
     fn push_level(
         &mut self,
         problem: &Problem,
         level: usize,
+        first: &[u32],
         above: &mut [u32],
         alone: &mut [bool],
-        children: &mut Interner<(u32, u32)>,
     ) {
-        let start = self.parents.len() as u32;
-        // The node of each interned (parent, key), and how many instances each node has.
-        let mut shared_nodes = Vec::new();
+        let start = self.parents.len();
+        // How many instances each node has.
         let mut instances = Vec::new();
         for member in problem.members() {
             let at = member.0 as usize;
-            let next = start + instances.len() as u32;
-            let node = if alone[at] {
-                next
-            } else {
-                let child = children.intern((above[at], problem.keys(member)[level])) as usize;
-                if child == shared_nodes.len() {
-                    shared_nodes.push(next);
-                }
-                shared_nodes[child]
-            };
-            if node == next {
+            if first[at] == member.0 {
+                let node = self.parents.len() as u32;
                 self.parents.push(NodeId(above[at]));
                 self.first.push(member);
                 self.costs.push(problem.cost(member, level));
                 instances.push(0_u32);
+                above[at] = node;
+            } else {
+                above[at] = above[first[at] as usize];
             }
-            instances[(node - start) as usize] += 1;
-            above[at] = node;
+            instances[above[at] as usize - start] += 1;
         }
         for (at, alone) in alone.iter_mut().enumerate() {
-            *alone = instances[(above[at] - start) as usize] == 1;
+            *alone = instances[above[at] as usize - start] == 1;
         }
         self.starts.push(self.parents.len() as u32);
     }
@@ -147,10 +141,88 @@ impl ReuseTree {
     }
 }
 
+/// Instances whose steps are looked up in one table. Its entries, of some twenty bytes, then fit a core's own cache.
+const TABLE_INSTANCES: usize = 1 << 14;
+
+/// Which instances take the same step down from the same node.
+#[derive(Default)]
+struct Siblings {
+    /// For each instance the first that takes its step: itself, if none does before it.
+    first: Vec<u32>,
+    /// Steps (the node above, the key) with the instances that take them.
+    steps: Vec<((u32, u32), u32)>,
+    /// The same, dealt out by the hash of the step.
+    dealt: Vec<((u32, u32), u32)>,
+    /// Where each hand ends in `dealt`.
+    ends: Vec<usize>,
+    table: Interner<(u32, u32)>,
+}
+
+impl Siblings {
+    /// Looks up a step of all instances; those alone at their node have no others.
+    fn find(&mut self, problem: &Problem, level: usize, above: &[u32], alone: &[bool]) {
+        self.first.clear();
+        self.first.extend(0..problem.len() as u32);
+        let shared = alone.iter().filter(|alone| !**alone).count();
+        let hands = (shared / TABLE_INSTANCES + 1).next_power_of_two();
+        let steps = problem.members().filter(|member| !alone[member.0 as usize]);
+        let steps = steps.map(|member| ((above[member.0 as usize], problem.keys(member)[level]), member.0));
+        if hands == 1 {
+            // Nothing to deal out.
+            return first_of_each(steps, &mut self.table, &mut self.first);
+        }
+        self.steps.clear();
+        self.steps.extend(steps);
+        let hand = |step: (u32, u32)| (hash(step) >> 32) as usize & (hands - 1);
+        // Beginnings of hands, which move to their ends as they fill.
+        self.ends.clear();
+        self.ends.resize(hands + 1, 0);
+        self.steps.iter().for_each(|(step, _)| self.ends[hand(*step) + 1] += 1);
+        (0..hands).for_each(|hand| self.ends[hand + 1] += self.ends[hand]);
+        self.dealt.resize(shared, ((0, 0), 0));
+        for &(step, member) in &self.steps {
+            let place = &mut self.ends[hand(step)];
+            self.dealt[*place] = (step, member);
+            *place += 1;
+        }
+        let mut begin = 0;
+        for end in &self.ends[..hands] {
+            let dealt = self.dealt[begin..*end].iter().copied();
+            first_of_each(dealt, &mut self.table, &mut self.first);
+            begin = *end;
+        }
+    }
+}
+
+/// Notes for each instance the first with the same step. Instances come in order.
+fn first_of_each(
+    steps: impl Iterator<Item = ((u32, u32), u32)>,
+    table: &mut Interner<(u32, u32)>,
+    first: &mut [u32],
+) {
+    table.clear();
+    let mut first_of_step = Vec::new();
+    for (step, member) in steps {
+        let number = table.intern(step) as usize;
+        if number == first_of_step.len() {
+            first_of_step.push(member);
+        }
+        first[member as usize] = first_of_step[number];
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::problem::Costs;
+
+    impl ReuseTree {
+        /// How many nodes of a level were needed first by an earlier instance.
+        fn first_rank(&self, level: usize, member: Member) -> u32 {
+            let range = self.starts[level] as usize..self.starts[level + 1] as usize;
+            self.first[range].partition_point(|first| *first < member) as u32
+        }
+    }
 
     fn tree(levels: usize, inputs: &[u32], keys: &[u32]) -> ReuseTree {
         let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), Costs::Count).unwrap();
@@ -179,6 +251,32 @@ mod tests {
     fn instances_of_different_inputs_share_nothing() {
         assert_eq!(tree(2, &[0, 1], &[3, 3, 3, 3]).nodes_per_level(), [2, 2]);
         assert_eq!(tree(2, &[1, 1], &[3, 3, 3, 3]).nodes_per_level(), [1, 1]);
+    }
+
+    /// As the papers build it: one instance after the other, a look-up a task.
+    #[test]
+    fn a_tree_too_large_for_one_table_is_the_same() {
+        let (instances, levels) = (3 * TABLE_INSTANCES + 5, 4);
+        let key = |at: usize, level: usize| (at * 7919 % [3, 50, 4000, 100_000][level]) as u32;
+        let keys: Vec<u32> =
+            (0..instances).flat_map(|at| (0..levels).map(move |level| key(at, level))).collect();
+        let inputs: Vec<u32> = (0..instances).map(|at| (at % 2) as u32).collect();
+        let tree = tree(levels, &inputs, &keys);
+        let mut known = std::collections::HashMap::new();
+        let mut sizes = vec![0; levels];
+        for (member, row) in (0..).map(Member).zip(keys.chunks(levels)) {
+            let path: Vec<NodeId> = tree.upwards(member).collect();
+            for (level, node) in path.iter().rev().enumerate() {
+                let prefix = (inputs[member.0 as usize], row[..=level].to_vec());
+                let (found, first) = *known.entry(prefix).or_insert_with(|| {
+                    sizes[level] += 1;
+                    (*node, member)
+                });
+                assert_eq!((*node, tree.first_member(*node)), (found, first));
+                assert_eq!(*node, NodeId(tree.starts[level] + tree.first_rank(level, first)));
+            }
+        }
+        assert_eq!(tree.nodes_per_level(), sizes);
     }
 
     #[test]
