@@ -4,6 +4,8 @@
 //! In the order of the plan: of those that share a task, the first one runs it. What turns out equal is known from traces
 //! only, so without a cache that level is silent. Nothing is executed, and no image is opened.
 
+mod response_key;
+
 use crate::exit::{Outcome, Stop};
 use crate::past::{Step, Walk};
 use crate::study::Prepared;
@@ -15,6 +17,7 @@ use pleach_dispatch::plan::Sharing;
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_regions::{Identity, RegionKey, TaskKey};
 use pleach_workflow::{Read, Stage, Value};
+pub(crate) use response_key::ResponseKey;
 use serde::Serialize;
 use std::collections::HashMap;
 

@@ -267,6 +267,16 @@ fn every_task_is_explained() {
     // Normalization is that of the reference, which comes first.
     assert_eq!((&tasks(&before)[0]["from"], &tasks(&before)[0]["evaluation"]), (&"stage".into(), &0.into()));
 
+    // All 15 values and the digest of the tile stand for the two masks that are compared.
+    let key = &before["runs"][0]["key"];
+    assert_eq!((&key["bytes"], &key["instead_of_bytes"]), (&(15 * 8 + 32).into(), &(2 * 128 * 128).into()));
+    let attributes = key["attributes"].as_array().expect("names");
+    assert!(
+        attributes.contains(&"digest of tile".into()) && attributes.contains(&"MorphRecon".into()),
+        "{key}"
+    );
+    assert_eq!(attributes.len(), 16, "{key}");
+
     run(&study, "out", &["--workers", "2"]);
     let mut levels = std::collections::BTreeMap::new();
     for evaluation in 0..=32 {

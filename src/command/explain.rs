@@ -4,7 +4,7 @@ use super::way::{BucketLimits, Way};
 use super::{weigh, workers};
 use crate::cli::ExplainArgs;
 use crate::exit::{Outcome, Stop};
-use crate::explain::{self, Explained};
+use crate::explain::{self, Explained, ResponseKey};
 use crate::machine::default_memory_bytes;
 use crate::output::{print_json, print_line};
 use crate::past;
@@ -19,6 +19,8 @@ struct Run {
     evaluation: usize,
     tile: String,
     tasks: Vec<Explained>,
+    /// What its response is found by again.
+    key: ResponseKey,
 }
 
 /// Runs the command.
@@ -55,7 +57,8 @@ pub(super) fn execute(args: &ExplainArgs) -> Outcome {
     for tile in tiles {
         let known = cache.as_ref().map(|cache| (cache, &identities));
         let tasks = explain::explain(&prepared, &woven, known, args.evaluation, tile)?;
-        runs.push(Run { evaluation: args.evaluation, tile: names[tile].to_owned(), tasks });
+        let key = ResponseKey::of(&prepared, tile)?;
+        runs.push(Run { evaluation: args.evaluation, tile: names[tile].to_owned(), tasks, key });
     }
     if args.json {
         return print_json(&serde_json::json!({ "runs": runs }));
@@ -83,4 +86,9 @@ fn show(run: &Run) {
             print_line(&format!("  {:<14} {:<10} nearest: {difference}", "", ""));
         }
     }
+    let ResponseKey { attributes, bytes, instead_of_bytes } = &run.key;
+    print_line(&format!(
+        "  its response is found again by {bytes} bytes, instead of {instead_of_bytes}: {}",
+        attributes.join(", ")
+    ));
 }
