@@ -115,8 +115,13 @@ fn the_tables_hold_the_design_and_say_that_there_are_no_indices() {
 }
 
 #[test]
-fn plans_count_the_evaluations_of_the_design() {
+fn what_is_printed_counts_the_design_and_promises_no_indices() {
     let study = Study::of_tissue(64);
+    decompose(&study, "samples = 1");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();
+    let said =
+        "no sensitivity indices:\n  the indices of a variance-based decomposition are not computed yet\n";
+    assert!(printed.starts_with(said) && printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     decompose(&study, "samples = 16");
     let printed = pleach(study.folder(), &["plan", "study.toml", "--json"]).done();
     let plans: Value = serde_json::from_str(&printed).expect("a JSON document");
