@@ -10,6 +10,7 @@ use crate::weave::Woven;
 use pleach_actors::manager;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{self, MoatError, MoatIndices};
+use pleach_sensitivity::sampling::Structure;
 use pleach_workflow::Aggregate;
 
 /// The responses of all runs, by evaluation, then tile.
@@ -24,9 +25,10 @@ pub(crate) struct Collected {
 pub(crate) enum Analysis {
     /// The indices of the study's method.
     Indices(Indices),
-    /// The parameter sets have no structure, or no trajectory has all its responses: why there are no indices.
+    /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
+    /// method: why there are no indices.
     None {
-        /// "moat" or "table".
+        /// "moat", "vbd" or "table".
         method: &'static str,
         /// The response.
         response: String,
@@ -92,11 +94,20 @@ impl Collected {
         let study = &prepared.study;
         let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
-        let Some(trajectories) = prepared.design.trajectories() else {
-            return Ok(none(
-                "table",
-                "parameter sets from a table that holds no Morris trajectories".to_owned(),
-            ));
+        let trajectories = match &prepared.design.structure {
+            Structure::Trajectories(trajectories) => trajectories,
+            Structure::Saltelli(_) => {
+                return Ok(none(
+                    "vbd",
+                    "the indices of a variance-based decomposition are not computed yet".to_owned(),
+                ));
+            }
+            _ => {
+                return Ok(none(
+                    "table",
+                    "parameter sets from a table that holds no Morris trajectories".to_owned(),
+                ));
+            }
         };
         let responses = self.responses(study.metric, *over_tiles);
         match moat::indices(trajectories, name, &responses, study.seed) {

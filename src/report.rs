@@ -125,6 +125,12 @@ fn footer(report: &Report<'_>) -> Html {
              1509–1518.",
         ));
     }
+    if matches!(report.analysis, Analysis::None { method: "vbd", .. }) {
+        text.push(html::p(
+            "Design: A. Saltelli, P. Annoni, I. Azzini, F. Campolongo, M. Ratto, S. Tarantola, Variance based \
+             sensitivity analysis of model output, Computer Physics Communications 181 (2010) 259–270.",
+        ));
+    }
     Html::element("footer", &[], text)
 }
 

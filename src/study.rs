@@ -9,7 +9,7 @@ use crate::weave::{Loom, Material, TileFacts, identity};
 use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
 use pleach_reuse::Merging;
-use pleach_sensitivity::sampling::{Design, Structure, morris};
+use pleach_sensitivity::sampling::{Design, Structure, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Method, Reference, Registry, Study, Value, text};
@@ -55,7 +55,7 @@ impl Prepared {
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
-            (None, Method::Moat { .. }) => file,
+            (None, Method::Moat { .. } | Method::Vbd { .. }) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
         let tiles = tiles(&study)?;
@@ -162,10 +162,18 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
         (None, Method::Moat { trajectories, levels }) => {
             let (trajectories, levels) = (*trajectories as u32, *levels as u32);
             let morris = morris::Morris { trajectories, levels, seed: study.seed };
-            morris::sample(parameters, &morris)
-                .map_err(|error| Stop::Input(format!("{}: method: {error}", file.display())))
+            morris::sample(parameters, &morris).map_err(|error| cannot_be_drawn(file, error))
+        }
+        (None, &Method::Vbd { samples, second_order, base }) => {
+            let samples = samples as u32;
+            let saltelli = saltelli::Saltelli { samples, second_order, base, seed: study.seed };
+            saltelli::sample(parameters, &saltelli).map_err(|error| cannot_be_drawn(file, error))
         }
     }
+}
+
+fn cannot_be_drawn(file: &Path, error: impl std::error::Error) -> Stop {
+    Stop::Input(format!("{}: method: {error}", file.display()))
 }
 
 /// Parameter sets from a file. A table that holds Morris trajectories is analysed as such.
@@ -229,6 +237,9 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
     // What a table holds is among the parameter sets; where it lies does not matter.
     let method = match study.method {
         Method::Moat { trajectories, levels } => format!("moat {trajectories} {levels}"),
+        Method::Vbd { samples, second_order, base } => {
+            format!("vbd {samples} {second_order} {}", base.name())
+        }
         Method::Table { .. } => "table".to_owned(),
     };
     // The same file from whichever folder the command is given.

@@ -24,8 +24,11 @@ pub(crate) fn print(run: &Run, analysis: &Analysis, out: &Path, budget_bytes: Op
     print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
 }
 
-/// The parameters, the most influential first; nothing where the study has no indices.
+/// The parameters, the most influential first; or why the study has no indices.
 fn ranking(analysis: &Analysis) -> Vec<String> {
+    if let Analysis::None { note, .. } = analysis {
+        return vec!["no sensitivity indices:".to_owned(), format!("  {note}"), String::new()];
+    }
     let Some(indices) = analysis.moat() else { return Vec::new() };
     let ranked = report::ranked(indices);
     let names: Vec<String> =
@@ -159,6 +162,13 @@ mod tests {
         let mut single = example();
         single.without_spread();
         assert!(ranking(&single.analysis)[2].contains("           -  "), "no spread of one trajectory");
+    }
+
+    #[test]
+    fn without_indices_it_says_why() {
+        let note = "no method yet".to_owned();
+        let none = Analysis::None { method: "vbd", response: "dice".to_owned(), note };
+        assert_eq!(ranking(&none), ["no sensitivity indices:", "  no method yet", ""]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
 use crate::report::number::{bytes, capital, count, counted, duration, names};
-use pleach_workflow::{Domain, Method, Reference};
+use pleach_workflow::{BasePoints, Domain, Method, Reference};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names listed before "and N more".
@@ -73,7 +73,7 @@ fn method(report: &Report<'_>) -> Html {
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let sampled = match study.method {
         Method::Moat { trajectories, .. } => trajectories * (varied + 1) == run.evaluations,
-        Method::Table { .. } => false,
+        Method::Vbd { .. } | Method::Table { .. } => false,
     };
     match (&study.method, report.analysis) {
         (Method::Moat { trajectories, .. }, _) if sampled => html![
@@ -85,12 +85,35 @@ fn method(report: &Report<'_>) -> Html {
                 counted(varied, "parameter", "parameters"),
             ),
         ],
+        (&Method::Vbd { samples, second_order, base }, Analysis::None { method: "vbd", .. }) => html![
+            strong("Saltelli’s design for variance-based decomposition"),
+            format!(
+                ": {}, each {} points of {} = {total} {}",
+                counted(samples, "base sample", "base samples"),
+                run.evaluations / samples.max(1),
+                counted(varied, "parameter", "parameters"),
+                saltelli(second_order, base),
+            ),
+        ],
         (_, Analysis::Indices(_)) => html![
             strong("Morris one-at-a-time"),
             format!(", on parameter sets from a table that holds trajectories: {total}"),
         ],
         (_, Analysis::None { .. }) => html![strong("Parameter sets from a table"), format!(": {total}")],
     }
+}
+
+/// What a base sample is.
+fn saltelli(second_order: bool, base: BasePoints) -> String {
+    let drawn = match base {
+        BasePoints::Sobol => "scrambled Sobol’ points",
+        BasePoints::MonteCarlo => "independent random points",
+    };
+    let back = if second_order { ", and the other with that of the first" } else { "" };
+    format!(
+        "A base sample is two points ({drawn}), and for each parameter the first point with that parameter’s value from \
+         the second{back}."
+    )
 }
 
 fn response(report: &Report<'_>) -> Html {

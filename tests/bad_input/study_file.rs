@@ -50,7 +50,11 @@ fn fields() {
 fn methods_and_metrics() {
     let study = Study::of_tissue(64);
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
-    edited("\"moat\"", "\"vbd\"", "method.kind: \"vbd\" is not allowed; allowed: \"moat\" or \"table\"");
+    edited(
+        "\"moat\"",
+        "\"pcc\"",
+        "method.kind: \"pcc\" is not allowed; allowed: \"moat\", \"vbd\" or \"table\"",
+    );
     edited("kind = \"moat\"\n", "", "method.kind: missing; a text is needed");
     let sampler = "method.sampler: \"lhs\" is not allowed; allowed: \"morris\" for kind \"moat\"";
     edited("kind = \"moat\"", "kind = \"moat\"\nsampler = \"lhs\"", sampler);

@@ -3,6 +3,7 @@
 //! - [`sampling`]: parameters and a seed → a [`sampling::Design`], the parameter sets to evaluate;
 //! - [`table`]: parameter sets a user brings in a CSV;
 //! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
+//! - [`blocks`]: the structure of a Saltelli design;
 //! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
 //! - [`indices`]: the indices of any method, as reports write them.
 //!
@@ -25,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod blocks;
 pub mod indices;
 pub mod moat;
 mod random;

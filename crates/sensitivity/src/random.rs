@@ -1,7 +1,7 @@
 //! Where random numbers come from: one ChaCha8 generator per purpose, all derived from the study's seed.
 //!
 //! ChaCha8 gives the same numbers on every platform. Streams of one seed are independent, so more
-//! trajectories, or more resamples, never change what the earlier ones drew.
+//! trajectories, samples or resamples never change what the earlier ones drew.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -13,6 +13,10 @@ pub(crate) enum Purpose {
     Trajectory(u32),
     /// Resampling of trajectories for confidence intervals.
     Bootstrap,
+    /// The two points of the base sample of this index.
+    BaseSample(u32),
+    /// Scrambling of the Sobol' points of this part of the sequence.
+    Scrambling(u32),
 }
 
 /// The generator of `seed` for `purpose`.
@@ -22,6 +26,8 @@ pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
         Purpose::Trajectory(index) => u64::from(index),
         // Beyond every u32, so no trajectory shares it.
         Purpose::Bootstrap => 1 << 32,
+        Purpose::BaseSample(index) => (2 << 32) | u64::from(index),
+        Purpose::Scrambling(part) => (3 << 32) | u64::from(part),
     });
     generator
 }

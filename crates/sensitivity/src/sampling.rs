@@ -3,10 +3,17 @@
 //! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates
 //! nothing and knows nothing of tiles; it keeps the structure that its method needs to compute indices.
 
+mod marginal;
 pub mod morris;
+pub mod saltelli;
+mod sobol;
 
+use crate::blocks::RowBlocks;
 use crate::trajectory::Trajectories;
-use pleach_workflow::{Parameter, Value};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
+
+/// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
+pub const MOST_EVALUATIONS: u64 = 10_000_000;
 
 /// The parameter sets of a study.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +34,8 @@ pub enum Structure {
     Rows,
     /// Morris trajectories, for [`crate::moat`].
     Trajectories(Trajectories),
+    /// Saltelli's row blocks, for variance-based decomposition.
+    Saltelli(RowBlocks),
 }
 
 impl Design {
@@ -41,11 +50,41 @@ impl Design {
     pub fn trajectories(&self) -> Option<&Trajectories> {
         match &self.structure {
             Structure::Trajectories(trajectories) => Some(trajectories),
-            Structure::Rows => None,
+            Structure::Rows | Structure::Saltelli(_) => None,
+        }
+    }
+
+    /// The row blocks of a Saltelli design, and `None` of any other.
+    #[must_use]
+    pub fn row_blocks(&self) -> Option<&RowBlocks> {
+        match &self.structure {
+            Structure::Saltelli(blocks) => Some(blocks),
+            Structure::Rows | Structure::Trajectories(_) => None,
         }
     }
 }
 
 fn names(parameters: &[Parameter]) -> Vec<String> {
     parameters.iter().map(|parameter| parameter.name.clone()).collect()
+}
+
+/// Columns of the parameters that a sampler varies.
+fn varying(parameters: &[Parameter]) -> Vec<usize> {
+    (0..parameters.len()).filter(|&column| parameters[column].domain.varies()).collect()
+}
+
+/// The value of a parameter that does not vary.
+fn resting_value(parameter: &Parameter) -> Value {
+    match &parameter.domain {
+        Domain::Fixed { value } => *value,
+        Domain::Levels { values } => values.first().copied().unwrap_or(parameter.default),
+        Domain::Continuous { .. } => parameter.default,
+    }
+}
+
+/// The bounds of a continuous domain; `None` where `f64` numbers cannot divide it, or where whole numbers are wanted.
+fn real_range(parameter: &Parameter) -> Option<(f64, f64)> {
+    let (low, high) = parameter.domain.bounds();
+    let usable = low < high && (high - low).is_finite() && parameter.value_type == ValueType::Real;
+    usable.then_some((low, high))
 }

@@ -18,7 +18,7 @@ pub use check::stage_file;
 pub use error::{DescriptorError, Problem};
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
-pub use study::{FieldProblem, Method, Reference, Study, StudyError, Tile};
+pub use study::{BasePoints, FieldProblem, Method, Reference, Study, StudyError, Tile};
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch,

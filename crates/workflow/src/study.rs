@@ -4,6 +4,7 @@
 
 mod fields;
 mod inputs;
+mod method;
 
 use crate::DescriptorError;
 use crate::error::{count, one_line};
@@ -12,6 +13,7 @@ use crate::parameter::{self, Domain, DomainError, Parameter};
 use crate::workflow::Workflow;
 use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
+pub use method::{BasePoints, Method};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -35,23 +37,6 @@ pub struct Study {
     pub method: Method,
     /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed.
     pub metric: usize,
-}
-
-/// How parameter sets are chosen and analysed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Morris' one-at-a-time screening.
-    Moat {
-        /// Number of trajectories, at least 1.
-        trajectories: usize,
-        /// Levels of continuous parameters, at least 2.
-        levels: usize,
-    },
-    /// Parameter sets from a file.
-    Table {
-        /// The CSV file.
-        file: PathBuf,
-    },
 }
 
 /// A study file is wrong, and where.
@@ -200,7 +185,7 @@ impl Study {
         let mut workflow = workflow.without(&switched_off);
         let tiles = inputs::tiles(&input)?;
         let reference = inputs::reference(&input, &tiles)?;
-        let method = method(&root.section("method")?)?;
+        let method = method::read(&root.section("method")?)?;
         let (table, metric) = metric(&root, &workflow)?;
         workflow = workflow.measuring(table);
         override_parameters(&root, &mut workflow.parameters)?;
@@ -246,33 +231,6 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
         }
     }
     Ok(off)
-}
-
-fn method(section: &Section<'_>) -> Result<Method, StudyError> {
-    let kind = section.text("kind")?;
-    match kind.as_str() {
-        "moat" => {
-            section.allow(&["kind", "sampler", "trajectories", "levels"])?;
-            if let Some(sampler) = section.optional_text("sampler")?
-                && sampler != "morris"
-            {
-                return section.not_allowed(
-                    "sampler",
-                    &format!("\"{sampler}\""),
-                    "\"morris\" for kind \"moat\"",
-                );
-            }
-            // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
-            let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
-            let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
-            Ok(Method::Moat { trajectories: trajectories as usize, levels: levels as usize })
-        }
-        "table" => {
-            section.allow(&["kind", "file"])?;
-            Ok(Method::Table { file: section.path(&section.text("file")?) })
-        }
-        other => section.not_allowed("kind", &format!("\"{other}\""), "\"moat\" or \"table\""),
-    }
 }
 
 /// The metric that is analysed: the table it is in, and its place there.

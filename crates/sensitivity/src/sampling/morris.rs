@@ -12,7 +12,7 @@
 //!
 //! Half of the steps run from base to base + step, the other half back.
 
-use super::{Design, Structure, names};
+use super::{Design, MOST_EVALUATIONS, Structure, names, real_range, resting_value};
 use crate::random::{self, Purpose};
 use crate::trajectory::{Step, Trajectories, Trajectory, signed_fraction};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
@@ -68,9 +68,6 @@ pub enum MorrisError {
     },
 }
 
-/// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
-pub const MOST_EVALUATIONS: u64 = 10_000_000;
-
 /// Draws the trajectories: r(k+1) rows for k varying parameters, trajectory after trajectory.
 ///
 /// Asking for more trajectories with the same parameters, levels and seed keeps the first ones.
@@ -84,7 +81,7 @@ pub fn sample(parameters: &[Parameter], morris: &Morris) -> Result<Design, Morri
     if morris.levels < 2 {
         return Err(MorrisError::TooFewLevels { levels: morris.levels });
     }
-    let varying: Vec<usize> = (0..parameters.len()).filter(|&i| parameters[i].domain.varies()).collect();
+    let varying = super::varying(parameters);
     if varying.is_empty() {
         return Err(MorrisError::NothingVaries);
     }
@@ -138,10 +135,7 @@ fn draw_move(parameter: &Parameter, levels: u32, generator: &mut impl Rng) -> Re
     let bad_range = || MorrisError::BadRange { name: parameter.name.clone(), low, high };
     let (base, top) = match &parameter.domain {
         Domain::Continuous { .. } => {
-            let usable = low < high && (high - low).is_finite() && parameter.value_type == ValueType::Real;
-            if !usable {
-                return Err(bad_range());
-            }
+            let (low, high) = real_range(parameter).ok_or_else(bad_range)?;
             let base = u64::from(generator.random_range(0..levels / 2));
             // Numerators over 2(p−1), in whole numbers so that only one rounding follows.
             let (base, top) = (2 * base, 2 * base + u64::from(levels));
@@ -166,15 +160,6 @@ fn continuous_value(low: f64, high: f64, numerator: u64, levels: u32) -> Option<
     let fraction = numerator as f64 / (2.0 * (f64::from(levels) - 1.0));
     // Rounding may overshoot the range by a last digit.
     Value::from_f64((low + fraction * (high - low)).clamp(low, high), ValueType::Real)
-}
-
-/// The value of a parameter that does not vary.
-fn resting_value(parameter: &Parameter) -> Value {
-    match &parameter.domain {
-        Domain::Fixed { value } => *value,
-        Domain::Levels { values } => values.first().copied().unwrap_or(parameter.default),
-        Domain::Continuous { .. } => parameter.default,
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Laws of the Morris design and of elementary effects, on random parameter spaces.
+//! Laws of the Morris and the Saltelli design and of elementary effects, on random parameter spaces.
 
 mod moat;
 mod morris;
+mod saltelli;
 mod spaces;

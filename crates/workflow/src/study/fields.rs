@@ -145,6 +145,14 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The same where it must be there.
+    pub(super) fn needed_integer(&self, key: &str, low: u64, high: u64) -> Result<u64, StudyError> {
+        match self.integer(key, low, high)? {
+            Some(number) => Ok(number),
+            None => self.fail(key, FieldProblem::Missing("a whole number")),
+        }
+    }
+
     fn as_number(&self, key: &str, value: &Value, wanted: &'static str) -> Result<f64, StudyError> {
         match value {
             Value::Float(number) => Ok(*number),

@@ -10,7 +10,7 @@ mod mistakes;
 mod registry;
 
 use folder::Folder;
-use pleach_workflow::{Domain, Method, Parameter, Reference, Study, Value};
+use pleach_workflow::{BasePoints, Domain, Method, Parameter, Reference, Study, Value};
 
 fn parameter<'a>(study: &'a Study, name: &str) -> &'a Parameter {
     study.workflow.parameters.iter().find(|parameter| parameter.name == name).expect("a parameter of nuclei")
@@ -117,6 +117,25 @@ fn a_workflow_may_be_a_file_beside_the_study() {
     folder.write("mine/comparison.json", "{}");
     let message = folder.example(&[edit]).expect_err("no stage").to_string();
     assert_eq!(folder.shown(&message), "DIR/mine/comparison.json: missing key `stage` at line 1 column 2");
+}
+
+#[test]
+fn a_decomposition_says_how_many_samples_and_of_which_kind() {
+    let folder = Folder::with(&["tiles/a.png"]);
+    let moat = "sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20";
+    let method = |fields: &str| {
+        let vbd = format!("kind = \"vbd\"\n{fields}");
+        folder.example(&[(moat, &vbd)]).expect("a decomposition").method
+    };
+    assert_eq!(
+        method("samples = 64"),
+        Method::Vbd { samples: 64, second_order: false, base: BasePoints::Sobol }
+    );
+    assert_eq!(
+        method("sampler = \"saltelli\"\nsamples = 1\nsecond_order = true\nbase = \"mc\""),
+        Method::Vbd { samples: 1, second_order: true, base: BasePoints::MonteCarlo }
+    );
+    assert_eq!(method("samples = 64\nsecond_order = false\nbase = \"sobol\""), method("samples = 64"));
 }
 
 #[test]

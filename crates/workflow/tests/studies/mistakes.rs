@@ -138,7 +138,7 @@ fn references() {
 fn methods() {
     refused(
         &[("kind = \"moat\"", "kind = \"morris\"")],
-        r#": method.kind: "morris" is not allowed; allowed: "moat" or "table""#,
+        r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd" or "table""#,
     );
     refused(&[("kind = \"moat\"\n", "")], ": method.kind: missing; a text is needed");
     refused(
@@ -171,8 +171,31 @@ fn methods() {
         &[("sampler = \"morris\"\nkind = \"moat\"", "kind = \"table\"\nfile = \"s.csv\"")],
         ": method.levels: unknown; known are kind, file",
     );
-    let table = ("sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20", "kind = \"table\"");
-    refused(&[table], ": method.file: missing; a text is needed");
+    let moat = "sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20";
+    refused(&[(moat, "kind = \"table\"")], ": method.file: missing; a text is needed");
+    for (fields, said) in [
+        ("", ".samples: missing; a whole number is needed"),
+        ("samples = 0", ".samples: 0 is not allowed; allowed: 1 to 10000000"),
+        ("samples = -1", ".samples: -1 is not allowed; allowed: 1 to 10000000"),
+        ("samples = 10000001", ".samples: 10000001 is not allowed; allowed: 1 to 10000000"),
+        ("samples = 1.5", ".samples: 1.5 is given, a whole number is wanted"),
+        (
+            "samples = 4\nsecond_order = \"yes\"",
+            ".second_order: the text \"yes\" is given, true or false is wanted",
+        ),
+        ("samples = 4\nbase = \"lhs\"", ".base: \"lhs\" is not allowed; allowed: \"sobol\" or \"mc\""),
+        ("samples = 4\nbase = 2", ".base: 2 is given, a text is wanted"),
+        (
+            "samples = 4\nsampler = \"morris\"",
+            ".sampler: \"morris\" is not allowed; allowed: \"saltelli\" for kind \"vbd\"",
+        ),
+        (
+            "samples = 4\nlevels = 20",
+            ".levels: unknown; known are kind, sampler, samples, second_order, base",
+        ),
+    ] {
+        refused(&[(moat, &format!("kind = \"vbd\"\n{fields}"))], &format!(": method{said}"));
+    }
     refused(
         &[("metric = \"dice\"", "metric = \"f1\"")],
         r#": response.metric: "f1" is not allowed; allowed: "dice", "jaccard", "pixel-difference", "object-dice", "object-jaccard", "object-pair-dice", "object-recall", "nuclei", "mean-area""#,

@@ -1,0 +1,235 @@
+//! Saltelli's design for variance-based decomposition (VBD): for each base sample two points A and B, and A with each
+//! single column of B.
+//!
+//! Source: Saltelli et al., "Variance based sensitivity analysis of model output", Computer Physics Communications 181
+//! (2010) 259–270: its A, B and A_B^(i), n(k+2) evaluations of n samples for k varying parameters, as in papers 000
+//! (§2.2) and 001 (§3). For indices of second order the rows B_A^(i) are added, n(2k+2) evaluations in all: Saltelli,
+//! "Making best use of model evaluations to compute sensitivity indices", Computer Physics Communications 145 (2002).
+//!
+//! A sample is one point in 2k dimensions, the first k of which are A and the others B. Base points are Sobol' points
+//! ([`BasePoints::Sobol`], scrambled by the seed; nothing is skipped, since scrambling leaves no point at 0), best in
+//! numbers that are powers of two, or plain random points ([`BasePoints::MonteCarlo`]). A sample depends on its number,
+//! the seed and k, and not on how many are asked for.
+//!
+//! Levels of discrete and stepped parameters are equally likely. A and B often have the same level then, and rows are
+//! equal: they stay in the design, where estimators look for them, and are for the merging of evaluations to run once.
+//! Fixed parameters, and sets of one value, keep it and get no rows. Indices are not computed here.
+
+use super::{Design, MOST_EVALUATIONS, Structure, marginal, names, resting_value, sobol, varying};
+use crate::blocks::RowBlocks;
+use crate::random::{self, Purpose};
+use pleach_workflow::{BasePoints, Parameter, Value};
+use rand::Rng;
+use thiserror::Error;
+
+/// What to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saltelli {
+    /// Number of base samples n, at least 1.
+    pub samples: u32,
+    /// Whether there are rows for indices of second order.
+    pub second_order: bool,
+    /// How the points A and B are drawn.
+    pub base: BasePoints,
+    /// Seed of the study. The same seed gives the same samples, of which more may be asked for later.
+    pub seed: u64,
+}
+
+/// Why there is no design.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SaltelliError {
+    /// No samples are asked for.
+    #[error("samples = 0 gives no evaluations; at least 1 is needed")]
+    NoSamples,
+    /// Every parameter is fixed or has one value.
+    #[error("no parameter varies; at least one needs a range or two values")]
+    NothingVaries,
+    /// More dimensions than there are Sobol' directions for.
+    #[error(
+        "base = \"sobol\" takes up to {} varying parameters, and {varying} vary; base = \"mc\" takes any number",
+        sobol::MOST_DIMENSIONS / 2
+    )]
+    TooManyDimensions {
+        /// Parameters that vary.
+        varying: usize,
+    },
+    /// A range that `f64` numbers cannot divide, or a range of reals for whole numbers.
+    #[error(
+        "parameter {name} cannot be drawn from [{low}, {high}]; allowed are reals within a finite range, or two values and more"
+    )]
+    BadRange {
+        /// The parameter.
+        name: String,
+        /// Its smallest value.
+        low: f64,
+        /// Its largest value.
+        high: f64,
+    },
+    /// More parameter sets than are held in memory.
+    #[error(
+        "samples = {samples} need {} evaluations, {rows_per_sample} each; {MOST_EVALUATIONS} are allowed, which are {} samples",
+        u64::from(*samples) * rows_per_sample,
+        MOST_EVALUATIONS / rows_per_sample
+    )]
+    TooManyEvaluations {
+        /// Samples asked for.
+        samples: u32,
+        /// Evaluations of each.
+        rows_per_sample: u64,
+    },
+}
+
+/// Draws the design: the row blocks of all samples, in the order of [`RowBlocks`].
+///
+/// Asking for more samples of the same parameters with the same seed keeps the first ones.
+///
+/// # Errors
+/// [`SaltelliError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+pub fn sample(parameters: &[Parameter], saltelli: &Saltelli) -> Result<Design, SaltelliError> {
+    let &Saltelli { samples, second_order, base, seed } = saltelli;
+    if samples == 0 {
+        return Err(SaltelliError::NoSamples);
+    }
+    let varying = varying(parameters);
+    if varying.is_empty() {
+        return Err(SaltelliError::NothingVaries);
+    }
+    let varying_names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
+    let blocks = RowBlocks::new(varying_names, samples as usize, second_order);
+    let rows_per_sample = blocks.rows_per_sample() as u64;
+    if u64::from(samples) * rows_per_sample > MOST_EVALUATIONS {
+        return Err(SaltelliError::TooManyEvaluations { samples, rows_per_sample });
+    }
+    let dimensions = 2 * varying.len();
+    if base == BasePoints::Sobol && dimensions > sobol::MOST_DIMENSIONS {
+        return Err(SaltelliError::TooManyDimensions { varying: varying.len() });
+    }
+
+    let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
+    let point = |places: &[u32]| {
+        let mut point = resting.clone();
+        for (&column, &place) in varying.iter().zip(places) {
+            let parameter = &parameters[column];
+            point[column] = marginal::value(parameter, place).ok_or_else(|| {
+                let (low, high) = parameter.domain.bounds();
+                SaltelliError::BadRange { name: parameter.name.clone(), low, high }
+            })?;
+        }
+        Ok(point)
+    };
+    let with = |point: &[Value], other: &[Value], column: usize| {
+        let mut mixed = point.to_vec();
+        mixed[column] = other[column];
+        mixed
+    };
+    let mut places = vec![0; dimensions];
+    let mut draw = base_points(base, dimensions, seed);
+    let mut evaluations = Vec::with_capacity(blocks.rows());
+    for index in 0..samples {
+        draw(index, &mut places);
+        let (of_a, of_b) = places.split_at(varying.len());
+        let (a, b) = (point(of_a)?, point(of_b)?);
+        evaluations.push(a.clone());
+        evaluations.extend(varying.iter().map(|&column| with(&a, &b, column)));
+        if second_order {
+            evaluations.extend(varying.iter().map(|&column| with(&b, &a, column)));
+        }
+        evaluations.push(b);
+    }
+    Ok(Design { names: names(parameters), evaluations, structure: Structure::Saltelli(blocks) })
+}
+
+/// Writes the base point of an index into a slice of as many coordinates as there are dimensions, in units of 2⁻³².
+type Draw = Box<dyn FnMut(u32, &mut [u32])>;
+
+fn base_points(base: BasePoints, dimensions: usize, seed: u64) -> Draw {
+    match base {
+        BasePoints::Sobol => {
+            let mut points = sobol::Sobol::new(dimensions, seed);
+            Box::new(move |index, point| points.fill(index, point))
+        }
+        BasePoints::MonteCarlo => Box::new(move |index, point| {
+            let mut generator = random::generator(seed, Purpose::BaseSample(index));
+            point.fill_with(|| generator.next_u32());
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_workflow::{Domain, ValueType};
+
+    fn parameter(name: &str, value_type: ValueType, domain: Domain) -> Parameter {
+        let default = Value::from_f64(4.0, value_type).unwrap();
+        Parameter { name: name.into(), value_type, default, domain }
+    }
+
+    fn integers(name: &str, numbers: &[f64]) -> Parameter {
+        parameter(name, ValueType::Integer, Domain::set(ValueType::Integer, numbers).unwrap())
+    }
+
+    fn reals(name: &str, low: f64, high: f64) -> Parameter {
+        parameter(name, ValueType::Real, Domain::Continuous { low, high })
+    }
+
+    const FOUR: Saltelli = Saltelli { samples: 4, second_order: false, base: BasePoints::Sobol, seed: 500 };
+
+    #[test]
+    fn what_cannot_be_sampled_says_why() {
+        let ask = |parameters: &[Parameter], saltelli: &Saltelli| {
+            sample(parameters, saltelli).unwrap_err().to_string()
+        };
+        let free = [reals("T1", 2.5, 7.5)];
+        assert_eq!(
+            ask(&free, &Saltelli { samples: 0, ..FOUR }),
+            "samples = 0 gives no evaluations; at least 1 is needed"
+        );
+        let pinned = parameter("G1", ValueType::Integer, Domain::fixed(ValueType::Integer, 80.0).unwrap());
+        assert!(ask(&[pinned, integers("Watershed", &[8.0])], &FOUR).starts_with("no parameter varies"));
+        assert!(ask(&[], &FOUR).starts_with("no parameter varies"));
+        assert_eq!(
+            ask(&free, &Saltelli { samples: u32::MAX, second_order: true, ..FOUR }),
+            "samples = 4294967295 need 17179869180 evaluations, 4 each; 10000000 are allowed, which are 2500000 samples"
+        );
+        for (low, high) in [(2.0, 1.0), (f64::MIN, f64::MAX), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            assert!(ask(&[reals("T1", low, high)], &FOUR).starts_with("parameter T1 cannot be drawn from ["));
+        }
+        let whole = parameter("B", ValueType::Integer, Domain::Continuous { low: 0.0, high: 9.0 });
+        assert!(ask(&[whole], &FOUR).contains("B cannot be drawn from [0, 9]"));
+    }
+
+    #[test]
+    fn more_parameters_than_directions_are_drawn_at_random() {
+        let parameters: Vec<Parameter> =
+            (0..129).map(|index| reals(&format!("p{index}"), 0.0, 1.0)).collect();
+        assert!(sample(&parameters[..128], &FOUR).is_ok());
+        assert_eq!(
+            sample(&parameters, &FOUR).unwrap_err().to_string(),
+            "base = \"sobol\" takes up to 128 varying parameters, and 129 vary; base = \"mc\" takes any number"
+        );
+        let random = Saltelli { base: BasePoints::MonteCarlo, ..FOUR };
+        assert_eq!(sample(&parameters, &random).unwrap().evaluations.len(), 4 * 131);
+    }
+
+    /// A change of these numbers changes every user's study of the same seed: say so in the changelog.
+    #[test]
+    fn the_numbers_of_a_seed_stay() {
+        let parameters =
+            [reals("T1", 0.0, 1024.0), integers("G1", &[5.0, 30.0, 55.0, 80.0]), integers("W", &[8.0])];
+        let rows = |saltelli: &Saltelli| -> Vec<String> {
+            let design = sample(&parameters, saltelli).unwrap();
+            let row = |row: &Vec<Value>| format!("{:.3} {} {}", row[0].as_f64(), row[1], row[2]);
+            design.evaluations.iter().map(row).collect()
+        };
+        let expected = [
+            ["437.322 55 8", "280.715 55 8", "437.322 55 8", "280.715 55 8"],
+            ["688.692 30 8", "789.319 30 8", "688.692 30 8", "789.319 30 8"],
+        ];
+        assert_eq!(rows(&Saltelli { samples: 2, ..FOUR }), expected.concat());
+        let random = Saltelli { samples: 1, second_order: true, base: BasePoints::MonteCarlo, ..FOUR };
+        let expected =
+            ["246.902 30 8", "167.047 30 8", "246.902 55 8", "246.902 55 8", "167.047 30 8", "167.047 55 8"];
+        assert_eq!(rows(&random), expected);
+    }
+}

@@ -1,0 +1,55 @@
+//! Sobol' points, Owen-scrambled.
+//!
+//! Sources: Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30
+//! (2008), for the directions; Burley, "Practical hash-based Owen scrambling", JCGT 9 (2020), for the scrambling. Both are
+//! the crate `sobol_burley`'s. Its parts are put together here because its ready-made sampler ends at 65,536 points and
+//! tells 2²³ places of the unit interval apart; these are 2³².
+//!
+//! Of the first 2^m points, m ≤ 16, every interval [j/2^m, (j+1)/2^m) of every dimension holds one. Beyond 65,536 points
+//! the sequence begins again, scrambled anew: such parts are independent of each other, and each has the property.
+
+use crate::random::{self, Purpose};
+use rand::Rng;
+use sobol_burley::parts::{owen_scramble_rev, sobol_rev};
+
+/// Dimensions that there are directions for.
+pub(super) const MOST_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
+
+/// Directions are for 16 bits of a point's number.
+const INDEX_BITS: u32 = 16;
+
+/// The points of one seed. Which point it is decides its coordinates, and not which ones were asked for before.
+#[derive(Debug)]
+pub(super) struct Sobol {
+    seed: u64,
+    part: u32,
+    /// One for each dimension, for the points of `part`.
+    scrambles: Vec<u32>,
+}
+
+impl Sobol {
+    /// `dimensions` is at most [`MOST_DIMENSIONS`].
+    pub(super) fn new(dimensions: usize, seed: u64) -> Self {
+        let mut points = Self { seed, part: 0, scrambles: vec![0; dimensions] };
+        points.scramble(0);
+        points
+    }
+
+    fn scramble(&mut self, part: u32) {
+        let mut generator = random::generator(self.seed, Purpose::Scrambling(part));
+        self.scrambles.fill_with(|| generator.next_u32());
+        self.part = part;
+    }
+
+    /// Writes the coordinates of point `index`, from 0: one a dimension, in units of 2⁻³².
+    pub(super) fn fill(&mut self, index: u32, point: &mut [u32]) {
+        if self.part != index >> INDEX_BITS {
+            self.scramble(index >> INDEX_BITS);
+        }
+        // The crate's numbers have their bits reversed, the most significant one last. Of the index it reads the last 16.
+        let reversed = index.reverse_bits();
+        for ((dimension, &scramble), coordinate) in (0..).zip(&self.scrambles).zip(point) {
+            *coordinate = owen_scramble_rev(sobol_rev(reversed, dimension), scramble).reverse_bits();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `[method]`: how a study chooses its parameter sets. What the sets are is for samplers.
+
+use super::StudyError;
+use super::fields::Section;
+use std::path::PathBuf;
+
+/// How parameter sets are chosen and analysed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Morris' one-at-a-time screening.
+    Moat {
+        /// Number of trajectories, at least 1.
+        trajectories: usize,
+        /// Levels of continuous parameters, at least 2.
+        levels: usize,
+    },
+    /// Variance-based decomposition, on Saltelli's design.
+    Vbd {
+        /// Number of base samples, at least 1.
+        samples: usize,
+        /// Whether the design has what indices of second order need.
+        second_order: bool,
+        /// How base samples are drawn.
+        base: BasePoints,
+    },
+    /// Parameter sets from a file.
+    Table {
+        /// The CSV file.
+        file: PathBuf,
+    },
+}
+
+/// How the base samples of a design are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BasePoints {
+    /// Scrambled Sobol' points, which cover the parameters' ranges evenly.
+    #[default]
+    Sobol,
+    /// Independent random points.
+    MonteCarlo,
+}
+
+impl BasePoints {
+    /// Its name in study files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sobol => "sobol",
+            Self::MonteCarlo => "mc",
+        }
+    }
+}
+
+/// The most base samples that a study file may ask for. Each is several evaluations, of which samplers allow no more.
+const MOST_SAMPLES: u64 = 10_000_000;
+
+pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
+    let kind = section.text("kind")?;
+    match kind.as_str() {
+        "moat" => {
+            section.allow(&["kind", "sampler", "trajectories", "levels"])?;
+            sampler(section, "morris", &kind)?;
+            // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
+            let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
+            let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
+            Ok(Method::Moat { trajectories: trajectories as usize, levels: levels as usize })
+        }
+        "vbd" => {
+            section.allow(&["kind", "sampler", "samples", "second_order", "base"])?;
+            sampler(section, "saltelli", &kind)?;
+            let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
+            let second_order = section.boolean("second_order")?.unwrap_or(false);
+            let base = match section.optional_text("base")?.as_deref() {
+                None => BasePoints::default(),
+                Some("sobol") => BasePoints::Sobol,
+                Some("mc") => BasePoints::MonteCarlo,
+                Some(other) => {
+                    return section.not_allowed("base", &format!("\"{other}\""), "\"sobol\" or \"mc\"");
+                }
+            };
+            Ok(Method::Vbd { samples: samples as usize, second_order, base })
+        }
+        "table" => {
+            section.allow(&["kind", "file"])?;
+            Ok(Method::Table { file: section.path(&section.text("file")?) })
+        }
+        other => section.not_allowed("kind", &format!("\"{other}\""), "\"moat\", \"vbd\" or \"table\""),
+    }
+}
+
+/// Each kind has one sampler so far, which may be named.
+fn sampler(section: &Section<'_>, only: &str, kind: &str) -> Result<(), StudyError> {
+    match section.optional_text("sampler")? {
+        Some(sampler) if sampler != only => section.not_allowed(
+            "sampler",
+            &format!("\"{sampler}\""),
+            &format!("\"{only}\" for kind \"{kind}\""),
+        ),
+        _ => Ok(()),
+    }
+}

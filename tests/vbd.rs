@@ -1,0 +1,227 @@
+//! Variance-based decomposition: the design in the tables, what the files say of it, and what a cache spares it.
+
+#[path = "support/pleach.rs"]
+mod pleach;
+#[path = "support/results.rs"]
+mod results;
+#[path = "support/study.rs"]
+mod study;
+#[path = "support/tables.rs"]
+mod tables;
+
+use pleach::{Answer, pleach};
+use results::{json, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use study::Study;
+use tables::{Row, rows};
+
+const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
+const METRIC: &str = "metric = \"dice\"\n";
+
+/// What screening leaves of the application's parameters in the papers.
+const VARIED: [&str; 8] = ["T2", "MorphRecon", "G1", "minSize", "maxSize", "G2", "minSizePl", "minSizeSeg"];
+/// The others, held at their defaults.
+const HELD: [(&str, &str); 7] = [
+    ("B", "220"),
+    ("G", "220"),
+    ("R", "220"),
+    ("T1", "5"),
+    ("FillHoles", "4"),
+    ("Watershed", "8"),
+    ("maxSizeSeg", "1000"),
+];
+const EVALUATIONS_A_SAMPLE: usize = VARIED.len() + 2;
+
+/// Makes the study a decomposition with these fields.
+fn decompose(study: &Study, fields: &str) {
+    let held = HELD.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).concat();
+    study.edit(&[(MOAT, &format!("kind = \"vbd\"\n{fields}\n")), (METRIC, &format!("{METRIC}{held}"))]);
+}
+
+/// Runs the study into `out`; returns `run.json`.
+fn run(study: &Study, out: &str, options: &[&str]) -> Value {
+    let command = [&["run", "study.toml", "--out", out, "--quiet"], options].concat();
+    pleach(study.folder(), &command).done();
+    json(&study.path(out).join("run.json"))
+}
+
+fn responses(study: &Study, out: &str) -> String {
+    text(&study.path(out).join("responses.csv"))
+}
+
+fn number(record: &Value, pointer: &str) -> u64 {
+    record.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {record}"))
+}
+
+/// Parameters in which two rows of a table differ.
+fn differing(one: &Row, other: &Row) -> BTreeSet<String> {
+    one.keys().filter(|&name| name != "evaluation" && one[name] != other[name]).cloned().collect()
+}
+
+#[test]
+fn the_tables_hold_the_design_and_say_that_there_are_no_indices() {
+    let study = Study::of_tissue(64);
+    for (fields, rows_a_sample) in [
+        ("samples = 3", EVALUATIONS_A_SAMPLE),
+        ("samples = 2\nsecond_order = true\nbase = \"mc\"", 2 * VARIED.len() + 2),
+    ] {
+        decompose(&study, fields);
+        let record = run(&study, "out", &[]);
+        let samples = rows(&study.path("out/samples.csv"));
+        assert_eq!(samples.len() % rows_a_sample, 0);
+        assert_eq!(number(&record, "/evaluations"), samples.len() as u64);
+        for block in samples.chunks(rows_a_sample) {
+            let (a, b) = (&block[0], &block[rows_a_sample - 1]);
+            assert!(HELD.iter().all(|(name, value)| &a[*name] == value && &b[*name] == value), "{a:?}");
+            for (place, mixed) in block[1..rows_a_sample - 1].iter().enumerate() {
+                // First A with each parameter of B, then B with each of A.
+                let (most, one) = if place < VARIED.len() { (a, b) } else { (b, a) };
+                let name = VARIED[place % VARIED.len()];
+                assert_eq!(mixed[name], one[name]);
+                assert!(differing(mixed, most).iter().all(|differs| differs == name), "{name}");
+            }
+        }
+        assert_eq!(rows(&study.path("out/responses.csv")).len(), 2 * samples.len());
+
+        let note = "the indices of a variance-based decomposition are not computed yet";
+        let indices =
+            serde_json::json!({ "method": "vbd", "response": "dice", "parameters": [], "note": note });
+        assert_eq!(json(&study.path("out/indices.json")), indices);
+        assert_eq!(text(&study.path("out/indices.csv")), "parameter\n");
+        let page = text(&study.path("out/report.html"));
+        let second = fields.contains("second_order");
+        for (words, there) in [
+            ("Saltelli’s design for variance-based decomposition", true),
+            ("No sensitivity indices.", true),
+            ("The indices of a variance-based decomposition are not computed yet.", true),
+            ("scrambled Sobol’ points", !second),
+            ("independent random points", second),
+            ("and the other with that of the first", second),
+            ("Morris one-at-a-time", false),
+            ("Which parameters matter", false),
+        ] {
+            assert_eq!(page.contains(words), there, "{words}");
+        }
+        // Read from a table, the same parameter sets have the same responses; then the table is the method.
+        run(&study, "table", &["--table", "out/samples.csv"]);
+        assert_eq!(responses(&study, "table"), responses(&study, "out"));
+        assert_eq!(json(&study.path("table/indices.json"))["method"], "table");
+        assert!(!text(&study.path("table/report.html")).contains("Saltelli"));
+        for out in ["out", "table"] {
+            std::fs::remove_dir_all(study.path(out)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn what_is_printed_counts_the_design_and_promises_no_indices() {
+    let study = Study::of_tissue(64);
+    decompose(&study, "samples = 1");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();
+    let said =
+        "no sensitivity indices:\n  the indices of a variance-based decomposition are not computed yet\n";
+    assert!(printed.starts_with(said) && printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+    decompose(&study, "samples = 16");
+    let printed = pleach(study.folder(), &["plan", "study.toml", "--json"]).done();
+    let plans: Value = serde_json::from_str(&printed).expect("a JSON document");
+    assert_eq!(number(&plans, "/plans/0/evaluations"), 16 * EVALUATIONS_A_SAMPLE as u64);
+    pleach(study.folder(), &["explain", "study.toml", "--evaluation", "160"]).done();
+    let beyond = pleach(study.folder(), &["explain", "study.toml", "--evaluation", "161"]);
+    assert!(beyond.stderr.contains("0 to 160 is allowed in this study"), "{beyond:?}");
+}
+
+#[test]
+fn what_no_design_can_be_made_of_is_refused() {
+    let study = Study::of_tissue(64);
+    let said = |answer: Answer| {
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        assert!(!study.path("out").exists(), "nothing was begun");
+        answer.stderr
+    };
+    let refused = |words: &str| {
+        for command in [&["run", "study.toml", "--out", "out"][..], &["plan", "study.toml"]] {
+            let said = said(pleach(study.folder(), command));
+            assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+        }
+    };
+    // More than is held in memory, said before any of it is.
+    decompose(&study, "samples = 10000000");
+    refused(
+        "study.toml: method: samples = 10000000 need 100000000 evaluations, 10 each; 10000000 are allowed, which are 1000000 samples",
+    );
+    decompose(&study, "samples = 1000001\nbase = \"mc\"");
+    refused("study.toml: method: samples = 1000001 need 10000010 evaluations");
+    decompose(&study, "");
+    refused("study.toml: method.samples: missing; a whole number is needed");
+    decompose(&study, "samples = 4\nbase = \"halton\"");
+    refused("study.toml: method.base: \"halton\" is not allowed; allowed: \"sobol\" or \"mc\"");
+    let held = VARIED.map(|name| format!("[parameters.{name}]\nfixed = 8\n")).concat();
+    let all = HELD.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).concat();
+    let parameters = format!("{METRIC}{held}{all}");
+    study.edit(&[(MOAT, "kind = \"vbd\"\nsamples = 4\n"), (METRIC, &parameters)]);
+    refused("study.toml: method: no parameter varies; at least one needs a range or two values");
+
+    // Another base is another study, whose results are not mixed with these.
+    decompose(&study, "samples = 1");
+    run(&study, "done", &[]);
+    decompose(&study, "samples = 1\nbase = \"mc\"");
+    let other = said(pleach(study.folder(), &["run", "study.toml", "--out", "done", "--resume"]));
+    assert!(other.contains("holds plan.json of another study"), "{other}");
+}
+
+const CACHED: [&str; 4] = ["--cache", "kept", "--workers", "1"];
+
+#[test]
+fn a_decomposition_after_a_screening_reuses_what_it_can() {
+    let study = Study::of_tissue(128);
+    run(&study, "screening", &CACHED);
+    decompose(&study, "samples = 4");
+    let alone = run(&study, "alone", &["--workers", "1"]);
+    let after = run(&study, "after", &CACHED);
+    assert_eq!(responses(&study, "after"), responses(&study, "alone"));
+    assert_eq!(text(&study.path("after/samples.csv")), text(&study.path("alone/samples.csv")));
+    assert!(number(&after, "/tasks_reused/cache") > 0, "{after}");
+    // The two normalized tiles and the results at the defaults at least.
+    let (executed, all) = (number(&after, "/tasks_executed"), number(&alone, "/tasks_executed"));
+    assert!(executed + 2 * 9 <= all, "{executed} of {all}");
+}
+
+#[test]
+fn a_widened_decomposition_runs_what_is_new() {
+    let study = Study::of_tissue(128);
+    let first = 4 * EVALUATIONS_A_SAMPLE;
+    decompose(&study, "samples = 4");
+    let narrow = run(&study, "narrow", &CACHED);
+    decompose(&study, "samples = 8");
+    // All that the first four samples ask for is there before the others are run.
+    for evaluation in 0..=first {
+        let command =
+            ["explain", "study.toml", "--json", "--cache", "kept", "--evaluation", &evaluation.to_string()];
+        let explained: Value =
+            serde_json::from_str(&pleach(study.folder(), &command).done()).expect("a JSON document");
+        for run in explained["runs"].as_array().expect("runs") {
+            for task in run["tasks"].as_array().expect("tasks") {
+                assert_eq!(task["in_cache"], true, "evaluation {evaluation}: {task}");
+            }
+        }
+    }
+    let alone = run(&study, "alone", &["--workers", "1"]);
+    let wide = run(&study, "wide", &CACHED);
+    assert_eq!(responses(&study, "wide"), responses(&study, "alone"));
+    let head = |out: &str, file: &str| -> String {
+        let text = text(&study.path(out).join(file));
+        text.lines().take(1 + first).map(|line| format!("{line}\n")).collect()
+    };
+    assert_eq!(head("wide", "samples.csv"), text(&study.path("narrow/samples.csv")));
+    assert!(responses(&study, "wide").starts_with(&responses(&study, "narrow")));
+    let executed = |record: &Value| number(record, "/tasks_executed");
+    assert!(executed(&narrow) > 0 && executed(&wide) > 0);
+    // Each task runs once, in the one study or in the other, if at all: a cache also knows what other parameters do not
+    // change.
+    let (both, all) = (executed(&narrow) + executed(&wide), executed(&alone));
+    assert!(both <= all, "{both} of {all}");
+    // The first four samples alone, once more, execute nothing.
+    decompose(&study, "samples = 4");
+    assert_eq!(executed(&run(&study, "again", &CACHED)), 0);
+}
