@@ -234,6 +234,8 @@ impl ManagerActor {
                 Effect::Assign { worker, lease, work, later } => self.assign(worker, lease, work, later),
                 Effect::Release(keys) => self.broadcast(&ToWorker::Release { keys }),
                 Effect::Finished(_) => {}
+                // What it reported stays: the same again is the same.
+                Effect::Reopened(_) => self.outcome.finished -= 1,
                 Effect::Failed { instance, origin, cause } => {
                     (self.observer)(Notice::Failed(instance));
                     self.outcome.failures.insert(instance, Failure { origin, cause });

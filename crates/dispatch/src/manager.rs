@@ -2,15 +2,17 @@
 //!
 //! Events: [`Manager::handle_join`], [`handle_request`](Manager::handle_request),
 //! [`handle_done`](Manager::handle_done), [`handle_failed`](Manager::handle_failed),
-//! [`handle_leave`](Manager::handle_leave), [`handle_stop`](Manager::handle_stop). After each, call
+//! [`handle_lacking`](Manager::handle_lacking), [`handle_leave`](Manager::handle_leave), [`handle_stop`](Manager::handle_stop). After each, call
 //! [`Manager::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `assign` gives ready buckets to workers that `queue` up for
-//! them, and `check` compares all of it with a recount; what becomes of instances and leases is here.
+//! them, `loss` has computed again what goes with a worker, and `check` compares all of it with a recount; what becomes of
+//! instances and leases is here.
 
 mod assign;
 mod begin;
 mod check;
+mod loss;
 mod queue;
 
 use crate::message::{BucketWork, TaskFailure};
@@ -37,8 +39,10 @@ pub enum Effect {
     },
     /// Nobody will read these regions again.
     Release(Vec<RegionKey>),
-    /// An instance is finished, for good.
+    /// An instance is finished.
     Finished(InstanceId),
+    /// An instance that was finished is to be executed again: what it had stored is gone, and somebody will read it.
+    Reopened(InstanceId),
     /// An instance failed, for good; `origin` is the one whose task failed.
     Failed {
         /// The instance.
@@ -123,6 +127,12 @@ pub struct Manager {
     /// Instances that have yet to read each region, or to store it: a region whose readers have all failed
     /// with another parent is let go of once it is there, not before.
     users: HashMap<RegionKey, usize>,
+    /// Who stores each region that others read.
+    producers: HashMap<RegionKey, InstanceId>,
+    /// Of those that are stored, and will still be used: the workers that hold them.
+    holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
+    /// Of failed instances: the origin, and why.
+    causes: BTreeMap<InstanceId, (InstanceId, TaskFailure)>,
     unfinished: usize,
     stopping: bool,
     effects: VecDeque<Effect>,
@@ -162,6 +172,7 @@ impl Manager {
             }
         }
         self.finish(instance);
+        self.note_holder(worker, instance);
         self.assign();
         true
     }
@@ -177,43 +188,55 @@ impl Manager {
         if !self.close(worker, lease, instance) {
             return false;
         }
+        // Granted no longer, and in no bucket: on its way out.
+        let bucket = self.instances[instance.index()].bucket;
+        self.buckets[bucket.index()].open.insert(instance);
+        self.instances[instance.index()].state = State::Ready;
+        self.fail(instance, instance, cause);
+        self.assign();
+        true
+    }
+
+    /// Fails an instance that is not granted, and all that reads from it and is not granted either: of those that are,
+    /// their workers may have what they read.
+    fn fail(&mut self, instance: InstanceId, origin: InstanceId, cause: &TaskFailure) {
         let mut failed = vec![instance];
         while let Some(id) = failed.pop() {
-            let state = std::mem::replace(&mut self.instances[id.index()].state, State::Failed);
-            if state.is_final() {
-                self.instances[id.index()].state = state;
+            let state = self.instances[id.index()].state;
+            if state.is_final() || matches!(state, State::Leased(_)) {
                 continue;
             }
+            self.instances[id.index()].state = State::Failed;
             let bucket = self.instances[id.index()].bucket;
-            if id != instance {
-                // Descendants cannot have been granted: they wait for what has just failed.
-                self.buckets[bucket.index()].open.remove(&id);
+            let rank = self.rank(bucket);
+            self.ready.remove(&rank);
+            self.buckets[bucket.index()].open.remove(&id);
+            if matches!(state, State::Waiting(_)) {
                 self.buckets[bucket.index()].waiting -= 1;
-                self.queue_if_ready(bucket);
             }
-            self.effects.push_back(Effect::Failed { instance: id, origin: instance, cause: cause.clone() });
+            self.queue_if_ready(bucket);
+            self.causes.insert(id, (origin, cause.clone()));
+            self.effects.push_back(Effect::Failed { instance: id, origin, cause: cause.clone() });
             failed.extend(self.instances[id.index()].children.iter().rev());
             self.finish(id);
         }
-        self.assign();
-        true
     }
 
     /// A worker is gone, with or without a word. What it had not reported goes back to the queue.
     pub fn handle_leave(&mut self, worker: WorkerId) {
         let Some(member) = self.members.remove(&worker) else { return };
         self.queue.remove(worker);
+        let mut back = Vec::new();
         for lease in member.leases {
             let Some(lease) = self.leases.remove(&lease) else { continue };
-            let mut bucket = None;
-            for id in lease.open {
-                self.instances[id.index()].state = State::Ready;
-                bucket = Some(self.instances[id.index()].bucket);
+            lease.open.iter().for_each(|id| self.take_back(*id));
+            if let Some(first) = lease.open.first() {
+                self.queue_if_ready(self.instances[first.index()].bucket);
             }
-            if let Some(bucket) = bucket {
-                self.queue_if_ready(bucket);
-            }
+            back.extend(lease.open);
         }
+        back.extend(self.lose(worker));
+        self.fail_orphans(&back);
         self.assign();
         self.end_if_stopped();
     }
@@ -272,6 +295,7 @@ impl Manager {
                 *users -= 1;
                 if *users == 0 {
                     self.users.remove(&key);
+                    self.holders.remove(&key);
                     released.push(key);
                 }
             }

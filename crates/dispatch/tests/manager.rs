@@ -37,6 +37,7 @@ fn effects(manager: &mut Manager) -> Vec<String> {
                 format!("release {}", keys.into_iter().map(name).collect::<Vec<_>>().join(" "))
             }
             Effect::Finished(instance) => format!("finished {}", instance.0),
+            Effect::Reopened(instance) => format!("reopened {}", instance.0),
             Effect::Failed { instance, origin, .. } => format!("failed {} by {}", instance.0, origin.0),
             Effect::Complete => "complete".to_owned(),
             Effect::Stop => "stop".to_owned(),
@@ -334,6 +335,10 @@ enum Event {
     Forged {
         which: usize,
     },
+    /// A worker cannot get what an instance reads.
+    Lacks {
+        which: usize,
+    },
 }
 
 fn events() -> impl Strategy<Value = Event> {
@@ -347,6 +352,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => number().prop_map(|worker| Event::Leave { worker }),
         2 => (number(), any::<bool>()).prop_map(|(which, succeeds)| Event::Late { which, succeeds }),
         1 => number().prop_map(|which| Event::Forged { which }),
+        2 => number().prop_map(|which| Event::Lacks { which }),
     ]
 }
 
@@ -391,7 +397,63 @@ fn happen(cluster: &mut Cluster, event: Event) {
                 cluster.ignored(Granted { worker, ..report }, true);
             }
         }
+        Event::Lacks { which } => {
+            if let Some(report) = choose(&cluster.granted, which) {
+                cluster.lacks(report);
+            }
+        }
     }
+}
+
+#[test]
+fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
+    // One chain of three stages, and another reader of its first result.
+    let mut manager =
+        manager(&[(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 1, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile"]);
+    manager.handle_request(second, 1, None);
+    assert_eq!(effects(&mut manager), ["w1 <- 1 under 1"]);
+    // The second worker has read what 0 wrote: it holds that as well as its own, and the first one is not missed.
+    assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);
+    manager.handle_leave(first);
+    assert_eq!(effects(&mut manager), [""; 0]);
+    // With it goes everything: 1 is to be done again for 2, and for that 0, which 3 waits for as well.
+    let third = manager.handle_join();
+    manager.handle_leave(second);
+    assert_eq!(effects(&mut manager), ["reopened 0", "reopened 1"]);
+    manager.handle_request(third, 4, None);
+    assert_eq!(effects(&mut manager), ["w2 <- 0 under 2"]);
+    assert_eq!(
+        done(&mut manager, third, 2, 0),
+        ["finished 0", "release tile", "w2 <- 1 under 3", "w2 <- 3 under 4"]
+    );
+    assert_eq!(done(&mut manager, third, 4, 3), ["finished 3"]);
+    assert_eq!(done(&mut manager, third, 3, 1), ["finished 1", "release 0", "w2 <- 2 under 5"]);
+    // What nobody will read any more is not computed again.
+    assert_eq!(done(&mut manager, third, 5, 2), ["finished 2", "release 1", "complete"]);
+}
+
+#[test]
+fn what_cannot_be_had_is_given_again_when_it_is_there() {
+    let mut manager = manager(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1, 2]]);
+    let (first, second) = (manager.handle_join(), manager.handle_join());
+    manager.handle_request(first, 1, None);
+    manager.handle_request(second, 1, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile", "w1 <- 1 2 under 1"]);
+    // The second has fetched what it reads for one of the two when the first goes.
+    manager.handle_leave(first);
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+    assert!(manager.handle_lacking(second, LeaseId(1), InstanceId(2)));
+    assert!(!manager.handle_lacking(second, LeaseId(1), InstanceId(2)), "it is granted no longer");
+    assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);
+    manager.handle_request(second, 2, None);
+    assert_eq!(effects(&mut manager), ["w1 <- 0 under 2"]);
+    assert_eq!(done(&mut manager, second, 2, 0), ["finished 0", "release tile", "w1 <- 2 under 3"]);
+    assert_eq!(done(&mut manager, second, 3, 2), ["finished 2", "release 0", "complete"]);
 }
 
 proptest! {

@@ -28,7 +28,7 @@ impl Manager {
         self.assign();
     }
 
-    fn rank(&self, bucket: BucketId) -> Rank {
+    pub(super) fn rank(&self, bucket: BucketId) -> Rank {
         let first = self.plan.buckets[bucket.index()].instances[0];
         (Reverse(self.plan.instances[first.index()].stage), bucket)
     }

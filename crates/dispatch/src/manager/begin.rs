@@ -49,6 +49,17 @@ impl Manager {
             Bucket { waiting: open.iter().filter(waits).count(), open }
         });
         let buckets = buckets.collect();
+        let stored = |instance: &crate::plan::InstancePlan| {
+            instance
+                .outputs
+                .iter()
+                .filter(|output| output.stored)
+                .map(|output| output.key)
+                .collect::<Vec<_>>()
+        };
+        let by_instance = (0u32..).map(InstanceId).zip(&plan.instances);
+        let producers = by_instance.flat_map(|(id, plan)| stored(plan).into_iter().map(move |key| (key, id)));
+        let producers = producers.collect();
         let mut manager = Self {
             unfinished: open.iter().filter(|open| **open).count(),
             plan,
@@ -61,6 +72,9 @@ impl Manager {
             next_worker: 0,
             next_lease: 0,
             users,
+            producers,
+            holders: HashMap::new(),
+            causes: BTreeMap::new(),
             stopping: false,
             effects: VecDeque::new(),
         };

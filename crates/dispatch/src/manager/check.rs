@@ -28,8 +28,9 @@ impl Manager {
                 State::Waiting(count) if count != open => {
                     return Err(format!("{id} waits for {count} parents, {open} are open"));
                 }
-                // One that was finished before may be done before its parents are, for others.
-                State::Ready | State::Leased(_) if open > 0 => {
+                // One that was finished before may be done before its parents are, for others; one that is granted may
+                // have what its parents are to write again.
+                State::Ready if open > 0 => {
                     return Err(format!("{id} is {:?} before its parents are done", instance.state));
                 }
                 _ => {}
@@ -79,6 +80,18 @@ impl Manager {
         let open = self.plan.instances.iter().zip(&self.instances).filter(|(_, run)| !run.state.is_final());
         for key in open.flat_map(|(plan, _)| plan.used()) {
             *users.entry(key).or_insert(0) += 1;
+        }
+        for (key, holders) in &self.holders {
+            let there = holders.iter().all(|worker| self.members.contains_key(worker));
+            if holders.is_empty() || !there || !users.contains_key(key) {
+                return Err(format!("{key} is held by {holders:?}, users of regions are {users:?}"));
+            }
+        }
+        for (key, producer) in &self.producers {
+            let is_done = self.instances[producer.index()].state == State::Done;
+            if is_done && users.contains_key(key) && !self.holders.contains_key(key) {
+                return Err(format!("{key} will be read, and is nowhere, but {producer} is done"));
+            }
         }
         if users != self.users {
             return Err(format!("users of regions are {users:?}, counted are {:?}", self.users));

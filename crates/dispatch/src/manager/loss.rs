@@ -48,7 +48,7 @@ impl Manager {
         }
     }
 
-    /// Of instances that were taken back, those fail whose parents have failed while they were granted.
+    /// Of instances that were taken back or reopened, those fail whose parents have failed since they were granted.
     pub(super) fn fail_orphans(&mut self, instances: &[InstanceId]) {
         for &instance in instances {
             let parents = &self.plan.instances[instance.index()].parents;
@@ -62,8 +62,8 @@ impl Manager {
         }
     }
 
-    /// Reopens what has stored a region that nobody holds any more and somebody will read.
-    pub(super) fn lose(&mut self, worker: WorkerId) {
+    /// Reopens what has stored a region that nobody holds any more and somebody will read; returns that, in order.
+    pub(super) fn lose(&mut self, worker: WorkerId) -> Vec<InstanceId> {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
             if holders.remove(&worker) && holders.is_empty() {
@@ -82,6 +82,9 @@ impl Manager {
             waiting.extend(self.reopen(instance));
             reopened.entry(self.instances[instance.index()].bucket).or_default().insert(instance);
         }
+        let mut all: Vec<InstanceId> = reopened.values().flatten().copied().collect();
+        all.sort_unstable();
+        self.effects.extend(all.iter().copied().map(Effect::Reopened));
         for (bucket, instances) in reopened {
             instances.iter().for_each(|instance| {
                 self.buckets[bucket.index()].open.insert(*instance);
@@ -90,13 +93,13 @@ impl Manager {
             let bucket = self.split(bucket, instances);
             self.queue_if_ready(bucket);
         }
+        all
     }
 
     /// An instance that was done is to be executed again. Returns those whose outputs it reads and nobody holds.
     fn reopen(&mut self, instance: InstanceId) -> Vec<InstanceId> {
         self.instances[instance.index()].state = State::Waiting(0);
         self.unfinished += 1;
-        self.effects.push_back(Effect::Reopened(instance));
         for child in self.instances[instance.index()].children.clone() {
             let Bucket { waiting, .. } = &mut self.buckets[self.instances[child.index()].bucket.index()];
             match &mut self.instances[child.index()].state {

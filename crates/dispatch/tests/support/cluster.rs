@@ -4,7 +4,7 @@
 use crate::failures::failure;
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
+use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -30,6 +30,12 @@ struct Wanted {
 pub(crate) struct Cluster {
     pub(crate) manager: Manager,
     plan: ExecutionPlan,
+    /// The plan's, and those into which instances have come that are executed again.
+    buckets: Vec<Vec<InstanceId>>,
+    /// Who holds each stored region that is still of use.
+    holders: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
+    /// Instances that were done and had to be done again, as often as that happened.
+    pub(crate) reopened: Vec<InstanceId>,
     /// Workers that are there.
     wanted: BTreeMap<WorkerId, Wanted>,
     /// Granted to workers that are there, and not reported.
@@ -40,7 +46,8 @@ pub(crate) struct Cluster {
     /// Instances that were finished before, or that nobody needs.
     pub(crate) closed: BTreeSet<InstanceId>,
     pub(crate) done: BTreeSet<InstanceId>,
-    pub(crate) failed: BTreeSet<InstanceId>,
+    /// With the instance whose failure each shares.
+    pub(crate) failed: BTreeMap<InstanceId, InstanceId>,
     released: BTreeSet<RegionKey>,
     pub(crate) complete: bool,
     pub(crate) stopping: bool,
@@ -58,6 +65,9 @@ impl Cluster {
         let closed = ids.filter(|id| !is_needed(&plan, finished, *id)).collect();
         let mut cluster = Self {
             manager: Manager::resume(plan.clone(), finished).expect("a plan that keeps the rules"),
+            buckets: plan.buckets.iter().map(|bucket| bucket.instances.clone()).collect(),
+            holders: BTreeMap::new(),
+            reopened: Vec::new(),
             plan,
             wanted: BTreeMap::new(),
             granted: Vec::new(),
@@ -65,7 +75,7 @@ impl Cluster {
             leases: BTreeSet::new(),
             closed,
             done: BTreeSet::new(),
-            failed: BTreeSet::new(),
+            failed: BTreeMap::new(),
             released: BTreeSet::new(),
             complete: false,
             stopping: false,
@@ -112,7 +122,92 @@ impl Cluster {
         self.granted = left;
         self.stale.extend::<Vec<Granted>>(gone);
         self.manager.handle_leave(worker);
-        self.perform(&[]);
+        let back: Vec<InstanceId> =
+            self.stale.iter().filter(|gone| gone.worker == worker).map(|gone| gone.instance).collect();
+        let reopened = self.lost_with(worker);
+        for instance in &reopened {
+            self.done.remove(instance);
+            for key in uses(&self.plan.instances[instance.index()]) {
+                self.released.remove(&key);
+            }
+        }
+        self.into_new_buckets(&reopened);
+        let again = self.reopened.len();
+        let orphans = self.orphans(back.into_iter().chain(reopened.iter().copied()).collect());
+        self.perform(&orphans);
+        let mut told = self.reopened[again..].to_vec();
+        told.sort_unstable();
+        assert_eq!(told, reopened, "what is to be done again");
+    }
+
+    /// What has to be done again when a worker is gone: what stored a region that nobody else holds, and so on with what
+    /// that reads.
+    fn lost_with(&mut self, worker: WorkerId) -> Vec<InstanceId> {
+        let mut lost = Vec::new();
+        self.holders.retain(|key, holders| {
+            let held = holders.remove(&worker);
+            lost.extend((held && holders.is_empty()).then_some(*key));
+            !holders.is_empty()
+        });
+        let mut reopened = BTreeSet::new();
+        while let Some(key) = lost.pop() {
+            let Some(producer) = self.producer(key).filter(|producer| self.done.contains(producer)) else {
+                continue;
+            };
+            if reopened.insert(producer) {
+                let inputs = self.plan.instances[producer.index()].inputs.iter();
+                lost.extend(inputs.filter(|key| !self.holders.contains_key(key)));
+            }
+        }
+        reopened.into_iter().collect()
+    }
+
+    /// The instance that stores a region.
+    fn producer(&self, key: RegionKey) -> Option<InstanceId> {
+        let stores = |instance: &InstancePlan| stored(instance).any(|stored| stored == key);
+        self.plan.instances.iter().position(stores).map(|number| InstanceId(number as u32))
+    }
+
+    /// Instances that are to be granted apart from the others of their buckets.
+    fn into_new_buckets(&mut self, instances: &[InstanceId]) {
+        for number in 0..self.buckets.len() {
+            let (moved, left): (Vec<InstanceId>, Vec<InstanceId>) =
+                self.buckets[number].iter().partition(|id| instances.contains(id));
+            if moved.is_empty() || left.iter().all(|id| self.is_over(*id)) {
+                continue;
+            }
+            self.buckets[number] = left;
+            self.buckets.push(moved);
+        }
+    }
+
+    /// Of instances that are granted no longer, those that share the failure of a parent, and what reads from them.
+    fn orphans(&self, back: Vec<InstanceId>) -> Vec<(InstanceId, Option<InstanceId>)> {
+        let mut orphans = BTreeMap::new();
+        for id in back.into_iter().filter(|id| !self.is_over(*id) && !self.is_granted(*id)) {
+            let parents = self.plan.instances[id.index()].parents.iter();
+            if let Some(origin) = parents.filter_map(|parent| self.failed.get(parent)).next() {
+                for (id, _) in self.struck_by(id) {
+                    orphans.entry(id).or_insert(Some(*origin));
+                }
+            }
+        }
+        orphans.into_iter().collect()
+    }
+
+    fn is_granted(&self, instance: InstanceId) -> bool {
+        self.granted.iter().any(|granted| granted.instance == instance)
+    }
+
+    /// Delivers the report that an input is not to be had.
+    pub(crate) fn lacks(&mut self, report: Granted) {
+        self.granted.retain(|granted| *granted != report);
+        self.stale.push(report);
+        let Granted { worker, lease, instance } = report;
+        assert!(self.manager.handle_lacking(worker, lease, instance), "{report:?} did not count");
+        self.into_new_buckets(&[instance]);
+        let orphans = self.orphans(vec![instance]);
+        self.perform(&orphans);
     }
 
     pub(crate) fn stop(&mut self) {
@@ -131,6 +226,11 @@ impl Cluster {
         let Granted { worker, lease, instance } = report;
         if succeeds {
             assert!(self.manager.handle_done(worker, lease, instance), "{report:?} did not count");
+            for key in uses(&self.plan.instances[instance.index()]) {
+                if self.producer(key).is_some() {
+                    self.holders.entry(key).or_default().insert(worker);
+                }
+            }
         } else {
             let cause = failure("t1");
             assert!(self.manager.handle_failed(worker, lease, instance, &cause), "{report:?} did not count");
@@ -160,7 +260,7 @@ impl Cluster {
     fn struck_by(&self, origin: InstanceId) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut struck = BTreeSet::from([origin]);
         for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
-            let open = !self.failed.contains(&id) && !self.closed.contains(&id);
+            let open = !self.is_over(id) && !self.is_granted(id);
             if open && instance.parents.iter().any(|parent| struck.contains(parent)) {
                 struck.insert(id);
             }
@@ -182,10 +282,11 @@ impl Cluster {
                     ended.push((instance, None));
                 }
                 Effect::Failed { instance, origin, cause } => {
-                    assert!(self.failed.insert(instance), "{instance} failed twice");
+                    assert!(self.failed.insert(instance, origin).is_none(), "{instance} failed twice");
                     assert_eq!(cause, failure("t1"));
                     ended.push((instance, Some(origin)));
                 }
+                Effect::Reopened(instance) => self.reopened.push(instance),
                 Effect::Release(keys) => keys.into_iter().for_each(|key| self.let_go(key)),
                 Effect::Complete => self.complete = true,
                 Effect::Stop => panic!("told to stop twice"),
@@ -194,8 +295,11 @@ impl Cluster {
         }
         ended.sort_unstable();
         assert_eq!(ended, expected);
-        assert!(self.done.is_disjoint(&self.failed));
-        assert!(self.done.union(&self.failed).all(|id| !self.closed.contains(id)), "needless work");
+        assert!(self.done.iter().all(|id| !self.failed.contains_key(id)));
+        assert!(
+            self.done.iter().chain(self.failed.keys()).all(|id| !self.closed.contains(id)),
+            "needless work"
+        );
         let open = self.plan.instances.len() - self.closed.len() - self.done.len() - self.failed.len();
         assert_eq!(self.manager.unfinished(), open);
         assert_eq!(self.complete, open == 0);
@@ -223,17 +327,17 @@ impl Cluster {
 
     /// Buckets of which nothing is granted and nothing waits, in order of rank.
     fn ready(&self) -> BTreeSet<(Reverse<u32>, BucketId)> {
-        let is_ready = |bucket: &BucketPlan| {
-            let mut open = bucket.instances.iter().filter(|id| !self.is_over(**id)).peekable();
-            let granted = |id: &InstanceId| self.granted.iter().any(|granted| granted.instance == *id);
+        let is_ready = |bucket: &Vec<InstanceId>| {
+            let mut open = bucket.iter().filter(|id| !self.is_over(**id)).peekable();
+            let granted = |id: &InstanceId| self.is_granted(*id);
             let waits = |id: &InstanceId| {
                 let mut parents = self.plan.instances[id.index()].parents.iter();
                 !parents.all(|parent| self.done.contains(parent) || self.closed.contains(parent))
             };
             open.peek().is_some() && open.all(|id| !granted(id) && !waits(id))
         };
-        let ready = (0u32..).map(BucketId).zip(&self.plan.buckets).filter(|(_, bucket)| is_ready(bucket));
-        ready.map(|(id, bucket)| (Reverse(self.stage(bucket.instances[0])), id)).collect()
+        let ready = (0u32..).map(BucketId).zip(&self.buckets).filter(|(_, bucket)| is_ready(bucket));
+        ready.map(|(id, bucket)| (Reverse(self.stage(bucket[0])), id)).collect()
     }
 
     fn stage(&self, instance: InstanceId) -> u32 {
@@ -260,15 +364,16 @@ impl Cluster {
         }
         assert!(self.leases.insert(lease), "{lease} is used twice");
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
-        let bucket = &self.plan.buckets[work.bucket.index()];
-        let open: BTreeSet<InstanceId> =
-            bucket.instances.iter().copied().filter(|id| !self.is_over(*id)).collect();
+        let bucket = &self.buckets[work.bucket.index()];
+        let open: BTreeSet<InstanceId> = bucket.iter().copied().filter(|id| !self.is_over(*id)).collect();
         assert_eq!(
             ids.iter().copied().collect::<BTreeSet<_>>(),
             open,
             "what is open of the bucket, all of it"
         );
-        assert_eq!((ids.len(), work.pixels), (open.len(), bucket.pixels));
+        let planned =
+            self.plan.buckets.iter().find(|bucket| bucket.instances.contains(&ids[0])).expect("planned");
+        assert_eq!((ids.len(), work.pixels), (open.len(), planned.pixels));
         for instance in &work.instances {
             let plan = &self.plan.instances[instance.id.index()];
             assert!(self.granted.iter().all(|granted| granted.instance != instance.id), "granted twice");
@@ -288,6 +393,7 @@ impl Cluster {
 
     fn let_go(&mut self, key: RegionKey) {
         assert!(self.released.insert(key), "{key} is released twice");
+        self.holders.remove(&key);
         for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
             let used = uses(instance).any(|used| used == key);
             assert!(!used || self.is_over(id), "{key} is released, and {id} still uses it");
@@ -295,7 +401,8 @@ impl Cluster {
     }
 
     fn is_over(&self, instance: InstanceId) -> bool {
-        [&self.closed, &self.done, &self.failed].iter().any(|over| over.contains(&instance))
+        let over = [&self.closed, &self.done].iter().any(|over| over.contains(&instance));
+        over || self.failed.contains_key(&instance)
     }
 }
 
@@ -316,6 +423,9 @@ fn reports(instance: &InstancePlan) -> bool {
 
 /// Regions an instance reads, or stores for others.
 fn uses(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
-    let stored = instance.outputs.iter().filter(|output| output.stored).map(|output| output.key);
-    instance.inputs.iter().copied().chain(stored)
+    instance.inputs.iter().copied().chain(stored(instance))
+}
+
+fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
+    instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }

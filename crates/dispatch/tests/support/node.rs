@@ -224,6 +224,8 @@ impl<'a> Node<'a> {
                 ManagerEffect::Stop => self.to_worker.push_back(ToWorker::Stop),
                 ManagerEffect::Stopped => self.stopped = true,
                 ManagerEffect::Failed { .. } => panic!("{effect:?}"),
+                // Of a study that is stopped: what its only worker takes along would be done again.
+                ManagerEffect::Reopened(_) => {}
             }
         }
     }
