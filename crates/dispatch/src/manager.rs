@@ -6,7 +6,7 @@
 //! [`Manager::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `assign` gives ready buckets to workers that `queue` up for
-//! them, `loss` has computed again what goes with a worker, and `check` compares all of it with a recount; what becomes of
+//! them, `rebucket` cuts buckets anew, `loss` has computed again what goes with a worker, and `check` compares all of it with a recount; what becomes of
 //! instances and leases is here.
 
 mod assign;
@@ -14,6 +14,7 @@ mod begin;
 mod check;
 mod loss;
 mod queue;
+mod rebucket;
 
 use crate::message::{BucketWork, TaskFailure};
 use crate::plan::ExecutionPlan;

@@ -339,6 +339,11 @@ enum Event {
     Lacks {
         which: usize,
     },
+    Replan {
+        stage: u32,
+        chosen: u64,
+        size: usize,
+    },
 }
 
 fn events() -> impl Strategy<Value = Event> {
@@ -353,6 +358,8 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (number(), any::<bool>()).prop_map(|(which, succeeds)| Event::Late { which, succeeds }),
         1 => number().prop_map(|which| Event::Forged { which }),
         2 => number().prop_map(|which| Event::Lacks { which }),
+        2 => (0u32..3, any::<u64>(), 1usize..4)
+            .prop_map(|(stage, chosen, size)| Event::Replan { stage, chosen, size }),
     ]
 }
 
@@ -402,6 +409,7 @@ fn happen(cluster: &mut Cluster, event: Event) {
                 cluster.lacks(report);
             }
         }
+        Event::Replan { stage, chosen, size } => cluster.replan(stage, chosen, size),
     }
 }
 

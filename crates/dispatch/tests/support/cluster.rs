@@ -4,7 +4,7 @@
 use crate::failures::failure;
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -193,6 +193,61 @@ impl Cluster {
             }
         }
         orphans.into_iter().collect()
+    }
+
+    /// Open instances of the buckets of one stage of which nothing is granted, by bucket.
+    fn unstarted(&self, stage: u32) -> Vec<(usize, Vec<InstanceId>)> {
+        let open = |bucket: &Vec<InstanceId>| -> Vec<InstanceId> {
+            bucket.iter().copied().filter(|id| !self.is_over(*id)).collect()
+        };
+        let buckets = self.buckets.iter().enumerate().map(|(number, bucket)| (number, open(bucket)));
+        let is_open = |open: &Vec<InstanceId>| {
+            open.first().is_some_and(|id| self.stage(*id) == stage)
+                && open.iter().all(|id| !self.is_granted(*id))
+        };
+        buckets.filter(|(_, bucket)| is_open(bucket)).collect()
+    }
+
+    /// Cuts buckets of a stage that nobody is granted anew: those that `chosen` names, into some of `size` instances.
+    pub(crate) fn replan(&mut self, stage: u32, chosen: u64, size: usize) {
+        let unstarted = self.unstarted(stage);
+        let told: Vec<_> = self
+            .manager
+            .unstarted()
+            .filter(|(_, open)| open.iter().any(|id| self.stage(*id) == stage))
+            .collect();
+        let known: Vec<_> = unstarted
+            .iter()
+            .map(|(number, open)| (BucketId(*number as u32), open.iter().copied().collect()))
+            .collect();
+        assert_eq!(told.iter().map(|(id, open)| (*id, (*open).clone())).collect::<Vec<_>>(), known);
+        let chosen = unstarted.into_iter().enumerate().filter(|(place, _)| chosen >> (place % 64) & 1 == 1);
+        let (numbers, instances): (Vec<usize>, Vec<Vec<InstanceId>>) =
+            chosen.map(|(_, bucket)| bucket).unzip();
+        let first_is_alone = instances.first().is_none_or(|bucket| bucket.len() == 1);
+        let instances: Vec<InstanceId> = instances.concat();
+        let new: Vec<Vec<InstanceId>> = instances.chunks(size).map(<[_]>::to_vec).collect();
+        let pixels = self.plan.buckets[0].pixels;
+        let plans = |buckets: &[Vec<InstanceId>]| -> Vec<BucketPlan> {
+            buckets.iter().map(|bucket| BucketPlan { instances: bucket.clone(), pixels }).collect()
+        };
+        // What is not whole, or not free, is refused and changes nothing.
+        if instances.len() > 1 {
+            let short = plans(&[instances[1..].to_vec()]);
+            assert!(first_is_alone || self.manager.handle_replanned(short).is_err());
+            assert!(self.manager.handle_replanned(plans(&[instances.clone(), vec![instances[0]]])).is_err());
+        }
+        if let Some(granted) = self.granted.first() {
+            assert!(self.manager.handle_replanned(plans(&[vec![granted.instance]])).is_err());
+        }
+        assert!(self.manager.handle_replanned(plans(&[vec![]])).is_err());
+        self.perform(&[]);
+        self.manager.handle_replanned(plans(&new)).expect("what is open, cut anew");
+        for number in numbers {
+            self.buckets[number].clear();
+        }
+        self.buckets.extend(new);
+        self.perform(&[]);
     }
 
     fn is_granted(&self, instance: InstanceId) -> bool {

@@ -1,0 +1,82 @@
+//! Buckets that nobody has been granted yet may be cut anew: when workers join or leave, there should be more or fewer of
+//! them. Who cuts them is told what is open, and says what becomes of it; in between nothing waits, so what is said may be
+//! about a state that is over, and is refused then.
+
+use super::{Bucket, Manager, State};
+use crate::plan::{BucketPlan, PlanError};
+use crate::{BucketId, InstanceId};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Manager {
+    /// The buckets of which something is open and nothing is granted, with what is open of them, in order.
+    pub fn unstarted(&self) -> impl Iterator<Item = (BucketId, &BTreeSet<InstanceId>)> {
+        let ids = (0u32..).map(BucketId).zip(&self.buckets);
+        ids.filter(|(_, bucket)| self.is_unstarted(bucket)).map(|(id, bucket)| (id, &bucket.open))
+    }
+
+    /// Puts the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets` instead. Those keep the order
+    /// they are in, behind all buckets there have been.
+    ///
+    /// # Errors
+    /// When the new buckets are not what is open of whole unstarted ones: [`PlanError::Dangling`] names an instance that is
+    /// not open, or granted by now, or unknown; [`PlanError::NotInOneBucket`] one that is left out or named twice;
+    /// [`PlanError::BadBucket`] a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
+    pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
+        let replaced = self.replaced_by(&buckets)?;
+        for id in replaced {
+            let rank = self.rank(id);
+            self.ready.remove(&rank);
+            let bucket = &mut self.buckets[id.index()];
+            (bucket.open, bucket.waiting) = (BTreeSet::new(), 0);
+        }
+        for plan in buckets {
+            let id = BucketId(self.buckets.len() as u32);
+            let open: BTreeSet<InstanceId> = plan.instances.iter().copied().collect();
+            let waits = |id: &&InstanceId| matches!(self.instances[id.index()].state, State::Waiting(_));
+            let waiting = open.iter().filter(waits).count();
+            open.iter().for_each(|instance| self.instances[instance.index()].bucket = id);
+            self.buckets.push(Bucket { open, waiting });
+            self.plan.buckets.push(plan);
+            self.queue_if_ready(id);
+        }
+        self.assign();
+        Ok(())
+    }
+
+    fn is_unstarted(&self, bucket: &Bucket) -> bool {
+        // A bucket is granted as a whole.
+        let first = bucket.open.first().map(|first| self.instances[first.index()].state);
+        first.is_some_and(|state| matches!(state, State::Ready | State::Waiting(_)))
+    }
+
+    /// The buckets whose open instances are those of the new ones.
+    fn replaced_by(&self, buckets: &[BucketPlan]) -> Result<BTreeSet<BucketId>, PlanError> {
+        let mut named: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
+        for (number, plan) in (0u32..).map(BucketId).zip(buckets) {
+            let mut stage = None;
+            for &id in &plan.instances {
+                let instance = self.instances.get(id.index()).ok_or(PlanError::Dangling(id))?;
+                let bucket = &self.buckets[instance.bucket.index()];
+                if instance.state.is_final() || !self.is_unstarted(bucket) {
+                    return Err(PlanError::Dangling(id));
+                }
+                let own = self.plan.instances[id.index()].stage;
+                if *stage.get_or_insert(own) != own {
+                    return Err(PlanError::BadBucket(number));
+                }
+                if !named.entry(instance.bucket).or_default().insert(id) {
+                    return Err(PlanError::NotInOneBucket(id));
+                }
+            }
+            if stage.is_none() {
+                return Err(PlanError::BadBucket(number));
+            }
+        }
+        for (bucket, named) in &named {
+            if let Some(left) = self.buckets[bucket.index()].open.difference(named).next() {
+                return Err(PlanError::NotInOneBucket(*left));
+            }
+        }
+        Ok(named.into_keys().collect())
+    }
+}
