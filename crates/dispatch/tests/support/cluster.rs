@@ -131,7 +131,7 @@ impl Cluster {
                 self.released.remove(&key);
             }
         }
-        self.into_new_buckets(&reopened);
+        self.granted_apart(&reopened);
         let again = self.reopened.len();
         let orphans = self.orphans(back.into_iter().chain(reopened.iter().copied()).collect());
         self.perform(&orphans);
@@ -169,7 +169,7 @@ impl Cluster {
     }
 
     /// Instances that are to be granted apart from the others of their buckets.
-    fn into_new_buckets(&mut self, instances: &[InstanceId]) {
+    fn granted_apart(&mut self, instances: &[InstanceId]) {
         for number in 0..self.buckets.len() {
             let (moved, left): (Vec<InstanceId>, Vec<InstanceId>) =
                 self.buckets[number].iter().partition(|id| instances.contains(id));
@@ -260,7 +260,7 @@ impl Cluster {
         self.stale.push(report);
         let Granted { worker, lease, instance } = report;
         assert!(self.manager.handle_lacking(worker, lease, instance), "{report:?} did not count");
-        self.into_new_buckets(&[instance]);
+        self.granted_apart(&[instance]);
         let orphans = self.orphans(vec![instance]);
         self.perform(&orphans);
     }

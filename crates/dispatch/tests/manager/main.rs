@@ -1,0 +1,12 @@
+//! The manager against simulated workers that come, ask, finish, fail, go, and report when it is too late.
+
+#[path = "../support/cluster.rs"]
+mod cluster;
+mod examples;
+#[path = "../support/failures.rs"]
+mod failures;
+mod histories;
+#[path = "../support/plans.rs"]
+mod plans;
+#[path = "../support/shapes.rs"]
+mod shapes;
