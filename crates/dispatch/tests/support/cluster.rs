@@ -244,7 +244,9 @@ impl Cluster {
         self.perform(&[]);
         self.manager.handle_replanned(plans(&new)).expect("what is open, cut anew");
         for number in numbers {
-            self.buckets[number].clear();
+            // What is over may come back to where it was.
+            let over = self.buckets[number].iter().copied().filter(|id| self.is_over(*id)).collect();
+            self.buckets[number] = over;
         }
         self.buckets.extend(new);
         self.perform(&[]);
