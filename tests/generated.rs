@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 15] = [
     "",
     "run",
     "plan",
@@ -19,6 +19,10 @@ const COMMANDS: [&str; 11] = [
     "workflow check",
     "workflow show",
     "segment",
+    "certs",
+    "certs init",
+    "certs issue",
+    "certs token",
     "tissue",
     "completions",
     "man",
