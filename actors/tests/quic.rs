@@ -122,7 +122,10 @@ async fn who_does_not_read_is_let_go_of() {
     .await;
     assert_eq!(manager.link.ended().unwrap().cause, Cause::Ended, "ended here");
     soon(async { while manager.incoming.recv().await.is_some() {} }).await;
-    until(|| worker.link.ended().is_some_and(|refusal| refusal.cause == Cause::Busy)).await;
+    until(|| worker.link.ended().is_some()).await;
+    // The packet that says why may be lost in the flood; then all that is known is that the manager is gone.
+    let ended = worker.link.ended().unwrap();
+    assert!(matches!(ended.cause, Cause::Busy | Cause::Lost), "{ended}");
     let told = cluster.told();
     assert_eq!((told.len(), told[0].refusal.cause), (1, Cause::Busy));
 }
