@@ -5,9 +5,11 @@ use crate::size::MemorySize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pleach_actors::transport::identity::{NodeName, Role};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Parameter sensitivity studies of image-analysis workflows on tissue images.
 #[derive(Debug, Parser)]
@@ -30,6 +32,9 @@ pub(crate) enum Command {
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
+    /// Make certificates for the nodes of a cluster, and tokens to get one for
+    #[command(subcommand)]
+    Certs(CertsCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell
@@ -296,6 +301,85 @@ pub(crate) struct TissueArgs {
     /// Seed; the same seed gives the same tiles
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertsCommand {
+    /// Make the authority of a new cluster
+    Init {
+        /// Folder for the authority, which nobody but you should be able to read
+        #[arg(long, value_name = "DIR")]
+        dir: PathBuf,
+        /// Print one JSON document on stdout, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key and a certificate for a node
+    Issue(IssueArgs),
+    /// Make a token that workers join with, who then get a certificate
+    Token(TokenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IssueArgs {
+    /// The authority's folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The node's name: lower-case letters, digits and hyphens
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: NodeName,
+    /// What the node is for: manager, worker or client
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Role,
+    /// Days for which the certificate is valid, 1 to 3650
+    #[arg(long, value_name = "DAYS", default_value_t = 365)]
+    pub(crate) days: u32,
+    /// Folder for certificate and key [default: NAME in the authority's folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// The authority's folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// How long it can be used, as in 90s, 30m, 1h or 7d
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) ttl: Span,
+    /// It can be used once only
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A whole number of seconds, minutes, hours or days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl FromStr for Span {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let allowed = "a whole number and a unit are allowed, as in 90s, 30m, 1h or 7d";
+        let (unit, seconds) = match text.chars().last() {
+            Some('s') => ('s', 1),
+            Some('m') => ('m', 60),
+            Some('h') => ('h', 3600),
+            Some('d') => ('d', 86_400),
+            _ => return Err(allowed),
+        };
+        let digits = text.strip_suffix(unit).unwrap_or_default();
+        let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let number: Option<u64> = digits.parse().ok().filter(|_| is_number);
+        let seconds = number.and_then(|number| number.checked_mul(seconds)).ok_or(allowed)?;
+        Ok(Self(Duration::from_secs(seconds)))
+    }
 }
 
 /// Rust's own words for a 0 ("zero for non-zero type") do not say what is allowed.

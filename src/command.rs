@@ -1,5 +1,6 @@
 //! The commands: each joins the crates for one purpose.
 
+mod certs;
 mod completions;
 mod explain;
 mod man;
@@ -28,6 +29,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Explain(args) => explain::execute(&args),
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
+        Command::Certs(command) => certs::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),

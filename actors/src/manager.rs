@@ -1,6 +1,6 @@
 //! The manager actor: accepts workers, carries messages to and from its state machine, keeps the results.
 
-use crate::transport::{Link, codec};
+use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::{Effect, Manager};
 use pleach_dispatch::message::{BucketWork, Reused, TaskDone, TaskFailure, TaskReport, ToManager, ToWorker};
@@ -8,7 +8,6 @@ use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -106,7 +105,7 @@ pub struct Connect {
     /// For messages to it.
     pub link: Box<dyn Link>,
     /// Frames from it.
-    pub incoming: UnboundedReceiver<Vec<u8>>,
+    pub incoming: Incoming,
 }
 
 impl Message for Connect {
@@ -124,7 +123,7 @@ impl fmt::Debug for Connect {
 struct ConnectionId(u32);
 
 enum Event {
-    Frame(ConnectionId, Vec<u8>),
+    Frame(ConnectionId, Frame),
     Closed(ConnectionId),
 }
 
@@ -167,7 +166,10 @@ impl ManagerActor {
     }
 
     fn handle(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
-        let Ok(message) = codec::decode::<ToManager>(frame) else { return self.close(id, ctx) };
+        let message = match codec::decode::<ToManager>(frame) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(id, &error, ctx),
+        };
         let worker = self.connections.get(&id).and_then(|connection| connection.worker);
         match (message, worker) {
             (ToManager::Join { .. }, None) => {
@@ -200,9 +202,18 @@ impl ManagerActor {
             }
             (ToManager::Leave, Some(_)) => self.close(id, ctx),
             // Joining twice, or speaking before joining: not a worker of ours.
-            (ToManager::Join { .. }, Some(_)) | (_, None) => self.close(id, ctx),
+            (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
+            (_, None) => self.refuse(id, &"a worker joins before it says anything else", ctx),
         }
         self.perform(ctx);
+    }
+
+    /// Ends a connection that breaks the language.
+    fn refuse(&mut self, id: ConnectionId, why: &dyn fmt::Display, ctx: &mut Context<Self>) {
+        if let Some(connection) = self.connections.get(&id) {
+            connection.link.refuse(why);
+        }
+        self.close(id, ctx);
     }
 
     /// Tasks are counted whether or not the report was in time: they were run.

@@ -1,12 +1,34 @@
 //! How manager and workers reach each other: frames of bytes, in order, both ways.
 //!
-//! A [`Link`] is one end. What it carries is encoded by [`codec`] whichever way it goes, so that the messages
-//! of an embedded run are the ones that cross a network.
+//! A [`Link`] is the sending half of one end, [`Incoming`] the receiving one. What they carry is encoded by [`codec`]
+//! whichever way it goes, so that the messages of an embedded run are the ones that cross a network.
+//!
+//! - [`memory`]: two ends in one process;
+//! - [`quic`]: ends on different nodes, each of which has shown a certificate ([`certs`], [`identity`]) and said what it
+//!   is and has ([`hello`]); nodes without one get it for a [`token`]. Data regions travel beside the frames.
+//!
+//! What peers may take is bounded in one place ([`settings`]); who is turned away is told why ([`refusal`]), and the
+//! operator once ([`notices`]).
 
+pub mod backoff;
+pub mod certs;
+pub mod clock;
 pub mod codec;
+pub mod frames;
+pub mod hello;
+pub mod identity;
 pub mod memory;
+pub mod notices;
+pub mod quic;
+pub mod refusal;
+pub mod settings;
+pub mod token;
 
+use std::fmt;
+use std::ops::Deref;
 use thiserror::Error;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The other end is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -20,4 +42,55 @@ pub trait Link: Send + 'static {
     /// # Errors
     /// [`Disconnected`] when nobody will receive it.
     fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected>;
+
+    /// Ends the link, since what came over it cannot be understood, and says why where that can be said.
+    fn refuse(&self, _why: &dyn fmt::Display) {}
+}
+
+/// Frames from the other end; it ends when that is gone.
+pub type Incoming = UnboundedReceiver<Frame>;
+
+/// A frame that has arrived.
+///
+/// As long as it lives it may count among the bytes that its sender has been allowed to have unread, so that a sender
+/// who is faster than the reader has to wait, wherever frames queue up.
+pub struct Frame {
+    bytes: Vec<u8>,
+    /// Let go of with the frame.
+    unread: Option<OwnedSemaphorePermit>,
+}
+
+impl Frame {
+    /// A frame that counts as unread as long as `unread` is held.
+    pub(crate) fn counted(bytes: Vec<u8>, unread: OwnedSemaphorePermit) -> Self {
+        Self { bytes, unread: Some(unread) }
+    }
+
+    /// Its bytes; from now on it counts as read.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl From<Vec<u8>> for Frame {
+    /// A frame that nobody counts.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, unread: None }
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = self.unread.is_some();
+        f.debug_struct("Frame").field("bytes", &self.bytes.len()).field("counted", &counted).finish()
+    }
 }

@@ -4,7 +4,7 @@ use crate::results::Results;
 use crate::stage::{FromStage, Granted, Past, Runnable, StageActor, Surroundings, missing_bytes};
 use crate::storage::{Held, Release, StorageActor};
 use crate::task::{Meter, TaskActor};
-use crate::transport::{Link, codec};
+use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::costs::Costs;
@@ -19,11 +19,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-
-struct Frame(Vec<u8>);
 
 /// What a worker may use.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +75,7 @@ pub struct WorkerActor {
     setup: WorkerSetup,
     slots: Vec<Addr<TaskActor>>,
     link: Box<dyn Link>,
-    incoming: Option<UnboundedReceiver<Vec<u8>>>,
+    incoming: Option<Incoming>,
     stages: Vec<Runnable>,
     running: HashMap<LeaseId, Bucket>,
     /// What the tasks of this worker have computed.
@@ -95,7 +91,7 @@ impl fmt::Debug for WorkerActor {
 
 impl WorkerActor {
     /// A worker that reaches its manager over `link` and hears from it through `incoming`.
-    pub fn new(setup: WorkerSetup, link: impl Link, incoming: UnboundedReceiver<Vec<u8>>) -> Self {
+    pub fn new(setup: WorkerSetup, link: impl Link, incoming: Incoming) -> Self {
         Self {
             core: Worker::new(
                 setup.resources.slots.get(),
@@ -223,7 +219,7 @@ impl Actor for WorkerActor {
         let Resources { slots, meter, .. } = self.setup.resources;
         self.slots = (0..slots.get()).map(|_| TaskActor::new(Arc::clone(pool), meter).start()).collect();
         if let Some(incoming) = self.incoming.take() {
-            ctx.add_stream(UnboundedReceiverStream::new(incoming).map(Frame));
+            ctx.add_stream(UnboundedReceiverStream::new(incoming));
         }
         self.send(&ToManager::Join { slots: slots.get() }, ctx);
         self.perform(ctx);
@@ -231,9 +227,15 @@ impl Actor for WorkerActor {
 }
 
 impl StreamHandler<Frame> for WorkerActor {
-    fn handle(&mut self, Frame(frame): Frame, ctx: &mut Self::Context) {
+    fn handle(&mut self, frame: Frame, ctx: &mut Self::Context) {
         // A frame that cannot be read means that the two ends do not speak the same language: leave.
-        let Ok(message) = codec::decode(&frame) else { return ctx.stop() };
+        let message = match codec::decode(&frame) {
+            Ok(message) => message,
+            Err(error) => {
+                self.link.refuse(&error);
+                return ctx.stop();
+            }
+        };
         self.look();
         match message {
             ToWorker::Study { stages, least_bytes } => {

@@ -8,8 +8,8 @@ use pleach_actors::manager::{Connect, ManagerActor, Outcome};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
-use pleach_actors::transport::Link;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
+use pleach_actors::transport::{Incoming, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Manager;
@@ -20,7 +20,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use toy::{Input, expected, input_key, plan, registry};
 
@@ -30,9 +29,9 @@ type Sets = Vec<(usize, [i64; 5])>;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Carries frames one way until `left` of them have passed, then lets go of both ends.
-async fn relay(mut from: UnboundedReceiver<Vec<u8>>, to: MemoryLink, mut left: usize) {
+async fn relay(mut from: Incoming, to: MemoryLink, mut left: usize) {
     while let Some(frame) = from.recv().await {
-        if left == 0 || to.send(frame).is_err() {
+        if left == 0 || to.send(frame.into_bytes()).is_err() {
             return;
         }
         left -= 1;
@@ -113,7 +112,7 @@ fn a_worker_that_breaks_the_language_is_dropped() {
         manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
         far.link.send(vec![0xff; 9]).unwrap();
         let end = tokio::time::timeout(DEADLINE, far.incoming.recv()).await.expect("the manager answers");
-        assert_eq!(end, None, "the manager closes the link without a word");
+        assert!(end.is_none(), "the manager closes the link without a word");
         assert!(manager.connected());
     });
 }

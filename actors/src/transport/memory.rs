@@ -1,15 +1,15 @@
 //! The in-memory transport: two queues between actors of one process.
 
-use super::{Disconnected, Link};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use super::{Disconnected, Frame, Incoming, Link};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// The sending half of one end.
 #[derive(Debug)]
-pub struct MemoryLink(UnboundedSender<Vec<u8>>);
+pub struct MemoryLink(UnboundedSender<Frame>);
 
 impl Link for MemoryLink {
     fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected> {
-        self.0.send(frame).map_err(|_| Disconnected)
+        self.0.send(frame.into()).map_err(|_| Disconnected)
     }
 }
 
@@ -19,7 +19,7 @@ pub struct MemoryEnd {
     /// For sending.
     pub link: MemoryLink,
     /// Frames from the other end; ends when that is dropped.
-    pub incoming: UnboundedReceiver<Vec<u8>>,
+    pub incoming: Incoming,
 }
 
 /// Two connected ends. The queues need no bound: a worker sends a report for each instance it was given, and

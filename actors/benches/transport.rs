@@ -1,0 +1,299 @@
+//! What the transport costs on loopback: data regions against plain quinn with the same settings in the same run,
+//! round trips of frames, and how long a frame takes while regions flow.
+//!
+//! `cargo bench -p pleach-actors --bench transport [-- ROUNDS]`. Figures depend on the machine and on what else it does;
+//! the ratios are what counts. Rounds of both kinds alternate, and the median is shown.
+
+use bytes::Bytes;
+use pleach_actors::transport::certs::{Authority, Credentials, Validity};
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::quic::{Board, Connector, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::settings::Settings;
+use pleach_actors::transport::{Incoming, Link};
+use pleach_regions::{Digest, RegionKey};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::error::Error;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// As the binary has it: regions arrive in memory that others have used.
+#[global_allocator]
+static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// A tile of 4096 × 4096 pixels in colour.
+const REGION_BYTES: usize = 48 << 20;
+/// Regions of a round.
+const REGIONS: usize = 12;
+/// Sent at once.
+const AT_ONCE: usize = 2;
+const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it found")]
+fn main() -> Outcome<()> {
+    // Cargo passes `--bench`.
+    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(7);
+    // Two threads a node, as a worker has them.
+    let (near, far) = (Network::start(2)?, Network::start(2)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ours = runtime.block_on(ours(&near, &far))?;
+    let raw = raw(&near, &far)?;
+    let bytes = Bytes::from((0..REGION_BYTES).map(|at| ((at * at) >> 9) as u8).collect::<Vec<u8>>());
+    let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let Ours { mut worker, manager, _server } = ours;
+    let (arrived, mut done) = tokio::sync::mpsc::channel(AT_ONCE);
+    let mut arrivals = worker.arrivals;
+    far.handle().spawn(async move {
+        while let Some(arrival) = arrivals.recv().await {
+            let bytes = arrival.map(|region| region.bytes.len());
+            if arrived.send(bytes).await.is_err() {
+                return;
+            }
+        }
+    });
+    let digest = Digest::of_bytes(&bytes);
+    for _ in 0..=rounds {
+        let start = Instant::now();
+        let mut sending = JoinSet::new();
+        for n in 0..AT_ONCE {
+            let (regions, bytes) = (manager.regions.clone(), bytes.clone());
+            let send = async move {
+                for _ in 0..REGIONS / AT_ONCE {
+                    regions.send(RegionKey([n as u8; 16]), digest, bytes.clone()).await?;
+                }
+                Outcome::Ok(())
+            };
+            sending.spawn_on(send, near.handle());
+        }
+        runtime.block_on(async {
+            for _ in 0..REGIONS {
+                done.recv().await.ok_or("the worker is gone")??;
+            }
+            while let Some(sent) = sending.join_next().await {
+                sent??;
+            }
+            Outcome::Ok(())
+        })?;
+        let ours = rate(start);
+        let start = Instant::now();
+        runtime.block_on(raw.round(&near, &far, &bytes))?;
+        let plain = rate(start);
+        with.push(ours);
+        without.push(plain);
+        ratios.push(ours / plain);
+    }
+    // The first round finds out how large a packet may be.
+    let medians = [&mut with, &mut without, &mut ratios].map(|values| median(&mut values[1..]));
+    println!(
+        "regions of {} MB, digest checked: {:.2} GB/s; plain quinn, not even looked at: {:.2} GB/s; ratio {:.2}",
+        REGION_BYTES >> 20,
+        medians[0],
+        medians[1],
+        medians[2]
+    );
+
+    let echoing = manager.link;
+    let mut questions = manager.incoming;
+    near.handle().spawn(async move {
+        while let Some(frame) = questions.recv().await {
+            if echoing.send(frame.into_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    // As an actor does, from a runtime of its own.
+    let count = 20_000;
+    let one = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, count, 1))?;
+    let many = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, 5 * count, 64))?;
+    println!(
+        "round trips of 200 bytes: {:.0} a second, p50 {:?}, p99 {:?}; 64 under way: {:.0} a second",
+        one.rate,
+        one.quantile(0.5),
+        one.quantile(0.99),
+        many.rate
+    );
+    let regions = manager.regions.clone();
+    let bulk = near
+        .handle()
+        .spawn(async move { while regions.send(RegionKey([9; 16]), digest, bytes.clone()).await.is_ok() {} });
+    far.handle().spawn(async move { while done.recv().await.is_some() {} });
+    let loaded = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, count / 10, 1))?;
+    bulk.abort();
+    println!(
+        "while regions flow: p50 {:?}, p99 {:?}, longest {:?}",
+        loaded.quantile(0.5),
+        loaded.quantile(0.99),
+        loaded.quantile(1.0)
+    );
+    Ok(())
+}
+
+fn rate(start: Instant) -> f64 {
+    (REGIONS * REGION_BYTES) as f64 / start.elapsed().as_secs_f64() / 1e9
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+struct Trips {
+    /// Sorted.
+    took: Vec<Duration>,
+    rate: f64,
+}
+
+impl Trips {
+    fn quantile(&self, part: f64) -> Duration {
+        let at = (self.took.len() as f64 * part) as usize;
+        self.took.get(at.min(self.took.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+async fn round_trips(
+    link: &impl Link,
+    incoming: &mut Incoming,
+    count: usize,
+    at_once: usize,
+) -> Outcome<Trips> {
+    let (start, mut took) = (Instant::now(), Vec::with_capacity(count));
+    let mut sent = std::collections::VecDeque::new();
+    for _ in 0..count {
+        while sent.len() < at_once {
+            sent.push_back(Instant::now());
+            link.send(vec![7; 200])?;
+        }
+        incoming.recv().await.ok_or("the manager is gone")?;
+        took.extend(sent.pop_front().map(|then| then.elapsed()));
+    }
+    let rate = count as f64 / start.elapsed().as_secs_f64();
+    for _ in sent {
+        incoming.recv().await.ok_or("the manager is gone")?;
+    }
+    took.sort();
+    Ok(Trips { took, rate })
+}
+
+struct Ours {
+    worker: Peer,
+    manager: Peer,
+    _server: Server,
+}
+
+/// A manager and a worker of one cluster.
+async fn ours(near: &Network, far: &Network) -> Outcome<Ours> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let place = tempfile::tempdir()?;
+    let authority = Authority::init(&place.path().join("ca"), clock.now())?;
+    let credentials = |name: &str, role| -> Outcome<Arc<Credentials>> {
+        let folder = place.path().join(name);
+        let identity = Identity { name: name.parse()?, role };
+        authority.issue(&identity, Validity::days(1, clock.now())?, &folder)?;
+        Ok(Arc::new(Credentials::load(&folder)?))
+    };
+    let board = Board::new(Arc::clone(&clock), Arc::new(|_| {}));
+    let setup = ServerSetup {
+        credentials: credentials("m1", Role::Manager)?,
+        hello: Hello::default(),
+        version: Version::here(),
+        roles: vec![Role::Worker],
+        settings: Settings::default(),
+        clock: Arc::clone(&clock),
+        board: board.clone(),
+        desk: None,
+    };
+    let (server, mut peers) = Server::listen(near, ANYWHERE, setup)?;
+    let (worker, settings) = (credentials("w1", Role::Worker)?, Settings::default());
+    let connector = Connector::new(far, ANYWHERE, worker, Version::here(), settings, &clock, board)?;
+    let worker = connector.connect(server.address(), Role::Manager, Hello::default()).await?;
+    let manager = peers.recv().await.ok_or("nobody came")?;
+    Ok(Ours { worker, manager, _server: server })
+}
+
+/// Two ends of a connection of plain quinn.
+struct Raw {
+    sender: Connection,
+    receiver: Connection,
+    _endpoints: [Endpoint; 2],
+}
+
+/// As plain as it gets: a certificate that is made up, and the same settings.
+fn raw(near: &Network, far: &Network) -> Outcome<Raw> {
+    let made = rcgen::generate_simple_self_signed(vec!["raw".to_owned()])?;
+    let certificate = CertificateDer::from(made.cert);
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let transport = Settings::default().transport(ANYWHERE.ip());
+    let tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let tls = tls.with_protocol_versions(&[&rustls::version::TLS13])?.with_no_client_auth();
+    let tls = tls.with_single_cert(vec![certificate.clone()], key)?;
+    let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    server.transport_config(Arc::clone(&transport));
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate)?;
+    let tls = rustls::ClientConfig::builder_with_provider(provider);
+    let tls = tls.with_protocol_versions(&[&rustls::version::TLS13])?.with_root_certificates(roots);
+    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls.with_no_client_auth())?));
+    client.transport_config(transport);
+    let endpoint = |network: &Network, server| -> Outcome<Endpoint> {
+        let _runtime = network.handle().enter();
+        let mut config = EndpointConfig::default();
+        config.max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)?;
+        Ok(Endpoint::new(config, server, UdpSocket::bind(ANYWHERE)?, Arc::new(quinn::TokioRuntime))?)
+    };
+    let (listening, connecting) = (endpoint(near, Some(server))?, endpoint(far, None)?);
+    let (accepting, address) = (listening.clone(), listening.local_addr()?);
+    let accepted =
+        near.handle().spawn(async move { Outcome::Ok(accepting.accept().await.ok_or("closed")?.await?) });
+    let connect = {
+        let _runtime = far.handle().enter();
+        connecting.connect_with(client, address, "raw")?
+    };
+    let receiver = far.handle().block_on(connect)?;
+    let sender = near.handle().block_on(accepted)??;
+    let settings = Settings::default();
+    settings.trust(&sender);
+    settings.trust(&receiver);
+    Ok(Raw { sender, receiver, _endpoints: [listening, connecting] })
+}
+
+impl Raw {
+    async fn round(&self, near: &Network, far: &Network, bytes: &Bytes) -> Outcome<()> {
+        let mut work = JoinSet::new();
+        for _ in 0..AT_ONCE {
+            let (sender, bytes) = (self.sender.clone(), bytes.clone());
+            let send = async move {
+                for _ in 0..REGIONS / AT_ONCE {
+                    let mut stream = sender.open_uni().await?;
+                    stream.write_chunk(bytes.clone()).await?;
+                    stream.finish()?;
+                    stream.stopped().await?;
+                }
+                Outcome::Ok(())
+            };
+            work.spawn_on(send, near.handle());
+            let receiver = self.receiver.clone();
+            let receive = async move {
+                for _ in 0..REGIONS / AT_ONCE {
+                    let mut stream = receiver.accept_uni().await?;
+                    let mut pieces: [Bytes; 32] = Default::default();
+                    while stream.read_chunks(&mut pieces).await?.is_some() {}
+                }
+                Outcome::Ok(())
+            };
+            work.spawn_on(receive, far.handle());
+        }
+        while let Some(done) = work.join_next().await {
+            done??;
+        }
+        Ok(())
+    }
+}

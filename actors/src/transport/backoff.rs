@@ -1,0 +1,74 @@
+//! How long to wait before trying again: twice as long each time, up to a limit, and anything between half of it and
+//! all, so that a thousand workers that lost their manager together do not come back together.
+//!
+//! It waits for nobody: the caller does, with whichever clock it has.
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+    random: ChaCha8Rng,
+}
+
+impl Backoff {
+    /// Waits `first` to begin with and never more than `longest`. Nodes have seeds of their own.
+    #[must_use]
+    pub fn new(first: Duration, longest: Duration, seed: u64) -> Self {
+        Self { first, longest, next: first.min(longest), random: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// How long to wait after another failure.
+    pub fn failed(&mut self) -> Duration {
+        let wait = self.next;
+        self.next = wait.saturating_mul(2).min(self.longest);
+        wait.mul_f64(self.random.random_range(0.5..=1.0))
+    }
+
+    /// It worked: the next failure is a first one.
+    pub fn succeeded(&mut self) {
+        self.next = self.first.min(self.longest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn backoff(seed: u64) -> Backoff {
+        Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed)
+    }
+
+    proptest! {
+        #[test]
+        fn twice_as_long_each_time_up_to_a_limit(seed: u64) {
+            let mut backoff = backoff(seed);
+            for round in 0..2 {
+                let mut most = Duration::from_millis(100);
+                for _ in 0..12 {
+                    let wait = backoff.failed();
+                    prop_assert!(wait >= most / 2 && wait <= most, "round {round}: {wait:?} of {most:?}");
+                    most = (most * 2).min(Duration::from_secs(5));
+                }
+                backoff.succeeded();
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_wait_differently_and_each_the_same_again() {
+        let waits = |seed| {
+            let mut backoff = backoff(seed);
+            std::iter::repeat_with(|| backoff.failed()).take(8).collect::<Vec<_>>()
+        };
+        assert_eq!(waits(1), waits(1));
+        assert_ne!(waits(1), waits(2));
+    }
+}

@@ -1,0 +1,285 @@
+//! The authority of a cluster: a key and a certificate in a folder, and what it signs.
+
+use super::files::{make_folder, read, write_new};
+use super::{CA_FILE, CA_KEY_FILE, CertsError, NODE_FILE, NODE_KEY_FILE, TOKEN_KEY_FILE};
+use crate::transport::identity::Identity;
+use crate::transport::token::{self, TokenKey};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateSigningRequestDer};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// Longest validity of a certificate: that of an authority, ten years.
+pub const MAX_DAYS: u32 = 3650;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Certificates are valid from this long before they are made: clocks of a cluster differ, and one that is a day late
+/// is no reason to turn a node away.
+const BACKDATED: Duration = DAY;
+
+/// When a certificate is valid: from a day before `now` until so many days after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    now: Duration,
+    days: u32,
+}
+
+impl Validity {
+    /// So many days from `now`, a time since 1970.
+    ///
+    /// # Errors
+    /// [`CertsError::Days`] unless 1 to [`MAX_DAYS`].
+    pub fn days(days: u32, now: Duration) -> Result<Self, CertsError> {
+        if (1..=MAX_DAYS).contains(&days) { Ok(Self { now, days }) } else { Err(CertsError::Days { days }) }
+    }
+
+    /// The end of it, since 1970.
+    #[must_use]
+    pub fn end(self) -> Duration {
+        self.now + DAY * self.days
+    }
+}
+
+/// What a node gets.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// Its certificate.
+    pub certificate: CertificateDer<'static>,
+    /// Its certificate, then the authority's.
+    pub chain_pem: String,
+}
+
+/// See the module.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
+    token_key: TokenKey,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// Makes an authority in a folder that has none, valid for [`MAX_DAYS`] from `now`.
+    ///
+    /// # Errors
+    /// [`CertsError`]; files that are there are left alone.
+    pub fn init(folder: &Path, now: Duration) -> Result<Self, CertsError> {
+        make_folder(folder)?;
+        for name in [CA_FILE, CA_KEY_FILE, TOKEN_KEY_FILE] {
+            let path = folder.join(name);
+            if path.symlink_metadata().is_ok() {
+                return Err(CertsError::Exists(path));
+            }
+        }
+        let key = KeyPair::generate()?;
+        let mut params = params(&[], Validity { now, days: MAX_DAYS });
+        // Two clusters have authorities of two names, so that a foreign certificate is told as foreign, not as forged.
+        let fingerprint = token::fingerprint(key.public_key_raw());
+        let name = format!("pleach cluster {}", token::hex(&fingerprint[..4]));
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let certificate = params.self_signed(&key)?;
+        write_new(&folder.join(CA_KEY_FILE), key.serialize_pem().as_bytes())?;
+        write_new(&folder.join(TOKEN_KEY_FILE), TokenKey::generate()?.to_text().as_bytes())?;
+        // Last: a folder with the certificate has all of it.
+        write_new(&folder.join(CA_FILE), certificate.pem().as_bytes())?;
+        Self::open(folder)
+    }
+
+    /// The authority of a folder.
+    ///
+    /// # Errors
+    /// [`CertsError::File`] and [`CertsError::Content`].
+    pub fn open(folder: &Path) -> Result<Self, CertsError> {
+        let pem = text(&folder.join(CA_FILE))?;
+        let wrong = |name: &str, what: &str| CertsError::Content {
+            path: folder.join(name),
+            what: format!("no {what} of an authority, as `pleach certs init` writes it"),
+        };
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| wrong(CA_FILE, "certificate"))?
+            .into_owned();
+        let key =
+            KeyPair::from_pem(&text(&folder.join(CA_KEY_FILE))?).map_err(|_| wrong(CA_KEY_FILE, "key"))?;
+        let issuer =
+            Issuer::from_ca_cert_der(&certificate, key).map_err(|_| wrong(CA_FILE, "certificate"))?;
+        let token_key = TokenKey::from_text(&text(&folder.join(TOKEN_KEY_FILE))?)
+            .ok_or_else(|| wrong(TOKEN_KEY_FILE, "token key"))?;
+        Ok(Self { issuer, certificate, pem, token_key })
+    }
+
+    /// Its certificate.
+    #[must_use]
+    pub fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    /// What its tokens are made with.
+    #[must_use]
+    pub fn token_key(&self) -> &TokenKey {
+        &self.token_key
+    }
+
+    /// Makes a key and a certificate for a node, and writes both to a folder.
+    ///
+    /// # Errors
+    /// [`CertsError`]; files that are there are left alone.
+    pub fn issue(
+        &self,
+        identity: &Identity,
+        validity: Validity,
+        folder: &Path,
+    ) -> Result<Issued, CertsError> {
+        let paths: [PathBuf; 2] = [NODE_FILE, NODE_KEY_FILE].map(|name| folder.join(name));
+        if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
+            return Err(CertsError::Exists(path.clone()));
+        }
+        let key = KeyPair::generate()?;
+        let issued = self.chain(&node_params(identity, validity).signed_by(&key, &self.issuer)?);
+        make_folder(folder)?;
+        let [node, node_key] = paths;
+        write_new(&node_key, key.serialize_pem().as_bytes())?;
+        write_new(&node, issued.chain_pem.as_bytes())?;
+        Ok(issued)
+    }
+
+    /// Signs the key of a request. Who the certificate is for and how long is decided by the caller; of the request
+    /// nothing but the key is taken.
+    ///
+    /// # Errors
+    /// [`CertsError::Request`] and [`CertsError::Make`].
+    pub fn sign(
+        &self,
+        request: &[u8],
+        identity: &Identity,
+        validity: Validity,
+    ) -> Result<Issued, CertsError> {
+        let mut request =
+            CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(request))
+                .map_err(CertsError::Request)?;
+        request.params = node_params(identity, validity);
+        Ok(self.chain(&request.signed_by(&self.issuer)?))
+    }
+
+    fn chain(&self, certificate: &rcgen::Certificate) -> Issued {
+        let chain_pem = format!("{}{}", certificate.pem(), self.pem);
+        Issued { certificate: certificate.der().clone(), chain_pem }
+    }
+}
+
+/// What certificates of nodes and authorities have in common.
+fn params(dns_names: &[String], validity: Validity) -> CertificateParams {
+    let mut params = CertificateParams::new(dns_names).unwrap_or_default();
+    let time = |since_1970: Duration| OffsetDateTime::UNIX_EPOCH + since_1970;
+    params.not_before = time(validity.now.saturating_sub(BACKDATED));
+    params.not_after = time(validity.end());
+    params.distinguished_name = DistinguishedName::new();
+    params
+}
+
+/// Every node may accept connections and make some: workers give regions to each other.
+fn node_params(identity: &Identity, validity: Validity) -> CertificateParams {
+    let mut params = params(&identity.dns_names(), validity);
+    params.distinguished_name.push(DnType::OrganizationalUnitName, identity.role.as_str());
+    params.distinguished_name.push(DnType::CommonName, identity.name.as_str());
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params
+}
+
+fn text(path: &Path) -> Result<String, CertsError> {
+    String::from_utf8(read(path)?)
+        .map_err(|_| CertsError::Content { path: path.to_owned(), what: "not a text in UTF-8".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::certs::Credentials;
+    use crate::transport::identity::Role;
+    use std::fs;
+
+    const NOW: Duration = Duration::from_secs(1_800_000_000);
+
+    fn identity(name: &str) -> Identity {
+        Identity { name: name.parse().unwrap(), role: Role::Worker }
+    }
+
+    #[test]
+    fn what_is_issued_can_be_loaded_and_says_for_whom_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority::init(place.path(), NOW).unwrap();
+        let node = place.path().join("w1");
+        let validity = Validity::days(30, NOW).unwrap();
+        let issued = authority.issue(&identity("w1"), validity, &node).unwrap();
+        assert_eq!(Identity::of_certificate(&issued.certificate), Ok(identity("w1")));
+        let credentials = Credentials::load(&node).unwrap();
+        assert_eq!(credentials.identity(), &identity("w1"));
+        let key = fs::read(node.join(NODE_KEY_FILE)).unwrap();
+        assert!(matches!(authority.issue(&identity("w1"), validity, &node), Err(CertsError::Exists(_))));
+        assert_eq!(fs::read(node.join(NODE_KEY_FILE)).unwrap(), key);
+    }
+
+    #[test]
+    fn an_authority_is_made_once() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Authority::init(place.path(), NOW).unwrap();
+        assert!(matches!(Authority::init(place.path(), NOW), Err(CertsError::Exists(_))));
+        assert_eq!(Authority::open(place.path()).unwrap().certificate(), first.certificate());
+    }
+
+    #[test]
+    fn of_a_request_only_the_key_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let authority = Authority::init(place.path(), NOW).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut wanted = params(&["m.manager.pleach".to_owned()], Validity { now: NOW, days: 9999 });
+        wanted.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let request = wanted.serialize_request(&key).unwrap();
+        let validity = Validity::days(1, NOW).unwrap();
+        let issued = authority.sign(request.der(), &identity("w2"), validity).unwrap();
+        assert_eq!(Identity::of_certificate(&issued.certificate), Ok(identity("w2")));
+        let mut forged = request.der().to_vec();
+        *forged.last_mut().unwrap() ^= 1;
+        for request in [&forged[..], b"noise", b""] {
+            let refused = authority.sign(request, &identity("w2"), validity);
+            assert!(matches!(refused, Err(CertsError::Request(_))));
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        Authority::init(place.path(), NOW).unwrap();
+        for name in [CA_FILE, CA_KEY_FILE, TOKEN_KEY_FILE] {
+            let path = place.path().join(name);
+            let whole = fs::read(&path).unwrap();
+            fs::write(&path, "nothing").unwrap();
+            let error = Authority::open(place.path()).unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+            fs::write(&path, whole).unwrap();
+        }
+    }
+
+    #[test]
+    fn days_have_a_limit() {
+        for days in [0, MAX_DAYS + 1, u32::MAX] {
+            assert!(Validity::days(days, NOW).is_err());
+        }
+    }
+}

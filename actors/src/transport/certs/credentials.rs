@@ -1,0 +1,71 @@
+//! What a node shows and whom it believes: its certificate and key, and its cluster's authority.
+
+use super::files::read;
+use super::{CertsError, NODE_FILE, NODE_KEY_FILE};
+use crate::transport::identity::Identity;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::path::Path;
+
+/// See the module.
+pub struct Credentials {
+    pub(super) identity: Identity,
+    /// The node's certificate, then the authority's.
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Those of a folder, as `pleach certs issue` or a token filled it. Whether they are valid is found out when they are
+    /// shown.
+    ///
+    /// # Errors
+    /// [`CertsError`].
+    pub fn load(folder: &Path) -> Result<Self, CertsError> {
+        let (path, key_path) = (folder.join(NODE_FILE), folder.join(NODE_KEY_FILE));
+        let chain = certificates(&read(&path)?);
+        let [certificate, _] = &chain[..] else {
+            let what = "not a node's certificate and its authority's, as `pleach certs issue` writes them";
+            return Err(CertsError::Content { path, what: what.to_owned() });
+        };
+        let identity =
+            Identity::of_certificate(certificate).map_err(|source| CertsError::Identity { path, source })?;
+        let Ok(key) = PrivateKeyDer::from_pem_slice(&read(&key_path)?) else {
+            let what = "not a node's key, as `pleach certs issue` writes it".to_owned();
+            return Err(CertsError::Content { path: key_path, what });
+        };
+        Ok(Self { identity, chain, key })
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The node's certificate, then the authority's.
+    pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.chain.clone()
+    }
+
+    pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
+        self.key.clone_key()
+    }
+
+    /// The authority that it believes.
+    pub(crate) fn authority(&self) -> &CertificateDer<'static> {
+        &self.chain[1]
+    }
+}
+
+/// Those of a text, if it is one of certificates.
+pub(super) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().unwrap_or_default()
+}

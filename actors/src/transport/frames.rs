@@ -1,0 +1,172 @@
+//! Frames on a stream of bytes: a length of four bytes, lowest first, and as many bytes.
+//!
+//! A length is a claim: one beyond the limit is refused before anything is allocated, and one within it gets memory as
+//! its bytes arrive. What a frame means is for [`codec`](super::codec) to say; how long it may take to arrive is for
+//! whoever reads.
+
+use std::io;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes before a frame's own.
+pub const HEADER_BYTES: usize = 4;
+
+/// Allocated for a frame before any of it has arrived. Most frames are shorter; longer ones double it as they fill it.
+const FIRST_BYTES: usize = 16 << 10;
+
+/// Why there is no frame.
+#[derive(Debug, Error)]
+pub enum FrameError {
+    /// It claims to be longer than is allowed.
+    #[error("a frame that claims {bytes} bytes; at most {allowed} are allowed")]
+    TooLong {
+        /// What it claims.
+        bytes: usize,
+        /// What is allowed.
+        allowed: usize,
+    },
+    /// The stream ends within it.
+    #[error("the stream ends within a frame")]
+    Cut,
+    /// The stream is broken.
+    #[error("{0}")]
+    Stream(#[from] io::Error),
+}
+
+/// Adds a frame to what is about to be sent. Frames of more than [`u32::MAX`] bytes cannot be: the codec makes none.
+pub fn append(frame: &[u8], to: &mut Vec<u8>) {
+    let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    to.extend_from_slice(&length.to_le_bytes());
+    to.extend_from_slice(frame);
+}
+
+/// The length of the next frame; `None` at the end of the stream.
+///
+/// # Errors
+/// [`FrameError`].
+pub async fn read_length(
+    from: &mut (impl AsyncRead + Unpin),
+    allowed: usize,
+) -> Result<Option<usize>, FrameError> {
+    let mut header = [0; HEADER_BYTES];
+    let mut read = 0;
+    while read < HEADER_BYTES {
+        match from.read(&mut header[read..]).await? {
+            0 if read == 0 => return Ok(None),
+            0 => return Err(FrameError::Cut),
+            more => read += more,
+        }
+    }
+    let bytes = usize::try_from(u32::from_le_bytes(header)).unwrap_or(usize::MAX);
+    if bytes > allowed { Err(FrameError::TooLong { bytes, allowed }) } else { Ok(Some(bytes)) }
+}
+
+/// The bytes of a frame of this length.
+///
+/// # Errors
+/// [`FrameError::Cut`] and [`FrameError::Stream`].
+pub async fn read_body(from: &mut (impl AsyncRead + Unpin), length: usize) -> Result<Vec<u8>, FrameError> {
+    let mut frame = Vec::with_capacity(length.min(FIRST_BYTES));
+    let mut rest = from.take(length as u64);
+    while frame.len() < length {
+        if frame.len() == frame.capacity() {
+            frame.reserve_exact(frame.len().min(length - frame.len()));
+        }
+        if rest.read_buf(&mut frame).await? == 0 {
+            return Err(FrameError::Cut);
+        }
+    }
+    Ok(frame)
+}
+
+/// The next frame; `None` at the end of the stream.
+///
+/// # Errors
+/// [`FrameError`].
+pub async fn read(
+    from: &mut (impl AsyncRead + Unpin),
+    allowed: usize,
+) -> Result<Option<Vec<u8>>, FrameError> {
+    match read_length(from, allowed).await? {
+        Some(length) => read_body(from, length).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::io::ReadBuf;
+
+    /// Gives a few bytes at a time.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl AsyncRead for Dribble<'_> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            to: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let count = self.1.min(self.0.len()).min(to.remaining());
+            let (now, later) = self.0.split_at(count);
+            to.put_slice(now);
+            self.0 = later;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_back(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6),
+                            at_once in 1..64usize) {
+            let mut bytes = Vec::new();
+            frames.iter().for_each(|frame| append(frame, &mut bytes));
+            let read_all = async {
+                let mut from = Dribble(&bytes, at_once);
+                let mut all = Vec::new();
+                while let Some(frame) = read(&mut from, 300).await? {
+                    all.push(frame);
+                }
+                Ok::<_, FrameError>(all)
+            };
+            prop_assert_eq!(run(read_all).unwrap(), frames);
+        }
+
+        /// Whatever arrives, in whichever pieces: never more memory than twice what has arrived.
+        #[test]
+        fn noise_allocates_nothing_to_speak_of(noise in prop::collection::vec(any::<u8>(), 0..200), at_once in 1..9usize,
+                                               claimed in 0..64_000_000u32) {
+            let bytes = [&claimed.to_le_bytes()[..], &noise].concat();
+            match run(read(&mut Dribble(&bytes, at_once), 16 << 20)) {
+                Ok(Some(frame)) => prop_assert!(frame.len() <= noise.len() && frame.capacity() <= FIRST_BYTES),
+                Ok(None) => prop_assert!(false, "there was a header"),
+                Err(FrameError::TooLong { bytes, .. }) => prop_assert!(bytes > 16 << 20),
+                Err(error) => prop_assert!(matches!(error, FrameError::Cut)),
+            }
+        }
+    }
+
+    #[test]
+    fn memory_grows_as_bytes_arrive() {
+        let long = vec![7; 300_000];
+        let frame = run(read_body(&mut Dribble(&long, 1000), long.len())).unwrap();
+        assert_eq!((frame.len(), frame.capacity()), (300_000, 300_000));
+    }
+
+    #[test]
+    fn what_is_cut_is_not_the_end() {
+        for cut in 1..8 {
+            let mut bytes = Vec::new();
+            append(b"abcd", &mut bytes);
+            assert!(matches!(run(read(&mut &bytes[..cut], 4)), Err(FrameError::Cut)));
+        }
+        assert!(run(read(&mut &[][..], 4)).unwrap().is_none());
+    }
+}

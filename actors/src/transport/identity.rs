@@ -1,0 +1,189 @@
+//! Who a node is, by its certificate: a name and a role.
+//!
+//! Both stand in the certificate as DNS names that nobody looks up: `NAME.ROLE.pleach` for the node and `ROLE.pleach`
+//! for anybody of its role. TLS itself then sees to it that who is reached as a manager has a manager's certificate.
+//! Whether a certificate is valid is not decided here.
+
+use rustls::pki_types::CertificateDer;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The end of all names of nodes.
+const DOMAIN: &str = "pleach";
+
+/// What a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Decides who executes what.
+    Manager,
+    /// Executes.
+    Worker,
+    /// Submits studies and asks how they are.
+    Client,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Manager, Self::Worker, Self::Client];
+
+    /// As in certificates.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Manager => "manager",
+            Self::Worker => "worker",
+            Self::Client => "client",
+        }
+    }
+
+    /// The DNS name that all certificates of this role have.
+    #[must_use]
+    pub fn dns_name(self) -> String {
+        format!("{self}.{DOMAIN}")
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text names no node, or no role.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum IdentityError {
+    /// Not of the form of a name.
+    #[error("1 to 63 lower-case letters, digits and hyphens are allowed, without a hyphen at either end")]
+    Name,
+    /// Not a role.
+    #[error("manager, worker and client are allowed")]
+    Role,
+    /// A certificate does not say who it is for.
+    #[error("it names no node of a cluster (NAME.ROLE.pleach)")]
+    Certificate,
+}
+
+impl FromStr for Role {
+    type Err = IdentityError;
+
+    fn from_str(text: &str) -> Result<Self, IdentityError> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or(IdentityError::Role)
+    }
+}
+
+/// A node's name: a label of the DNS in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NodeName(String);
+
+impl NodeName {
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = IdentityError;
+
+    fn from_str(text: &str) -> Result<Self, IdentityError> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let edges = !text.starts_with('-') && !text.ends_with('-');
+        let is_name = (1..=63).contains(&text.len()) && edges && text.bytes().all(allowed);
+        if is_name { Ok(Self(text.to_owned())) } else { Err(IdentityError::Name) }
+    }
+}
+
+impl TryFrom<String> for NodeName {
+    type Error = IdentityError;
+
+    fn try_from(text: String) -> Result<Self, IdentityError> {
+        text.parse()
+    }
+}
+
+impl From<NodeName> for String {
+    fn from(name: NodeName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who a certificate is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// The node's name.
+    pub name: NodeName,
+    /// What it is for.
+    pub role: Role,
+}
+
+impl Identity {
+    /// The DNS names of its certificate.
+    #[must_use]
+    pub fn dns_names(&self) -> [String; 2] {
+        [format!("{}.{}", self.name, self.role.dns_name()), self.role.dns_name()]
+    }
+
+    /// Who a certificate is for. It is not verified here.
+    ///
+    /// # Errors
+    /// [`IdentityError::Certificate`].
+    pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
+        let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|_| IdentityError::Certificate)?;
+        parsed.valid_dns_names().find_map(Self::of_dns_name).ok_or(IdentityError::Certificate)
+    }
+
+    fn of_dns_name(name: &str) -> Option<Self> {
+        let mut labels = name.split('.');
+        let (name, role, domain) = (labels.next()?, labels.next()?, labels.next()?);
+        if domain != DOMAIN || labels.next().is_some() {
+            return None;
+        }
+        Some(Self { name: name.parse().ok()?, role: role.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.role, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_no_name() {
+        for text in ["", "-a", "a-", "A", "a.b", "a b", "ä", &"a".repeat(64), "a\0"] {
+            assert_eq!(text.parse::<NodeName>(), Err(IdentityError::Name), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_come_back(name in "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", role in 0..3usize) {
+            let identity = Identity { name: name.parse().unwrap(), role: Role::ALL[role] };
+            let [full, any] = identity.dns_names();
+            prop_assert_eq!(Identity::of_dns_name(&full), Some(identity));
+            prop_assert_eq!(Identity::of_dns_name(&any), None);
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(text in ".{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Identity::of_dns_name(&text);
+            prop_assert!(Identity::of_certificate(&CertificateDer::from(bytes)).is_err());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The transport between nodes: QUIC, with TLS 1.3 and a certificate at both ends.
+//!
+//! A connection has one control stream, which carries the frames of a [`Link`](super::Link) ([`link`]), and a stream of
+//! its own for every data region on its way ([`regions`]). Whoever connects is let in by [`server`]: half-open
+//! connections are few and short, and everyone who is turned away is told why. [`client`] connects, and [`join`] gets a
+//! certificate for a token.
+//!
+//! All of it runs on threads of its own ([`Network`]); actors send through channels and never wait. What frames mean,
+//! and which regions go where, is not known here.
+
+pub mod client;
+pub mod join;
+pub mod link;
+pub mod regions;
+pub mod server;
+mod tls;
+
+pub use client::Connector;
+pub use join::JoinDesk;
+pub use link::QuicLink;
+pub use regions::{Arrival, Region, Regions};
+pub use server::{Server, ServerSetup};
+
+use super::Incoming;
+use super::clock::Clock;
+use super::hello::Hello;
+use super::identity::Identity;
+use super::notices::{Notice, Notices};
+use super::refusal::{Cause, Refusal};
+use super::settings::Settings;
+use quinn::{Endpoint, EndpointConfig};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc::Receiver;
+
+/// A node on the other side, who has shown who it is and said what it has.
+#[derive(Debug)]
+pub struct Peer {
+    /// Who it is, by its certificate.
+    pub identity: Identity,
+    /// What it is and has, by its own word.
+    pub hello: Hello,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// For frames to it.
+    pub link: QuicLink,
+    /// Frames from it.
+    pub incoming: Incoming,
+    /// For data regions to it.
+    pub regions: Regions,
+    /// Data regions from it.
+    pub arrivals: Receiver<Arrival>,
+}
+
+/// Why nothing can be sent or received here at all.
+#[derive(Debug, Error)]
+pub enum NetworkError {
+    /// The operating system gives no threads.
+    #[error("failed to start threads for the network: {0}")]
+    Threads(io::Error),
+    /// The address cannot be used.
+    #[error("failed to listen at {address}: {source}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Certificate, key and authority do not go together.
+    #[error("the node's certificate cannot be used: {0}")]
+    Certificate(String),
+}
+
+/// Threads for everything that is sent and received. Actix has one thread, on which connections would wait for actors:
+/// on it, regions moved at a third of the speed.
+pub struct Network {
+    runtime: Option<Runtime>,
+    handle: Handle,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// Starts so many threads.
+    ///
+    /// # Errors
+    /// [`NetworkError::Threads`].
+    pub fn start(threads: usize) -> Result<Self, NetworkError> {
+        let mut builder = Builder::new_multi_thread();
+        let builder = builder.worker_threads(threads.max(1)).thread_name("network").enable_all();
+        let runtime = builder.build().map_err(NetworkError::Threads)?;
+        let handle = runtime.handle().clone();
+        Ok(Self { runtime: Some(runtime), handle })
+    }
+
+    /// Where its work is started.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Network {
+    /// Does not wait: it may be dropped where nobody may. Whoever has something to say first, waits for
+    /// [`Server::close`] or [`Connector::close`].
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Where the operator is told.
+pub type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Tells the operator who was turned away, within bounds.
+#[derive(Clone)]
+pub struct Board {
+    notices: Arc<Mutex<Notices>>,
+    clock: Arc<dyn Clock>,
+    tell: Tell,
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board").finish_non_exhaustive()
+    }
+}
+
+impl Board {
+    /// What is to be told goes to `tell`, on a thread of the network.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, tell: Tell) -> Self {
+        Self { notices: Arc::default(), clock, tell }
+    }
+
+    fn note(&self, peer: IpAddr, refusal: &Refusal) {
+        if refusal.cause == Cause::Ended {
+            return;
+        }
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let notice = notices.note(self.clock.now(), peer.to_canonical(), refusal);
+        drop(notices);
+        if let Some(notice) = notice {
+            (self.tell)(&notice);
+        }
+    }
+}
+
+/// An endpoint on a socket at `address`. It has to be made within the network's runtime.
+fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<Endpoint, NetworkError> {
+    let fail = |source| NetworkError::Address { address, source };
+    let mut config = EndpointConfig::default();
+    config
+        .max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)
+        .map_err(|error| fail(io::Error::other(error)))?;
+    let socket = UdpSocket::bind(address).map_err(fail)?;
+    Endpoint::new(config, server, socket, Arc::new(quinn::TokioRuntime)).map_err(fail)
+}

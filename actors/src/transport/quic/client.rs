@@ -1,0 +1,178 @@
+//! Whoever connects: once, or until it is let in.
+
+use super::server::{first_frame, identity, lost, not_understood, peer};
+use super::{Board, Network, NetworkError, Peer, endpoint, link, tls};
+use crate::transport::backoff::Backoff;
+use crate::transport::certs::Credentials;
+use crate::transport::clock::Clock;
+use crate::transport::frames;
+use crate::transport::hello::{self, Hello, Version};
+use crate::transport::identity::Role;
+use crate::transport::refusal::{Cause, Refusal};
+use crate::transport::settings::Settings;
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, ConnectError, Connection, Endpoint};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// Connects a node to others. All its connections share one socket.
+#[derive(Clone)]
+pub struct Connector {
+    endpoint: Endpoint,
+    crypto: Arc<QuicClientConfig>,
+    credentials: Arc<Credentials>,
+    version: Version,
+    settings: Settings,
+    board: Board,
+    handle: Handle,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// For a node with these credentials, to addresses of the same family as `like`.
+    ///
+    /// # Errors
+    /// [`NetworkError`].
+    pub fn new(
+        network: &Network,
+        like: SocketAddr,
+        credentials: Arc<Credentials>,
+        version: Version,
+        settings: Settings,
+        clock: &Arc<dyn Clock>,
+        board: Board,
+    ) -> Result<Self, NetworkError> {
+        let handle = network.handle().clone();
+        let _runtime = handle.enter();
+        let crypto = tls::client(&credentials, clock)?;
+        let endpoint = endpoint(any_address(like), None)?;
+        drop(_runtime);
+        Ok(Self { endpoint, crypto, credentials, version, settings, board, handle })
+    }
+
+    /// Connects to a node that has to be of this role, and says what this one has. It may be called from any runtime.
+    ///
+    /// # Errors
+    /// [`Refusal`], with what the other side had to say where it did.
+    pub async fn connect(&self, address: SocketAddr, role: Role, hello: Hello) -> Result<Peer, Refusal> {
+        let this = self.clone();
+        let connecting = self.handle.spawn(async move {
+            let within = this.settings.handshake;
+            let connecting = this.greet(address, role, &hello);
+            timeout(within, connecting).await.unwrap_or_else(|_| Err(unreachable(address, within)))
+        });
+        connecting.await.unwrap_or_else(|_| Err(Refusal::new(Cause::Lost, "the network has ended")))
+    }
+
+    /// Connects, and tries again as long as there is hope; `wait` waits, with whichever clock there is, and says of each
+    /// failure.
+    ///
+    /// # Errors
+    /// A [`Refusal`] whose cause is permanent.
+    pub async fn keep_connecting(
+        &self,
+        address: SocketAddr,
+        role: Role,
+        hello: &Hello,
+        backoff: &mut Backoff,
+        mut wait: impl AsyncFnMut(&Refusal, Duration),
+    ) -> Result<Peer, Refusal> {
+        loop {
+            match self.connect(address, role, hello.clone()).await {
+                Ok(peer) => {
+                    backoff.succeeded();
+                    return Ok(peer);
+                }
+                Err(refusal) if refusal.cause.is_permanent() => return Err(refusal),
+                Err(refusal) => wait(&refusal, backoff.failed()).await,
+            }
+        }
+    }
+
+    /// Ends all its connections, and waits until the others have heard of it.
+    pub async fn close(self) {
+        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.endpoint.wait_idle().await;
+    }
+
+    /// Waits until all connections have ended by themselves.
+    pub async fn idle(&self) {
+        self.endpoint.wait_idle().await;
+    }
+
+    async fn greet(&self, address: SocketAddr, role: Role, hello: &Hello) -> Result<Peer, Refusal> {
+        let connection =
+            open(&self.endpoint, Arc::clone(&self.crypto), address, role, &self.settings).await?;
+        let greeted = self.greet_on(&connection, hello).await;
+        if let Err(refusal) = &greeted {
+            refusal.close(&connection);
+        }
+        greeted
+    }
+
+    async fn greet_on(&self, connection: &Connection, hello: &Hello) -> Result<Peer, Refusal> {
+        let here = self.credentials.identity();
+        let there = identity(connection)?;
+        let (mut send, recv) = connection.open_bi().await.map_err(|error| Refusal::of_connection(&error))?;
+        let mut bytes = Vec::new();
+        frames::append(
+            &hello::write(&self.version, hello).map_err(|error| not_understood(&error))?,
+            &mut bytes,
+        );
+        send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+        let mut recv = link::buffered(recv);
+        let frame = first_frame(&mut recv, connection).await?;
+        let hello =
+            hello::read(&frame, &self.version, here, &there).map_err(|error| not_understood(&error))?;
+        Ok(peer(connection, there, hello, (send, recv), &self.settings, &self.board))
+    }
+}
+
+/// Any address of this machine, of the family of `like`; loopback reaches loopback only.
+pub(super) fn any_address(like: SocketAddr) -> SocketAddr {
+    let ip = match like.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(ip, 0)
+}
+
+/// A connection to somebody with a certificate of this role.
+pub(super) async fn open(
+    endpoint: &Endpoint,
+    crypto: Arc<QuicClientConfig>,
+    address: SocketAddr,
+    role: Role,
+    settings: &Settings,
+) -> Result<Connection, Refusal> {
+    let mut config = ClientConfig::new(crypto);
+    config.transport_config(settings.transport(address.ip()));
+    let connecting = endpoint.connect_with(config, address, &role.dns_name());
+    let connecting = connecting.map_err(|error| {
+        let cause = match error {
+            ConnectError::InvalidRemoteAddress(_) => Cause::Unreachable,
+            _ => Cause::Lost,
+        };
+        Refusal::new(cause, format!("failed to connect to {address}: {error}"))
+    })?;
+    connecting.await.map_err(|error| match error {
+        quinn::ConnectionError::TimedOut => unreachable(address, settings.idle),
+        error => Refusal::of_connection(&error),
+    })
+}
+
+fn unreachable(address: SocketAddr, within: Duration) -> Refusal {
+    let text = format!("nobody answered at {address} within {} s", within.as_secs_f64());
+    Refusal::new(Cause::Unreachable, text)
+}

@@ -1,0 +1,173 @@
+//! The control stream of a connection as a link of actors: frames go in through a queue and come out of one.
+//!
+//! Both queues are bounded in bytes. A peer that does not read what is sent to it is let go of; one that sends faster than
+//! is read here has to wait. A link that is let go of first sends what is still queued.
+
+use super::Board;
+use crate::transport::codec::LONGEST_FRAME_BYTES;
+use crate::transport::frames::{self, FrameError};
+use crate::transport::refusal::{Cause, Refusal};
+use crate::transport::settings::Settings;
+use crate::transport::{Disconnected, Frame, Incoming, Link};
+use quinn::{Connection, RecvStream, SendStream};
+use std::fmt::Display;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::BufReader;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+/// Frames that wait together are sent together, up to this many bytes: what a full packet of any size holds.
+const TOGETHER_BYTES: usize = 64 << 10;
+
+/// What a frame counts beside its bytes: its place in the queue. Empty frames are not free either.
+const FRAME_BYTES: usize = 64;
+
+/// Frames are read in pieces of this size: a stream of short ones costs one look at the connection for many of them.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// The sending half.
+#[derive(Debug)]
+pub struct QuicLink {
+    queue: UnboundedSender<Vec<u8>>,
+    /// Bytes in the queue.
+    unsent: Arc<AtomicUsize>,
+    most_unsent: usize,
+    connection: Connection,
+    board: Board,
+}
+
+impl QuicLink {
+    fn let_go(&self, refusal: &Refusal) {
+        self.board.note(self.connection.remote_address().ip(), refusal);
+        refusal.close(&self.connection);
+    }
+
+    /// Why the connection ended; `None` as long as it lives.
+    #[must_use]
+    pub fn ended(&self) -> Option<Refusal> {
+        self.connection.close_reason().map(|error| Refusal::of_connection(&error))
+    }
+}
+
+impl Link for QuicLink {
+    fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected> {
+        if self.connection.close_reason().is_some() {
+            return Err(Disconnected);
+        }
+        let bytes = frame.len() + FRAME_BYTES;
+        let before = self.unsent.fetch_add(bytes, Ordering::Relaxed);
+        if before > 0 && before + bytes > self.most_unsent {
+            let text =
+                format!("{before} bytes were sent and not read; at most {} are kept", self.most_unsent);
+            self.let_go(&Refusal::new(Cause::Busy, text));
+            return Err(Disconnected);
+        }
+        self.queue.send(frame).map_err(|_| Disconnected)
+    }
+
+    fn refuse(&self, why: &dyn Display) {
+        self.let_go(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
+    }
+}
+
+/// Starts to carry frames over the streams of `connection`.
+pub(super) fn start(
+    connection: &Connection,
+    (send, recv): (SendStream, BufReader<RecvStream>),
+    settings: &Settings,
+    board: &Board,
+) -> (QuicLink, Incoming) {
+    let (queue, unsent_frames) = unbounded_channel();
+    let (arrived, incoming) = unbounded_channel();
+    let unsent = Arc::new(AtomicUsize::new(0));
+    let writing = write(unsent_frames, send, Arc::clone(&unsent));
+    let reading = read(recv, arrived, settings.unread_bytes);
+    tokio::spawn(carry(connection.clone(), board.clone(), settings.stalled, writing, reading));
+    let most_unsent = settings.unsent_bytes;
+    let (connection, board) = (connection.clone(), board.clone());
+    (QuicLink { queue, unsent, most_unsent, connection, board }, incoming)
+}
+
+/// The receiving half of a control stream.
+pub(super) fn buffered(recv: RecvStream) -> BufReader<RecvStream> {
+    BufReader::with_capacity(PIECE_BYTES, recv)
+}
+
+/// Both directions, until both have ended or one of them badly. When one side has nothing more to say, the other one
+/// gets some time to finish as well: a connection that is closed at once could lose what has not been read.
+async fn carry(
+    connection: Connection,
+    board: Board,
+    patience: Duration,
+    writing: impl Future<Output = ()> + Send,
+    reading: impl Future<Output = Result<(), FrameError>> + Send,
+) {
+    let mut writing = pin!(writing);
+    let mut reading = pin!(reading);
+    let end = tokio::select! {
+        end = &mut reading => {
+            if end.is_ok() {
+                // Whether or not it had the time.
+                let _ = timeout(patience, writing).await;
+            }
+            end
+        }
+        () = &mut writing => timeout(patience, reading).await.unwrap_or(Ok(())),
+    };
+    let refusal = match end {
+        Err(error @ FrameError::TooLong { .. }) => Refusal::new(Cause::TooLong, error),
+        Err(error @ FrameError::Cut) => Refusal::new(Cause::Language, error),
+        Err(FrameError::Stream(_)) | Ok(()) => Refusal::new(Cause::Ended, "all has been said"),
+    };
+    let ended = connection.close_reason().map_or(refusal, |error| Refusal::of_connection(&error));
+    board.note(connection.remote_address().ip(), &ended);
+    ended.close(&connection);
+}
+
+/// Sends frames until nobody will add any, and waits until they have arrived, or the connection is gone.
+async fn write(mut frames: UnboundedReceiver<Vec<u8>>, mut send: SendStream, unsent: Arc<AtomicUsize>) {
+    let mut together = Vec::new();
+    while let Some(frame) = frames.recv().await {
+        let mut next = Some(frame);
+        let mut bytes = 0;
+        while let Some(frame) = next {
+            frames::append(&frame, &mut together);
+            bytes += frame.len() + FRAME_BYTES;
+            next = if together.len() < TOGETHER_BYTES { frames.try_recv().ok() } else { None };
+        }
+        if send.write_all(&together).await.is_err() {
+            return;
+        }
+        unsent.fetch_sub(bytes, Ordering::Relaxed);
+        together.clear();
+        // One long frame is no reason to keep its length for ever.
+        together.shrink_to(TOGETHER_BYTES);
+    }
+    if send.finish().is_ok() {
+        // Either it has arrived or the connection is gone; nothing can be done about the latter.
+        let _ = send.stopped().await;
+    }
+}
+
+/// Reads frames to the end of the stream, also when nobody wants them any more.
+async fn read(
+    mut recv: BufReader<RecvStream>,
+    arrived: UnboundedSender<Frame>,
+    most_unread: usize,
+) -> Result<(), FrameError> {
+    let most_unread = most_unread.clamp(LONGEST_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
+    let unread = Arc::new(Semaphore::new(most_unread));
+    while let Some(length) = frames::read_length(&mut recv, LONGEST_FRAME_BYTES).await? {
+        let counted = (length + FRAME_BYTES) as u32;
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&unread).acquire_many_owned(counted).await else { return Ok(()) };
+        let frame = frames::read_body(&mut recv, length).await?;
+        // Nobody may want it; the stream is read to its end all the same.
+        let _ = arrived.send(Frame::counted(frame, permit));
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! Whoever is connected to: lets nodes in that may come in, and turns the others away.
+//!
+//! Until a peer has shown its certificate and said its first frame it is half-open. Of those there are few, each for a
+//! short time; beyond some of them a peer has to show first that its address is its own, which costs nothing here.
+
+use super::join::{self, JoinDesk};
+use super::{Board, Network, NetworkError, Peer, endpoint, link, regions, tls};
+use crate::transport::certs::Credentials;
+use crate::transport::clock::Clock;
+use crate::transport::frames::{self, FrameError};
+use crate::transport::hello::{self, Hello, HelloError, LONGEST_HELLO_BYTES, Version};
+use crate::transport::identity::{Identity, Role};
+use crate::transport::refusal::{Cause, Refusal};
+use crate::transport::settings::Settings;
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{Connection, Endpoint, Incoming, ServerConfig};
+use rustls::pki_types::CertificateDer;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::io::AsyncRead;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::timeout;
+
+/// Peers that may wait to be taken by the actor that they are for.
+const WAITING: usize = 64;
+
+/// What quinn keeps of a peer's first packets until somebody has looked at it: two of the largest.
+const FIRST_PACKETS_BYTES: u64 = 64 << 10;
+
+/// What is needed to let nodes in.
+pub struct ServerSetup {
+    /// Who this node is.
+    pub credentials: Arc<Credentials>,
+    /// What it says of itself.
+    pub hello: Hello,
+    /// What it speaks.
+    pub version: Version,
+    /// Who may come in.
+    pub roles: Vec<Role>,
+    /// What they may take.
+    pub settings: Settings,
+    /// For certificates and tokens.
+    pub clock: Arc<dyn Clock>,
+    /// Tells the operator.
+    pub board: Board,
+    /// Gives certificates for tokens, where there is an authority.
+    pub desk: Option<Arc<JoinDesk>>,
+}
+
+impl fmt::Debug for ServerSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerSetup").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens at `address`; nodes that have come in are received.
+    ///
+    /// # Errors
+    /// [`NetworkError`].
+    pub fn listen(
+        network: &Network,
+        address: SocketAddr,
+        setup: ServerSetup,
+    ) -> Result<(Self, Receiver<Peer>), NetworkError> {
+        let _runtime = network.handle().enter();
+        let crypto = tls::server(&setup.credentials, &setup.clock, setup.desk.is_some())?;
+        let config = |peer: IpAddr| {
+            let mut config = ServerConfig::with_crypto(Arc::clone(&crypto) as Arc<_>);
+            config.transport_config(setup.settings.transport(peer)).max_incoming(setup.settings.half_open);
+            config.incoming_buffer_size(FIRST_PACKETS_BYTES);
+            let all = FIRST_PACKETS_BYTES * setup.settings.half_open as u64 / 4;
+            config.incoming_buffer_size_total(all);
+            config
+        };
+        let local = Arc::new(config(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)));
+        let far = config(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+        let endpoint = endpoint(address, Some(far))?;
+        let address = endpoint.local_addr().map_err(|source| NetworkError::Address { address, source })?;
+        let (come_in, peers) = channel(WAITING);
+        network.handle().spawn(accept_all(endpoint.clone(), Arc::new(setup), local, come_in));
+        Ok((Self { endpoint, address }, peers))
+    }
+
+    /// Where it listens; the port is the one that it got.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections that are open or half-open.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.endpoint.open_connections()
+    }
+
+    /// Ends all connections, and waits until the others have heard of it. Frames that are to arrive have to be waited
+    /// for before: a link that has been let go of ends its connection when they have.
+    pub async fn close(self) {
+        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.endpoint.wait_idle().await;
+    }
+
+    /// Waits until all connections have ended by themselves.
+    pub async fn idle(&self) {
+        self.endpoint.wait_idle().await;
+    }
+}
+
+async fn accept_all(
+    endpoint: Endpoint,
+    setup: Arc<ServerSetup>,
+    local: Arc<ServerConfig>,
+    come_in: Sender<Peer>,
+) {
+    let half_open = Arc::new(Semaphore::new(setup.settings.half_open));
+    while let Some(incoming) = endpoint.accept().await {
+        let peer = incoming.remote_address().ip();
+        let is_trusting = setup.settings.half_open - half_open.available_permits() < setup.settings.trusting;
+        if !is_trusting && !incoming.remote_address_validated() {
+            // It may have come with a token that is no longer good: then it cannot be asked again.
+            if let Err(again) = incoming.retry() {
+                again.into_incoming().refuse();
+            }
+            continue;
+        }
+        let Ok(place) = Arc::clone(&half_open).try_acquire_owned() else {
+            incoming.refuse();
+            let text = format!("{} connections are half-open, as many as may be", setup.settings.half_open);
+            setup.board.note(peer, &Refusal::new(Cause::Busy, text));
+            continue;
+        };
+        let (setup, local, come_in) = (Arc::clone(&setup), Arc::clone(&local), come_in.clone());
+        tokio::spawn(async move {
+            let (entered, connection) = enter(incoming, &setup, local).await;
+            let refusal = match entered {
+                Ok(Some(entered)) => {
+                    drop(place);
+                    // Nobody takes peers any more: the node ends.
+                    let _ = come_in.send(entered).await;
+                    return;
+                }
+                Ok(None) => return,
+                Err(refusal) => refusal,
+            };
+            if let Some(connection) = connection {
+                refusal.close(&connection);
+            }
+            setup.board.note(peer, &refusal);
+        });
+    }
+}
+
+/// A peer that has come in, or `None` where it wanted a certificate only. The connection is there as soon as it can be
+/// told something.
+async fn enter(
+    incoming: Incoming,
+    setup: &ServerSetup,
+    local: Arc<ServerConfig>,
+) -> (Result<Option<Peer>, Refusal>, Option<Connection>) {
+    let is_local = incoming.remote_address().ip().to_canonical().is_loopback();
+    let mut connection = None;
+    let entering = async {
+        let connecting = if is_local { incoming.accept_with(local) } else { incoming.accept() };
+        let lost = |error| Refusal::of_connection(&error);
+        let open = connecting.map_err(lost)?.await.map_err(lost)?;
+        let open = connection.insert(open);
+        if speaks(open).as_deref() == Some(tls::JOINING) {
+            return match &setup.desk {
+                Some(desk) => join::serve(open, desk, &setup.clock).await.map(|()| None),
+                None => Err(Refusal::new(Cause::Token, "nobody takes tokens here")),
+            };
+        }
+        greet(open, setup).await.map(Some)
+    };
+    let entered = timeout(setup.settings.handshake, entering).await.unwrap_or_else(|_| {
+        let seconds = setup.settings.handshake.as_secs_f64();
+        Err(Refusal::new(Cause::Deadline, format!("it has not said who it is within {seconds} s")))
+    });
+    (entered, connection)
+}
+
+fn speaks(connection: &Connection) -> Option<Vec<u8>> {
+    connection.handshake_data()?.downcast::<HandshakeData>().ok()?.protocol
+}
+
+/// Who is on the other side, by the certificate that TLS has verified.
+pub(super) fn identity(connection: &Connection) -> Result<Identity, Refusal> {
+    let shown =
+        connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let Some(certificate) = shown.as_ref().and_then(|chain| chain.first()) else {
+        let text = "no certificate was shown; issue one with `pleach certs issue`, or join with a token";
+        return Err(Refusal::new(Cause::NoCertificate, text));
+    };
+    Identity::of_certificate(certificate)
+        .map_err(|error| Refusal::new(Cause::Certificate, format!("the certificate cannot be used: {error}")))
+}
+
+/// First frames, either way.
+async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Refusal> {
+    let there = identity(connection)?;
+    let here = setup.credentials.identity();
+    if !setup.roles.contains(&there.role) {
+        let roles: Vec<_> = setup.roles.iter().map(|role| role.as_str()).collect();
+        let text = format!("{there} may not connect to {here}, which lets in: {}", roles.join(", "));
+        return Err(Refusal::new(Cause::Role, text));
+    }
+    let (mut send, recv) = connection.accept_bi().await.map_err(|error| Refusal::of_connection(&error))?;
+    let mut recv = link::buffered(recv);
+    let frame = first_frame(&mut recv, connection).await?;
+    let hello = hello::read(&frame, &setup.version, here, &there).map_err(|error| not_understood(&error))?;
+    let answer = hello::write(&setup.version, &setup.hello).map_err(|error| not_understood(&error))?;
+    let mut bytes = Vec::new();
+    frames::append(&answer, &mut bytes);
+    send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+    Ok(peer(connection, there, hello, (send, recv), &setup.settings, &setup.board))
+}
+
+/// The first frame of the other side.
+pub(super) async fn first_frame(
+    recv: &mut (impl AsyncRead + Unpin),
+    connection: &Connection,
+) -> Result<Vec<u8>, Refusal> {
+    match frames::read(recv, LONGEST_HELLO_BYTES).await {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) => Err(Refusal::new(Cause::Language, "it ended before its first frame")),
+        Err(error @ FrameError::TooLong { .. }) => Err(Refusal::new(Cause::TooLong, error)),
+        Err(error @ FrameError::Cut) => Err(Refusal::new(Cause::Language, error)),
+        Err(error) => Err(lost(connection, &error)),
+    }
+}
+
+pub(super) fn lost(connection: &Connection, error: &dyn fmt::Display) -> Refusal {
+    let closed = connection.close_reason().map(|error| Refusal::of_connection(&error));
+    closed.unwrap_or_else(|| Refusal::new(Cause::Lost, error))
+}
+
+pub(super) fn not_understood(error: &HelloError) -> Refusal {
+    let cause = match error {
+        HelloError::Mismatch(_) => Cause::Version,
+        HelloError::Magic | HelloError::Content(_) => Cause::Language,
+    };
+    Refusal::new(cause, error)
+}
+
+/// Starts all that a connection carries.
+pub(super) fn peer(
+    connection: &Connection,
+    identity: Identity,
+    hello: Hello,
+    control: (quinn::SendStream, tokio::io::BufReader<quinn::RecvStream>),
+    settings: &Settings,
+    board: &Board,
+) -> Peer {
+    let address = connection.remote_address();
+    settings.trust(connection);
+    let (link, incoming) = link::start(connection, control, settings, board);
+    let (regions, arrivals) = regions::start(connection, settings, board);
+    Peer { identity, hello, address, link, incoming, regions, arrivals }
+}

@@ -1,0 +1,159 @@
+//! TLS 1.3 for connections: who shows which certificate, and whom it is shown to.
+//!
+//! Certificates are verified against the cluster's authority and the injected clock. Sessions are never resumed: a
+//! certificate that has ended meanwhile would not be looked at again.
+
+use super::NetworkError;
+use crate::transport::certs::Credentials;
+use crate::transport::clock::Clock;
+use crate::transport::token::{Fingerprint, fingerprint};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::time_provider::TimeProvider;
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
+use std::sync::Arc;
+
+/// What nodes speak that have certificates. It does not say the protocol's version, so that nodes of different ones
+/// get to tell each other.
+pub(super) const NODES: &[u8] = b"pleach";
+
+/// What those speak that have only a token.
+pub(super) const JOINING: &[u8] = b"pleach-join";
+
+#[derive(Debug)]
+struct Time(Arc<dyn Clock>);
+
+impl TimeProvider for Time {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(self.0.now()))
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn unusable(error: impl ToString) -> NetworkError {
+    NetworkError::Certificate(error.to_string())
+}
+
+fn roots(authority: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.clone())?;
+    Ok(Arc::new(roots))
+}
+
+/// For whoever is connected to. Peers without a certificate get through TLS, so that they can be told in words why they
+/// are turned away, or show a token where there is a desk for them.
+pub(super) fn server(
+    credentials: &Credentials,
+    clock: &Arc<dyn Clock>,
+    is_desk: bool,
+) -> Result<Arc<QuicServerConfig>, NetworkError> {
+    let roots = roots(credentials.authority()).map_err(unusable)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    let verifier = verifier.allow_unauthenticated().build().map_err(unusable)?;
+    let builder = ServerConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
+    let builder =
+        builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_client_cert_verifier(verifier);
+    let mut config = builder.with_single_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
+    config.alpn_protocols = vec![NODES.to_vec()];
+    if is_desk {
+        config.alpn_protocols.push(JOINING.to_vec());
+    }
+    config.send_tls13_tickets = 0;
+    QuicServerConfig::try_from(config).map(Arc::new).map_err(unusable)
+}
+
+/// For whoever connects with a certificate.
+pub(super) fn client(
+    credentials: &Credentials,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<QuicClientConfig>, NetworkError> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(
+        roots(credentials.authority()).map_err(unusable)?,
+        provider(),
+    );
+    let builder = ClientConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
+    let builder = builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?;
+    let builder = builder.with_webpki_verifier(verifier.build().map_err(unusable)?);
+    let config = builder.with_client_auth_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
+    finish(config, NODES)
+}
+
+/// For whoever connects with a token, and knows of the manager's authority no more than its fingerprint.
+pub(super) fn joining(
+    authority: Fingerprint,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<QuicClientConfig>, NetworkError> {
+    let builder = ClientConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
+    let builder = builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?;
+    let verifier = Arc::new(Fingerprinted { authority, provider: provider() });
+    let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    finish(config, JOINING)
+}
+
+fn finish(mut config: ClientConfig, speaks: &[u8]) -> Result<Arc<QuicClientConfig>, NetworkError> {
+    config.alpn_protocols = vec![speaks.to_vec()];
+    config.resumption = rustls::client::Resumption::disabled();
+    QuicClientConfig::try_from(config).map(Arc::new).map_err(unusable)
+}
+
+/// Believes the authority of a fingerprint, which the server shows along with its own certificate, and nobody else.
+#[derive(Debug)]
+struct Fingerprinted {
+    authority: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Fingerprinted {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let known = intermediates.iter().find(|certificate| fingerprint(certificate) == self.authority);
+        let Some(authority) = known else {
+            return Err(CertificateError::UnknownIssuer.into());
+        };
+        let roots = roots(&authority.clone().into_owned())?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&self.provider));
+        let verifier = verifier.build().map_err(|error| Error::General(error.to_string()))?;
+        verifier.verify_server_cert(end_entity, &[], name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

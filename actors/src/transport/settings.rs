@@ -1,0 +1,120 @@
+//! What a connection may take and how long anything may last, in one place.
+//!
+//! Windows and packet sizes are those that moved most bytes when measured (`benches/transport.rs` measures them again).
+//! Nothing here depends on the study or on what is said.
+
+use quinn::congestion::CubicConfig;
+use quinn::{Connection, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Limits of all connections of a node.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// From a peer's first packet to the end of its first frame; then it is let go of. On the other side of the earth
+    /// and with lost packets, it takes a second.
+    pub handshake: Duration,
+    /// Something is sent at least this often, so that silence means something.
+    pub keep_alive: Duration,
+    /// A peer that has not been heard for this long is gone: three times [`keep_alive`](Self::keep_alive), so that two
+    /// lost packets do not end a connection. What a worker had is given to others within this time.
+    pub idle: Duration,
+    /// A data region of which nothing arrives for this long is given up, and so is saying goodbye.
+    pub stalled: Duration,
+    /// Connections that may be half-open before a peer has to show that its address is its own, which costs it a round
+    /// trip and the node no memory.
+    pub trusting: usize,
+    /// Connections that may be half-open at once; more are refused. Each takes some tens of kB.
+    pub half_open: usize,
+    /// Bytes of frames that may wait to be sent to one peer. One that does not read them is let go of.
+    pub unsent_bytes: usize,
+    /// Bytes of frames from one peer that may wait to be read here; then the peer has to wait.
+    pub unread_bytes: usize,
+    /// Data regions on their way at once, to one peer and from one peer. Two keep the line busy while one of them ends
+    /// and the next one begins; more would only share it.
+    pub regions: u32,
+    /// The largest data region. That of a tile of 16,384 × 16,384 pixels takes 0.8 GB.
+    pub longest_region_bytes: u64,
+    /// Bytes of data regions from one peer that may be held while they arrive or wait to be taken. One region may
+    /// always arrive, whatever it takes.
+    pub arriving_bytes: u64,
+    /// The first wait before a lost manager is tried again.
+    pub first_wait: Duration,
+    /// The longest one. A restarted manager has its workers back within this time.
+    pub longest_wait: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            keep_alive: Duration::from_millis(700),
+            idle: Duration::from_millis(2100),
+            stalled: Duration::from_secs(10),
+            trusting: 32,
+            half_open: 512,
+            unsent_bytes: 64 << 20,
+            unread_bytes: 32 << 20,
+            regions: 4,
+            longest_region_bytes: 4 << 30,
+            arriving_bytes: 256 << 20,
+            first_wait: Duration::from_millis(100),
+            longest_wait: Duration::from_secs(2),
+        }
+    }
+}
+
+/// The largest datagram that is tried between machines. Ethernet's jumbo frames would hold 8,952 bytes, but ten packets
+/// are handed to the system at once, and all of them together must stay below 64 KiB.
+const NETWORK_DATAGRAM_BYTES: u16 = 6_400;
+
+/// What may be on its way unacknowledged on one stream, and what a connection sends ahead. It has to cover the product of
+/// bandwidth and delay: 10 Gbit/s over 6 ms.
+const WINDOW_BYTES: u32 = 8 << 20;
+
+/// What a peer may send before it has said who it is: its first frame.
+const STRANGER_BYTES: u32 = 512 << 10;
+
+/// What is sent before the first acknowledgement. A window smaller than a datagram never opens.
+const FIRST_WINDOW_BYTES: u64 = 256 << 10;
+
+impl Settings {
+    /// The largest datagram received, and sent within one machine, where no wire limits it.
+    pub const LARGEST_DATAGRAM_BYTES: u16 = 32_000;
+
+    /// What quinn needs to know of connections with this peer.
+    #[must_use]
+    pub fn transport(&self, peer: IpAddr) -> Arc<TransportConfig> {
+        let is_local = peer.to_canonical().is_loopback();
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(if is_local { Self::LARGEST_DATAGRAM_BYTES } else { NETWORK_DATAGRAM_BYTES });
+        let mut cubic = CubicConfig::default();
+        cubic.initial_window(FIRST_WINDOW_BYTES);
+        let mut transport = TransportConfig::default();
+        // A duration beyond what QUIC can say is none.
+        let idle = IdleTimeout::try_from(self.idle).ok();
+        transport
+            .max_idle_timeout(idle)
+            .keep_alive_interval(Some(self.keep_alive))
+            .max_concurrent_bidi_streams(VarInt::from_u32(1))
+            .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .datagram_receive_buffer_size(None)
+            .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
+            .receive_window(VarInt::from_u32(STRANGER_BYTES))
+            .send_window(2 * u64::from(WINDOW_BYTES))
+            .mtu_discovery_config(Some(discovery))
+            .enable_segmentation_offload(!is_local)
+            .congestion_controller_factory(Arc::new(cubic));
+        Arc::new(transport)
+    }
+
+    /// Lets a peer that is no stranger any more send as much as it may. Streams of regions that wait for room keep what
+    /// has arrived of them, each up to its window; the frames and the region that has room must get through all the same.
+    pub fn trust(&self, connection: &Connection) {
+        connection.set_receive_window(VarInt::from_u32(
+            WINDOW_BYTES.saturating_mul(self.regions.saturating_add(1)),
+        ));
+        connection.set_max_concurrent_uni_streams(VarInt::from_u32(self.regions));
+    }
+}

@@ -1,0 +1,437 @@
+//! Peers that may not come in, or mean harm: each is told why, the operator once, and everybody else is served meanwhile.
+
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "support/stranger.rs"]
+mod stranger;
+
+use cluster::{Cluster, HOUR, patient, soon, until};
+use pleach_actors::transport::certs::Credentials;
+use pleach_actors::transport::clock::Clock;
+use pleach_actors::transport::hello::{self, Hello, Version};
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::notices::MOST;
+use pleach_actors::transport::quic::join::{JoinError, join};
+use pleach_actors::transport::quic::{Peer, Server, ServerSetup};
+use pleach_actors::transport::refusal::Cause;
+use pleach_actors::transport::settings::Settings;
+use pleach_actors::transport::token::{Ttl, fingerprint};
+use pleach_actors::transport::{Link, codec, frames};
+use pleach_dispatch::message::ToManager;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use quinn::ConnectionError;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use stranger::{connect, ends, first_packet, stranger, told};
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinHandle;
+
+const DAY: i64 = 24 * HOUR.cast_signed();
+
+/// Turns the hands of the cluster's clock.
+fn pass(cluster: &Cluster, seconds: i64) {
+    cluster.clock.0.fetch_add(seconds.cast_unsigned(), Ordering::SeqCst);
+}
+
+/// Answers every message with itself, and refuses what is none.
+async fn echo(mut peers: Receiver<Peer>) {
+    while let Some(mut peer) = peers.recv().await {
+        tokio::spawn(async move {
+            while let Some(frame) = peer.incoming.recv().await {
+                match codec::decode::<ToManager>(&frame) {
+                    Ok(_) if peer.link.send(frame.into_bytes()).is_ok() => {}
+                    Ok(_) => return,
+                    Err(error) => peer.link.refuse(&error),
+                }
+            }
+        });
+    }
+}
+
+/// A worker that keeps asking and being answered.
+struct Good {
+    answers: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    asking: JoinHandle<()>,
+}
+
+impl Good {
+    async fn start(cluster: &Cluster, server: &Server) -> Self {
+        let connector = cluster.connector("good", Role::Worker);
+        let mut peer = soon(connector.connect(server.address(), Role::Manager, Hello::default()))
+            .await
+            .expect("it may come in");
+        let (answers, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, over) = (Arc::clone(&answers), Arc::clone(&is_over));
+        let asking = cluster.network.handle().spawn(async move {
+            while !over.load(Ordering::SeqCst) {
+                let call = counted.load(Ordering::SeqCst);
+                let question = codec::encode(&ToManager::Call { call }).expect("a short message");
+                peer.link.send(question.clone()).expect("the manager is there");
+                let answer = soon(peer.incoming.recv()).await.expect("the manager answers");
+                assert_eq!(*answer, question[..]);
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { answers, is_over, asking }
+    }
+
+    /// It has been answered all the time, and still is.
+    async fn check(self) {
+        let before = self.answers.load(Ordering::SeqCst);
+        until(|| self.answers.load(Ordering::SeqCst) > before + 100 || self.asking.is_finished()).await;
+        self.is_over.store(true, Ordering::SeqCst);
+        soon(self.asking).await.expect("every question was answered");
+    }
+}
+
+/// A cluster whose manager answers, and a worker that asks.
+async fn served(settings: Settings) -> (Cluster, Server, Good) {
+    let cluster = Cluster::new(settings);
+    let (server, peers) = cluster.listen(cluster.setup());
+    tokio::spawn(echo(peers));
+    let good = Good::start(&cluster, &server).await;
+    (cluster, server, good)
+}
+
+fn causes(cluster: &Cluster) -> Vec<Cause> {
+    cluster.told().iter().map(|notice| notice.refusal.cause).collect()
+}
+
+#[tokio::test]
+async fn without_a_certificate() {
+    let (cluster, server, good) = served(patient()).await;
+    for _ in 0..3 {
+        let (endpoint, config) = stranger(&cluster, None);
+        let end = ends(&endpoint, config, &server).await;
+        assert_eq!(
+            end,
+            "no certificate was shown; issue one with `pleach certs issue`, or join with a token"
+        );
+    }
+    good.check().await;
+    assert_eq!(causes(&cluster), [Cause::NoCertificate], "told once");
+}
+
+#[tokio::test]
+async fn with_a_certificate_of_another_authority() {
+    let (cluster, server, good) = served(patient()).await;
+    let other = Cluster::new(patient());
+    // Whoever belongs to another cluster does not believe this manager, and says so to it.
+    let connector = other.connector("w1", Role::Worker);
+    for _ in 0..3 {
+        let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
+        let refusal = soon(connecting).await.unwrap_err();
+        assert_eq!(refusal.cause, Cause::ForeignCertificate, "{refusal}");
+        assert!(refusal.text.starts_with("the other side's certificate is refused: it comes from another"));
+    }
+    // Whoever does not care is not believed.
+    for _ in 0..3 {
+        let (endpoint, config) = stranger(&cluster, Some(&other.folder("w1")));
+        let end = ends(&endpoint, config, &server).await;
+        assert!(end.contains("UnknownIssuer"), "{end}");
+    }
+    good.check().await;
+    assert_eq!(causes(&cluster), [Cause::ForeignCertificate], "told once, whichever side found out first");
+}
+
+#[tokio::test]
+async fn with_a_certificate_that_has_ended_or_not_begun() {
+    for days in [40, -40] {
+        let (cluster, server, good) = served(patient()).await;
+        let connector = cluster.connector("w1", Role::Worker);
+        let peer = soon(connector.connect(server.address(), Role::Manager, Hello::default())).await;
+        drop(peer.expect("still valid"));
+        if days > 0 {
+            // The manager's is valid for longer.
+            pass(&cluster, days * DAY);
+        } else {
+            pass(&cluster, -days * DAY);
+            cluster.credentials("early", Role::Worker, 300);
+            pass(&cluster, days * DAY);
+        }
+        let connector = if days > 0 { connector } else { cluster.connector("early", Role::Worker) };
+        for _ in 0..3 {
+            let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
+            let refusal = soon(connecting).await.unwrap_err();
+            assert_eq!(refusal.cause, Cause::Expired, "{refusal}");
+            let begin = "the other side refused this node's certificate: it is not valid at this time";
+            assert!(refusal.text.starts_with(begin), "{refusal}");
+        }
+        good.check().await;
+        assert_eq!(causes(&cluster), [Cause::Expired], "told once");
+    }
+}
+
+#[tokio::test]
+async fn to_a_manager_whose_certificate_has_ended() {
+    let (cluster, server, good) = served(patient()).await;
+    pass(&cluster, 3100 * DAY);
+    let connector = cluster.connector("w1", Role::Worker);
+    let refusal =
+        soon(connector.connect(server.address(), Role::Manager, Hello::default())).await.unwrap_err();
+    assert_eq!(refusal.cause, Cause::Expired, "{refusal}");
+    assert!(
+        refusal.text.starts_with("the other side's certificate is refused: it is not valid"),
+        "{refusal}"
+    );
+    good.check().await;
+}
+
+#[tokio::test]
+async fn as_a_manager_that_is_none() {
+    let cluster = Cluster::new(patient());
+    let setup = ServerSetup { credentials: cluster.credentials("w9", Role::Worker, 30), ..cluster.setup() };
+    let (server, _peers) = cluster.listen(setup);
+    let connector = cluster.connector("w1", Role::Worker);
+    let refusal =
+        soon(connector.connect(server.address(), Role::Manager, Hello::default())).await.unwrap_err();
+    assert_eq!(refusal.cause, Cause::Certificate, "{refusal}");
+    assert!(soon(connector.connect(server.address(), Role::Worker, Hello::default())).await.is_ok());
+}
+
+#[tokio::test]
+async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
+    let cluster = Cluster::new(patient());
+    let (token, short) = {
+        let (key, authority) = (cluster.authority.token_key(), fingerprint(cluster.authority.certificate()));
+        let make = |seconds, is_once| {
+            let ttl = Ttl::new(Duration::from_secs(seconds)).unwrap();
+            key.make(authority, cluster.clock.now(), ttl, is_once).unwrap().to_string()
+        };
+        (make(10 * HOUR, true), make(HOUR / 2, false))
+    };
+    let other = Cluster::new(patient());
+    let ttl = Ttl::new(Duration::from_secs(HOUR)).unwrap();
+    let of_other = |authority| {
+        other.authority.token_key().make(authority, cluster.clock.now(), ttl, false).unwrap().to_string()
+    };
+    let forged = of_other(fingerprint(cluster.authority.certificate()));
+    let foreign = of_other(fingerprint(other.authority.certificate()));
+    let (clock, settings) = (cluster.clock(), patient());
+    let join = async |server: &Server, token: &str, name: &str| -> Result<Credentials, JoinError> {
+        let (folder, name) = (cluster.folder(name), name.parse().unwrap());
+        soon(join(&cluster.network, server.address(), token, name, &folder, &settings, &clock)).await
+    };
+    let told = |end: Result<Credentials, JoinError>, cause| match end {
+        Err(JoinError::Refused(refusal)) if refusal.cause == cause => refusal.text,
+        end => panic!("{end:?}"),
+    };
+    let (server, peers) = cluster.listen(ServerSetup { desk: Some(cluster.desk()), ..cluster.setup() });
+    tokio::spawn(echo(peers));
+    let good = Good::start(&cluster, &server).await;
+    join(&server, &token, "w1").await.unwrap();
+    for name in ["w2", "w3"] {
+        let text = told(join(&server, &token, name).await, Cause::Token);
+        assert_eq!(text, "the token can be used once, and has been; make another with `pleach certs token`");
+    }
+    told(join(&server, &forged, "w4").await, Cause::Token);
+    // The worker itself notices that this is not the manager that the token is for, and keeps the token to itself.
+    told(join(&server, &foreign, "w5").await, Cause::ForeignCertificate);
+    join(&server, &short, "w6").await.unwrap();
+    pass(&cluster, HOUR.cast_signed() / 2);
+    let text = told(join(&server, &short, "w7").await, Cause::Token);
+    assert_eq!(text, "the token ended 0 s ago; make another with `pleach certs token`");
+    good.check().await;
+    assert_eq!(causes(&cluster), [Cause::Token, Cause::ForeignCertificate]);
+    // Used is used, for another manager as well, once the first has gone.
+    soon(server.close()).await;
+    let desk = soon(async {
+        loop {
+            match pleach_actors::transport::quic::JoinDesk::open(&cluster.folder("ca")) {
+                Ok(desk) => return Arc::new(desk),
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    });
+    let (server, _peers) = cluster.listen(ServerSetup { desk: Some(desk.await), ..cluster.setup() });
+    told(join(&server, &token, "w8").await, Cause::Token);
+    // And where there is no authority, nobody takes tokens.
+    let (server, _peers) = cluster.listen(cluster.setup());
+    assert!(matches!(join(&server, &short, "w9").await, Err(JoinError::Refused(_))));
+}
+
+#[tokio::test]
+async fn with_a_frame_that_is_too_long() {
+    let (cluster, server, good) = served(patient()).await;
+    let hello = hello::write(&Version::here(), &Hello::default()).unwrap();
+    let mut after_hello = Vec::new();
+    frames::append(&hello, &mut after_hello);
+    after_hello.extend((17_u32 << 20).to_le_bytes());
+    for bytes in [u32::MAX.to_le_bytes().to_vec(), after_hello] {
+        for _ in 0..2 {
+            let (_endpoint, connection) = connect(&cluster, &server).await;
+            let (mut send, _recv) = connection.open_bi().await.unwrap();
+            send.write_all(&bytes).await.unwrap();
+            let end = told(&connection).await;
+            assert!(end.starts_with("a frame that claims ") && end.ends_with(" are allowed"), "{end}");
+        }
+    }
+    good.check().await;
+    assert_eq!(causes(&cluster), [Cause::TooLong], "told once");
+}
+
+/// Noise of any kind, before and after the first frame, on the control stream and on streams for regions: the connection
+/// ends, or the noise happened to be something.
+#[test]
+fn with_noise() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // The peer goes silent after its noise: then it is given up soon.
+    let settings = Settings { stalled: Duration::from_millis(200), ..patient() };
+    let (cluster, server, good) = runtime.block_on(served(settings));
+    let noise = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..400), any::<bool>());
+    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    let ran = TestRunner::new(config).run(&noise, |(is_greeted, noise, is_framed)| {
+        runtime.block_on(async {
+            let (_endpoint, connection) = connect(&cluster, &server).await;
+            let (mut send, mut recv) = connection.open_bi().await.unwrap();
+            let mut bytes = Vec::new();
+            if is_greeted {
+                let hello = hello::write(&Version::here(), &Hello::default()).unwrap();
+                frames::append(&hello, &mut bytes);
+                send.write_all(&bytes).await.unwrap();
+                let answer = soon(frames::read(&mut recv, 1 << 20)).await.unwrap();
+                assert!(answer.is_some());
+                bytes.clear();
+                // It may have ended already.
+                if let Ok(mut region) = soon(connection.open_uni()).await {
+                    let _ = region.write_all(&noise).await;
+                    let _ = region.finish();
+                }
+            }
+            if is_framed {
+                frames::append(&noise, &mut bytes);
+            } else {
+                bytes.extend(&noise);
+            }
+            // It ends as soon as it is found out.
+            let _ = send.write_all(&bytes).await;
+            let _ = send.finish();
+            soon(connection.closed()).await;
+        });
+        Ok(())
+    });
+    ran.unwrap();
+    runtime.block_on(good.check());
+    let told = cluster.told();
+    assert!(!told.is_empty() && told.len() <= 4, "each cause once: {told:?}");
+}
+
+/// A region that begins and then neither goes on nor ends; frames go on.
+#[tokio::test]
+async fn with_a_region_that_stops() {
+    let (cluster, server, good) = served(Settings { stalled: Duration::from_millis(300), ..patient() }).await;
+    for length in [20, 56, 60] {
+        let (_endpoint, connection) = connect(&cluster, &server).await;
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        let mut hello = Vec::new();
+        frames::append(&hello::write(&Version::here(), &Hello::default()).unwrap(), &mut hello);
+        send.write_all(&hello).await.unwrap();
+        soon(frames::read(&mut recv, 1 << 20)).await.unwrap().expect("the manager's first frame");
+        let mut region = soon(connection.open_uni()).await.unwrap();
+        // A header that claims a megabyte, or a part of it, or more than it.
+        let header = [&[1; 16][..], &(1_u64 << 20).to_le_bytes(), &[2; 32], &[3; 4]].concat();
+        region.write_all(&header[..length]).await.unwrap();
+        assert!(soon(region.stopped()).await.unwrap().is_some(), "{length} bytes: it is not taken");
+        assert_eq!(connection.close_reason(), None);
+    }
+    good.check().await;
+    let told = cluster.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].refusal.text, "data region: nothing of it has arrived for 0.3 s");
+}
+
+/// The first frame, a byte at a time for ever; and nothing at all.
+#[tokio::test]
+async fn slowly() {
+    let settings = Settings { handshake: Duration::from_secs(2), ..patient() };
+    let (cluster, server, good) = served(settings).await;
+    let mut strangers = Vec::new();
+    for number in 0..20 {
+        let (endpoint, connection) = connect(&cluster, &server).await;
+        strangers.push(tokio::spawn(async move {
+            let mut tick = tokio::time::interval(Duration::from_millis(20));
+            if number % 2 == 0 {
+                let (mut send, _recv) = connection.open_bi().await.unwrap();
+                send.write_all(&60_000_u32.to_le_bytes()).await.unwrap();
+                while send.write_all(b"p").await.is_ok() {
+                    tick.tick().await;
+                }
+            }
+            let end = told(&connection).await;
+            drop(endpoint);
+            end
+        }));
+    }
+    for stranger in strangers {
+        assert_eq!(soon(stranger).await.unwrap(), "it has not said who it is within 2 s");
+    }
+    until(|| server.connections() == 1).await;
+    good.check().await;
+    assert_eq!(causes(&cluster), [Cause::Deadline], "told once");
+}
+
+/// More connections than may be half-open, of peers that have certificates and addresses of their own, and say nothing.
+#[tokio::test]
+async fn many_at_once() {
+    let settings = Settings { handshake: Duration::from_secs(4), trusting: 4, half_open: 16, ..patient() };
+    let (cluster, server, good) = served(settings).await;
+    cluster.credentials("evil", Role::Worker, 30);
+    let (endpoint, config) = stranger(&cluster, Some(&cluster.folder("evil")));
+    let (mut silent, mut refused) = (Vec::new(), 0);
+    while silent.len() + refused < 60 {
+        let connecting = endpoint.connect_with(config.clone(), server.address(), "manager.pleach").unwrap();
+        match soon(connecting).await {
+            Ok(connection) => silent.push(connection),
+            Err(ConnectionError::ConnectionClosed(_)) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // As many as may be half-open, and those that came when their time was over.
+    assert!(refused > 0 && silent.len() >= 16, "{refused} refused");
+    for connection in &silent {
+        assert_eq!(told(connection).await, "it has not said who it is within 4 s");
+    }
+    good.check().await;
+    let mut causes = causes(&cluster);
+    causes.sort();
+    assert_eq!(causes, [Cause::Deadline, Cause::Busy], "each told once");
+}
+
+/// Ten thousand first packets from as many addresses, after which nobody ever says anything more.
+#[tokio::test]
+async fn ten_thousand_half_open() {
+    const PEERS: u32 = 10_000;
+    let settings = Settings { handshake: Duration::from_secs(5), ..patient() };
+    let (cluster, server, good) = served(settings).await;
+    let before = resident_bytes();
+    let address = server.address();
+    let (_endpoint, config) = stranger(&cluster, None);
+    let flood = tokio::task::spawn_blocking(move || {
+        let mut most = 0;
+        for number in 0..PEERS {
+            let from = Ipv4Addr::new(127, 1, (number >> 8) as u8, number as u8);
+            first_packet(&config, SocketAddr::from((from, 0)), address);
+            most = most.max(server.connections());
+        }
+        (server, most)
+    });
+    let (server, most) = soon(flood).await.unwrap();
+    // Those that are trusted without having shown their addresses, the good one, and those just ending.
+    assert!(most <= cluster.settings.trusting + 2, "{most} connections");
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes more");
+    good.check().await;
+    until(|| server.connections() == 0).await;
+    let told = cluster.told();
+    assert!(told.len() <= MOST, "{} notices", told.len());
+    assert!(told.iter().all(|notice| notice.refusal.cause == Cause::Deadline), "{told:?}");
+}
+
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("what Linux says of itself");
+    pages.split(' ').nth(1).expect("a second number").parse::<u64>().expect("a number") * 4096
+}

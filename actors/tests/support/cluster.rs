@@ -1,0 +1,142 @@
+//! A cluster on loopback: an authority, its clock, what its operator is told, and nodes.
+
+use pleach_actors::transport::certs::{Authority, Credentials, Validity};
+use pleach_actors::transport::clock::Clock;
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::notices::Notice;
+use pleach_actors::transport::quic::{Board, Connector, JoinDesk, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::settings::Settings;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc::Receiver;
+
+/// A bound for what would otherwise be waited for for ever; far beyond what anything takes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+pub(crate) const HOUR: u64 = 3600;
+
+/// Somewhere on loopback.
+pub(crate) const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A clock that stands still until somebody turns its hands.
+#[derive(Debug)]
+pub(crate) struct Hands(pub(crate) AtomicU64);
+
+impl Clock for Hands {
+    fn now(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub(crate) struct Cluster {
+    place: TempDir,
+    pub(crate) authority: Authority,
+    pub(crate) clock: Arc<Hands>,
+    told: Arc<Mutex<Vec<Notice>>>,
+    pub(crate) network: Network,
+    pub(crate) settings: Settings,
+}
+
+/// Patient where a slow machine could be taken for a hostile peer.
+pub(crate) fn patient() -> Settings {
+    Settings {
+        handshake: DEADLINE,
+        keep_alive: Duration::from_secs(1),
+        idle: Duration::from_secs(20),
+        stalled: DEADLINE,
+        ..Settings::default()
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let place = tempfile::tempdir().expect("a folder");
+        let clock = Arc::new(Hands(AtomicU64::new(1_800_000_000)));
+        let authority = Authority::init(&place.path().join("ca"), clock.now()).expect("an authority");
+        let network = Network::start(2).expect("threads");
+        Self { place, authority, clock, told: Arc::default(), network, settings }
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
+    }
+
+    pub(crate) fn credentials(&self, name: &str, role: Role, days: u32) -> Arc<Credentials> {
+        let folder = self.folder(name);
+        let identity = Identity { name: name.parse().expect("a name"), role };
+        let validity = Validity::days(days, self.clock.now()).expect("some days");
+        if !folder.exists() {
+            self.authority.issue(&identity, validity, &folder).expect("a certificate");
+        }
+        load(&folder)
+    }
+
+    /// Everything that the operator has been told.
+    pub(crate) fn told(&self) -> Vec<Notice> {
+        self.told.lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn board(&self) -> Board {
+        let told = Arc::clone(&self.told);
+        Board::new(self.clock(), Arc::new(move |notice| told.lock().expect("no panic").push(notice.clone())))
+    }
+
+    pub(crate) fn setup(&self) -> ServerSetup {
+        ServerSetup {
+            credentials: self.credentials("m1", Role::Manager, 3000),
+            hello: Hello::default(),
+            version: Version::here(),
+            roles: vec![Role::Worker],
+            settings: self.settings.clone(),
+            clock: self.clock(),
+            board: self.board(),
+            desk: None,
+        }
+    }
+
+    pub(crate) fn desk(&self) -> Arc<JoinDesk> {
+        Arc::new(JoinDesk::open(&self.folder("ca")).expect("an authority"))
+    }
+
+    pub(crate) fn listen(&self, setup: ServerSetup) -> (Server, Receiver<Peer>) {
+        Server::listen(&self.network, ANYWHERE, setup).expect("an address")
+    }
+
+    pub(crate) fn connector(&self, name: &str, role: Role) -> Connector {
+        self.connector_with(self.credentials(name, role, 30), Version::here())
+    }
+
+    pub(crate) fn connector_with(&self, credentials: Arc<Credentials>, version: Version) -> Connector {
+        let (settings, board) = (self.settings.clone(), Board::new(self.clock(), Arc::new(|_| {})));
+        Connector::new(&self.network, ANYWHERE, credentials, version, settings, &self.clock(), board)
+            .expect("a socket")
+    }
+}
+
+pub(crate) fn load(folder: &Path) -> Arc<Credentials> {
+    Arc::new(Credentials::load(folder).expect("credentials"))
+}
+
+/// What it comes to, within the deadline.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.expect("it does not take for ever")
+}
+
+/// Waits until something holds, within the deadline.
+pub(crate) async fn until(holds: impl Fn() -> bool) {
+    soon(async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
