@@ -32,6 +32,7 @@ pub(crate) fn task_counts(
             drain: Drain::default(),
             sharing,
             instances,
+            elsewhere: Vec::new(),
         };
         let run = BucketRun::new(stage, &bucket, bytes.collect(), None)?;
         for (task, count) in run.tasks_by_level(stage).into_iter().enumerate() {

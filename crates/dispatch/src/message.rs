@@ -2,7 +2,7 @@
 
 use crate::memory::Drain;
 use crate::plan::{OutputPlan, Sharing};
-use crate::{BucketId, InstanceId, LeaseId};
+use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::{RegionKey, Table};
 use pleach_workflow::{Stage, Value};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,17 @@ pub struct BucketWork {
     pub sharing: Sharing,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
+    /// What they read that this worker does not hold, and others do: it is fetched from one of them.
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+/// A region that other workers hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// Its key.
+    pub key: RegionKey,
+    /// Those that hold it, at least one.
+    pub workers: Vec<WorkerId>,
 }
 
 /// A stage instance as a worker gets it.

@@ -1,8 +1,9 @@
 //! Which worker gets which bucket: requests, and ready buckets for those who made them.
 
 use super::{Effect, Lease, Manager, Rank, State};
-use crate::message::{BucketWork, InstanceWork};
+use crate::message::{BucketWork, Elsewhere, InstanceWork};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -65,13 +66,13 @@ impl Manager {
             for id in &open {
                 self.instances[id.index()].state = State::Leased(lease);
             }
-            let work = self.work(bucket, &open);
+            let work = self.work(bucket, &open, worker);
             self.leases.insert(lease, Lease { worker, open });
             self.effects.push_back(Effect::Assign { worker, lease, work, later: !any });
         }
     }
 
-    fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>) -> BucketWork {
+    fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>, worker: WorkerId) -> BucketWork {
         let mut stage = 0;
         let instances = open.iter().map(|&id| {
             let plan = &self.plan.instances[id.index()];
@@ -84,10 +85,17 @@ impl Manager {
                 stays: self.stays(id),
             }
         });
-        let instances = instances.collect();
+        let instances: Vec<InstanceWork> = instances.collect();
+        let keys: BTreeSet<RegionKey> =
+            instances.iter().flat_map(|instance| &instance.inputs).copied().collect();
+        let holders = keys.into_iter().filter_map(|key| Some((key, self.holders.get(&key)?)));
+        let elsewhere = holders.filter(|(_, holders)| !holders.contains(&worker));
+        let elsewhere =
+            elsewhere.map(|(key, holders)| Elsewhere { key, workers: holders.iter().copied().collect() });
+        let elsewhere = elsewhere.collect();
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();
-        BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances }
+        BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances, elsewhere }
     }
 
     /// Whether some reader of an instance waits for others as well.

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 /// A bucket of the first stage.
 pub(crate) fn bucket(instances: Vec<InstanceWork>) -> BucketWork {
     let (drain, sharing) = (Drain::default(), Sharing::Tree);
-    BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances }
+    BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances, elsewhere: Vec::new() }
 }
 
 pub(crate) fn instance(stage: &Stage, number: u32, parameters: &[i64], inputs: &[u32]) -> InstanceWork {

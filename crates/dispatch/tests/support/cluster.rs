@@ -431,6 +431,15 @@ impl Cluster {
         let planned =
             self.plan.buckets.iter().find(|bucket| bucket.instances.contains(&ids[0])).expect("planned");
         assert_eq!((ids.len(), work.pixels), (open.len(), planned.pixels));
+        // Everything that is read is with this worker, or it is said who has it; or it is nobody's, such as a tile.
+        let told: BTreeMap<RegionKey, BTreeSet<WorkerId>> =
+            work.elsewhere.iter().map(|there| (there.key, there.workers.iter().copied().collect())).collect();
+        let read: BTreeSet<RegionKey> =
+            work.instances.iter().flat_map(|instance| &instance.inputs).copied().collect();
+        let made = read.into_iter().filter(|key| self.producer(*key).is_some());
+        let wanted = made.map(|key| (key, self.holders.get(&key).cloned().unwrap_or_default()));
+        assert_eq!(told, wanted.filter(|(_, holders)| !holders.contains(&worker)).collect());
+        assert!(told.len() == work.elsewhere.len() && told.values().all(|workers| !workers.is_empty()));
         for instance in &work.instances {
             let plan = &self.plan.instances[instance.id.index()];
             assert!(self.granted.iter().all(|granted| granted.instance != instance.id), "granted twice");
