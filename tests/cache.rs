@@ -4,11 +4,14 @@
 mod pleach;
 #[path = "support/results.rs"]
 mod results;
+#[path = "support/runs.rs"]
+mod runs;
 #[path = "support/study.rs"]
 mod study;
 
 use pleach::pleach;
 use results::{json, text};
+use runs::{number, responses};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -17,17 +20,7 @@ use study::Study;
 
 /// Runs the study into `out` with the folder `kept` as cache; returns `run.json`.
 fn run(study: &Study, out: &str, options: &[&str]) -> Value {
-    let command = [&["run", "study.toml", "--out", out, "--quiet", "--cache", "kept"], options].concat();
-    pleach(study.folder(), &command).done();
-    json(&study.path(out).join("run.json"))
-}
-
-fn responses(study: &Study, out: &str) -> String {
-    text(&study.path(out).join("responses.csv"))
-}
-
-fn number(record: &Value, pointer: &str) -> u64 {
-    record.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {record}"))
+    runs::run(study, out, &[&["--cache", "kept"], options].concat())
 }
 
 /// Tasks executed and reused, which do not depend on what a cache holds.

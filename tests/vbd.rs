@@ -4,6 +4,8 @@
 mod pleach;
 #[path = "support/results.rs"]
 mod results;
+#[path = "support/runs.rs"]
+mod runs;
 #[path = "support/study.rs"]
 mod study;
 #[path = "support/tables.rs"]
@@ -11,6 +13,7 @@ mod tables;
 
 use pleach::{Answer, pleach};
 use results::{json, text};
+use runs::{number, responses, run};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use study::Study;
@@ -37,21 +40,6 @@ const EVALUATIONS_A_SAMPLE: usize = VARIED.len() + 2;
 fn decompose(study: &Study, fields: &str) {
     let held = HELD.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).concat();
     study.edit(&[(MOAT, &format!("kind = \"vbd\"\n{fields}\n")), (METRIC, &format!("{METRIC}{held}"))]);
-}
-
-/// Runs the study into `out`; returns `run.json`.
-fn run(study: &Study, out: &str, options: &[&str]) -> Value {
-    let command = [&["run", "study.toml", "--out", out, "--quiet"], options].concat();
-    pleach(study.folder(), &command).done();
-    json(&study.path(out).join("run.json"))
-}
-
-fn responses(study: &Study, out: &str) -> String {
-    text(&study.path(out).join("responses.csv"))
-}
-
-fn number(record: &Value, pointer: &str) -> u64 {
-    record.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {record}"))
 }
 
 /// Parameters in which two rows of a table differ.

@@ -2,12 +2,15 @@
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/outcome.rs"]
+mod outcome;
 #[path = "support/toy.rs"]
 mod toy;
 
 use actix::prelude::*;
 use bytes::Bytes;
 use cluster::{Cluster, HOUR, patient, soon, until};
+use outcome::{Sets, check};
 use pleach_actors::manager::{Connect, ManagerActor, Outcome};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
@@ -25,7 +28,6 @@ use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Disconnected, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
-use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Manager;
 use pleach_regions::{Digest, Ledger, RamTier, RegionKey};
 use std::collections::HashMap;
@@ -34,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toy::{Input, expected, input_key, plan, registry};
+use toy::{Input, input_key, plan, registry};
 
 /// A worker's end and the manager's.
 async fn two(cluster: &Cluster) -> (Peer, Peer, Server) {
@@ -292,8 +294,6 @@ async fn a_token_becomes_a_certificate_that_is_let_in() {
     }
 }
 
-type Sets = Vec<(usize, [i64; 5])>;
-
 /// Executes `sets` on two workers, each on a network of its own; that of the first is torn down in the midst of it if
 /// asked for.
 fn execute(sets: &Sets, is_torn: bool) -> Outcome {
@@ -364,15 +364,6 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
         soon(server.idle()).await;
         outcome
     })
-}
-
-fn check(sets: &Sets, outcome: &Outcome) {
-    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
-    assert_eq!(outcome.finished, 2 * sets.len());
-    for (id, (_, set)) in sets.iter().enumerate() {
-        let result = outcome.results[&InstanceId((sets.len() + id) as u32)][0].get("x");
-        assert_eq!(result, Some(expected(1.0, set)));
-    }
 }
 
 #[test]

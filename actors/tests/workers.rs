@@ -1,9 +1,12 @@
 //! Several workers on one manager, and links that break: nothing lost, nothing counted twice.
 
+#[path = "support/outcome.rs"]
+mod outcome;
 #[path = "support/toy.rs"]
 mod toy;
 
 use actix::prelude::*;
+use outcome::{Sets, check};
 use pleach_actors::manager::{Connect, ManagerActor, Outcome};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
@@ -11,7 +14,6 @@ use pleach_actors::task::unmetered;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
-use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Manager;
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use proptest::prelude::*;
@@ -21,9 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toy::{Input, expected, input_key, plan, registry};
-
-type Sets = Vec<(usize, [i64; 5])>;
+use toy::{Input, input_key, plan, registry};
 
 /// A bound for tests that would otherwise hang; far beyond what any of them takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -84,15 +84,6 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
         }
         tokio::time::timeout(DEADLINE, outcome).await.expect("the study ends").expect("the manager lives")
     })
-}
-
-fn check(sets: &Sets, outcome: &Outcome) {
-    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
-    assert_eq!(outcome.finished, 2 * sets.len());
-    for (id, (_, set)) in sets.iter().enumerate() {
-        let result = outcome.results[&InstanceId((sets.len() + id) as u32)][0].get("x");
-        assert_eq!(result, Some(expected(1.0, set)));
-    }
 }
 
 #[test]

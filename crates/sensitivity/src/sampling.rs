@@ -3,6 +3,8 @@
 //! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates
 //! nothing and knows nothing of tiles; it keeps the structure that its method needs to compute indices.
 
+#[cfg(test)]
+mod examples;
 mod marginal;
 pub mod morris;
 pub mod saltelli;

@@ -28,8 +28,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     // Half of them let everything through that is not tiny.
     let least = || prop_oneof![0..6_u32, 0..80_u32];
     let areas = || (least(), prop_oneof![0..200_u32, 1000..3000_u32]);
+    // A quarter of these call almost everything bright: background would be rare otherwise.
+    let bright = prop_oneof![3 => prop::array::uniform3(any::<u8>()), 1 => prop::array::uniform3(0..60_u8)];
     let any = (
-        prop::array::uniform3(any::<u8>()),
+        bright,
         prop::array::uniform2(0.0..10.0_f64),
         (any::<u8>().prop_map(|g| g / 4), any::<u8>().prop_map(|g| g / 8)),
         areas(),
@@ -132,6 +134,5 @@ fn every_task_computes_what_its_rule_says() {
     assert!(result.is_ok(), "{}", result.unwrap_err());
     let seen = [&red, &candidates, &cut, &nuclei, &background].map(Cell::get);
     println!("with red blood cells, candidates, cuts, nuclei; background: {seen:?}");
-    // The rarest is background, with some 40; images are new ones every time.
-    assert!(seen.iter().all(|count| *count >= 10), "too few are of interest: {seen:?}");
+    assert!(seen.iter().all(|count| *count >= 30), "too few are of interest: {seen:?}");
 }

@@ -164,21 +164,9 @@ fn continuous_value(low: f64, high: f64, numerator: u64, levels: u32) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::{integers, parameter, reals};
     use super::*;
     use std::collections::BTreeSet;
-
-    fn parameter(name: &str, value_type: ValueType, domain: Domain) -> Parameter {
-        let default = Value::from_f64(4.0, value_type).unwrap();
-        Parameter { name: name.into(), value_type, default, domain }
-    }
-
-    fn integers(name: &str, numbers: &[f64]) -> Parameter {
-        parameter(name, ValueType::Integer, Domain::set(ValueType::Integer, numbers).unwrap())
-    }
-
-    fn reals(name: &str, low: f64, high: f64) -> Parameter {
-        parameter(name, ValueType::Real, Domain::Continuous { low, high })
-    }
 
     #[test]
     fn what_cannot_be_sampled_says_why() {

@@ -157,21 +157,9 @@ fn base_points(base: BasePoints, dimensions: usize, seed: u64) -> Draw {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::{integers, parameter, reals};
     use super::*;
     use pleach_workflow::{Domain, ValueType};
-
-    fn parameter(name: &str, value_type: ValueType, domain: Domain) -> Parameter {
-        let default = Value::from_f64(4.0, value_type).unwrap();
-        Parameter { name: name.into(), value_type, default, domain }
-    }
-
-    fn integers(name: &str, numbers: &[f64]) -> Parameter {
-        parameter(name, ValueType::Integer, Domain::set(ValueType::Integer, numbers).unwrap())
-    }
-
-    fn reals(name: &str, low: f64, high: f64) -> Parameter {
-        parameter(name, ValueType::Real, Domain::Continuous { low, high })
-    }
 
     const FOUR: Saltelli = Saltelli { samples: 4, second_order: false, base: BasePoints::Sobol, seed: 500 };
 

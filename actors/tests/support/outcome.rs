@@ -1,0 +1,18 @@
+//! What a study on the toy workflow has to come to, whoever executes it.
+
+use crate::toy::expected;
+use pleach_actors::manager::Outcome;
+use pleach_dispatch::InstanceId;
+
+/// Tiles, and the parameter sets to run on them.
+pub(crate) type Sets = Vec<(usize, [i64; 5])>;
+
+/// Nothing failed, everything was finished, and results are what they have to be.
+pub(crate) fn check(sets: &Sets, outcome: &Outcome) {
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    assert_eq!(outcome.finished, 2 * sets.len());
+    for (id, (_, set)) in sets.iter().enumerate() {
+        let result = outcome.results[&InstanceId((sets.len() + id) as u32)][0].get("x");
+        assert_eq!(result, Some(expected(1.0, set)));
+    }
+}
