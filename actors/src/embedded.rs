@@ -7,10 +7,10 @@ use crate::task::THREAD_NAME;
 use crate::transport::memory;
 use crate::worker::{Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
-use pleach_dispatch::InstanceId;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::{InstanceId, StudyId};
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::Registry;
 use std::collections::{BTreeSet, HashMap};
@@ -81,7 +81,8 @@ pub enum EmbeddedError {
 /// # Errors
 /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
 pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
-    let core = Manager::resume(study.plan, &study.finished)?;
+    let mut core = Manager::new(0);
+    core.handle_submit(StudyId(0), study.plan, &study.finished)?;
     let threads = study.resources.slots.get() as usize;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

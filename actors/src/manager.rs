@@ -2,15 +2,19 @@
 
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
-use pleach_dispatch::manager::{Effect, Manager};
+use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::message::{BucketWork, Reused, TaskDone, TaskFailure, TaskReport, ToManager, ToWorker};
-use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
+use pleach_dispatch::study;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// The one study there is.
+const STUDY: StudyId = StudyId(0);
 
 /// A failed instance: the one whose task failed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,10 +155,10 @@ impl fmt::Debug for ManagerActor {
 }
 
 impl ManagerActor {
-    /// A manager of one study, which sends the outcome to `done`.
+    /// A manager of one study, numbered 0, which sends the outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<Outcome>, observer: Observer) -> Self {
         Self {
-            all_instances: core.unfinished(),
+            all_instances: core.study(STUDY).map_or(0, study::Study::unfinished),
             core,
             connections: BTreeMap::new(),
             next_connection: 0,
@@ -173,13 +177,14 @@ impl ManagerActor {
         let worker = self.connections.get(&id).and_then(|connection| connection.worker);
         match (message, worker) {
             (ToManager::Join { .. }, None) => {
-                let worker = self.core.handle_join();
+                let worker = self.core.handle_join(Facts::ANY);
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.worker = Some(worker);
                 }
-                let plan = self.core.plan();
-                let (stages, least_bytes) = (plan.stages.clone(), plan.needs.least_bytes);
-                self.send(id, &ToWorker::Study { stages, least_bytes });
+                if let Some(plan) = self.core.study(STUDY).map(|study| study.plan()) {
+                    let (stages, least_bytes) = (plan.stages.clone(), plan.needs.least_bytes);
+                    self.send(id, &ToWorker::Study { stages, least_bytes });
+                }
             }
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
@@ -187,7 +192,7 @@ impl ManagerActor {
             // What earlier messages brought about has been sent with them.
             (ToManager::Call { call }, Some(_)) => self.send(id, &ToWorker::Echo { call }),
             (ToManager::Done { lease, instance, results, tasks }, Some(worker)) => {
-                if self.core.handle_done(worker, lease, instance) {
+                if self.core.handle_done(worker, STUDY, lease, instance) {
                     self.outcome.finished += 1;
                     if !results.is_empty() {
                         (self.observer)(Notice::Reported { instance, results: &results });
@@ -197,7 +202,7 @@ impl ManagerActor {
                 self.count(&tasks);
             }
             (ToManager::Failed { lease, instance, cause, tasks }, Some(worker)) => {
-                self.core.handle_failed(worker, lease, instance, &cause);
+                self.core.handle_failed(worker, STUDY, lease, instance, &cause);
                 self.count(&tasks);
             }
             (ToManager::Leave, Some(_)) => self.close(id, ctx),
@@ -242,17 +247,17 @@ impl ManagerActor {
     fn perform(&mut self, ctx: &mut Context<Self>) {
         while let Some(effect) = self.core.poll_effect() {
             match effect {
-                Effect::Assign { worker, lease, work, later } => self.assign(worker, lease, work, later),
-                Effect::Release(keys) => self.broadcast(&ToWorker::Release { keys }),
-                Effect::Finished(_) => {}
+                Effect::Assign { worker, lease, work, later, .. } => self.assign(worker, lease, work, later),
+                Effect::Study(_, study::Effect::Release(keys)) => self.broadcast(&ToWorker::Release { keys }),
+                Effect::Study(_, study::Effect::Finished(_)) => {}
                 // What it reported stays: the same again is the same.
-                Effect::Reopened(_) => self.outcome.finished -= 1,
-                Effect::Failed { instance, origin, cause } => {
+                Effect::Study(_, study::Effect::Reopened(_)) => self.outcome.finished -= 1,
+                Effect::Study(_, study::Effect::Failed { instance, origin, cause }) => {
                     (self.observer)(Notice::Failed(instance));
                     self.outcome.failures.insert(instance, Failure { origin, cause });
                 }
                 Effect::Stop => self.broadcast(&ToWorker::Stop),
-                Effect::Complete => {
+                Effect::Study(_, study::Effect::Complete) => {
                     self.broadcast(&ToWorker::Finished);
                     self.end(ctx);
                 }
@@ -260,10 +265,12 @@ impl ManagerActor {
                     self.outcome.stopped = true;
                     self.end(ctx);
                 }
+                // There is one study, and nothing is shared, drained or tried twice.
+                _ => {}
             }
         }
         let failed = self.outcome.failures.len();
-        let instances = self.all_instances - self.core.unfinished();
+        let instances = self.all_instances - self.core.study(STUDY).map_or(0, study::Study::unfinished);
         let (all_instances, tasks) = (self.all_instances, self.tasks);
         (self.observer)(Notice::Progress(Progress { instances, all_instances, tasks, failed }));
     }
@@ -287,7 +294,7 @@ impl ManagerActor {
             (Err(error), _) => {
                 let cause = TaskFailure { at: "dispatch".to_owned(), cause: error.to_string() };
                 for instance in ids {
-                    self.core.handle_failed(worker, lease, instance, &cause);
+                    self.core.handle_failed(worker, STUDY, lease, instance, &cause);
                 }
             }
         }
@@ -310,7 +317,7 @@ impl ManagerActor {
 
     fn close(&mut self, id: ConnectionId, ctx: &mut Context<Self>) {
         if let Some(Connection { worker: Some(worker), .. }) = self.connections.remove(&id) {
-            self.core.handle_leave(worker);
+            self.core.handle_leave(worker, false);
             self.perform(ctx);
         }
     }

@@ -28,8 +28,10 @@ use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Disconnected, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
+use pleach_dispatch::StudyId;
 use pleach_dispatch::manager::Manager;
 use pleach_regions::{Digest, Ledger, RamTier, RegionKey};
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -299,7 +301,8 @@ async fn a_token_becomes_a_certificate_that_is_let_in() {
 fn execute(sets: &Sets, is_torn: bool) -> Outcome {
     let idle = if is_torn { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let cluster = Cluster::new(Settings { idle, keep_alive: idle / 4, ..patient() });
-    let core = Manager::new(plan(sets, 4)).expect("a valid plan");
+    let mut core = Manager::new(0);
+    core.handle_submit(StudyId(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     let workers: Vec<_> = ["w1", "w2"].iter().map(|name| cluster.connector(name, Role::Worker)).collect();
     System::new().block_on(async {

@@ -14,9 +14,11 @@ use pleach_actors::task::unmetered;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
+use pleach_dispatch::StudyId;
 use pleach_dispatch::manager::Manager;
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -53,7 +55,8 @@ fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
 
 /// Executes `sets` on workers whose links break after so many frames (`None`: never), each within `memory_bytes`.
 fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> Outcome {
-    let core = Manager::new(plan(sets, bucket)).expect("a valid plan");
+    let mut core = Manager::new(0);
+    core.handle_submit(StudyId(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
@@ -95,7 +98,8 @@ fn two_workers_share_a_study() {
 #[test]
 fn a_worker_that_breaks_the_language_is_dropped() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-    let core = Manager::new(plan(&sets, 2)).unwrap();
+    let mut core = Manager::new(0);
+    core.handle_submit(StudyId(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
     let (done, _outcome) = oneshot::channel();
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();

@@ -26,6 +26,10 @@ macro_rules! id {
 }
 
 id!(
+    /// A study of the manager's.
+    StudyId(u32), "study "
+);
+id!(
     /// A stage instance of the plan.
     InstanceId(u32), "instance "
 );
@@ -34,7 +38,7 @@ id!(
     BucketId(u32), "bucket "
 );
 id!(
-    /// A worker, for as long as it is connected.
+    /// A worker, from joining to leaving.
     WorkerId(u32), "worker "
 );
 id!(

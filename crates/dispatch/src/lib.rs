@@ -1,10 +1,11 @@
 //! Dispatch (hop 5 of a study): which worker runs which bucket, and in which order a bucket's tasks run.
 //!
-//! Three synchronous state machines, without a clock, a thread, a socket or an actor: events go in through
+//! Synchronous state machines, without a clock, a thread, a socket or an actor: events go in through
 //! `handle_*`, effects come out of `poll_effect`, which the shell calls until it returns `None` after each
 //! event. Faults and thousands of workers are therefore tested in milliseconds, and the same way every time.
 //!
-//! - [`manager::Manager`]: instances, buckets, workers and leases of one study;
+//! - [`manager::Manager`]: workers that come and go, and the studies that share them;
+//! - [`study::Study`]: instances, buckets and leases of one study;
 //! - [`worker::Worker`]: the slots and the memory of one worker, and when to ask for more work;
 //! - [`stage::BucketRun`]: one bucket's reuse tree, depth-first.
 //!
@@ -21,6 +22,7 @@ pub mod message;
 pub mod plan;
 pub mod rehearsal;
 pub mod stage;
+pub mod study;
 pub mod worker;
 
-pub use ids::{BucketId, InstanceId, LeaseId, SlotId, WorkerId};
+pub use ids::{BucketId, InstanceId, LeaseId, SlotId, StudyId, WorkerId};

@@ -1,36 +1,48 @@
-//! The manager of one study: who runs which bucket, what is finished, what nobody needs any more.
+//! The manager: workers that come and go, studies that share them, and who gets the next bucket.
 //!
-//! Events: [`Manager::handle_join`], [`handle_request`](Manager::handle_request),
-//! [`handle_done`](Manager::handle_done), [`handle_failed`](Manager::handle_failed),
-//! [`handle_lacking`](Manager::handle_lacking), [`handle_leave`](Manager::handle_leave), [`handle_stop`](Manager::handle_stop). After each, call
-//! [`Manager::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's.
+//! Events: studies are submitted and cancelled, workers join, ask, report, hand back, drain and leave, and time passes. After
+//! each, call [`Manager::poll_effect`] until it returns `None`. What becomes of a study's instances is the
+//! [`Study`]'s; this says which study's turn it is and which worker's, and keeps no results, reads no clock and sends
+//! nothing: time is an argument, and effects are for the shell to perform.
 //!
-//! `begin` makes the state of a plan, whole or resumed, `assign` gives ready buckets to workers that `queue` up for
-//! them, `rebucket` cuts buckets anew, `loss` has computed again what goes with a worker, and `check` compares all of it with a recount; what becomes of
-//! instances and leases is here.
+//! `serve` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
+//! are not, `drain` lets a worker go without losing what it holds, `attach` takes up what a worker had before.
 
-mod assign;
-mod begin;
+mod attach;
 mod check;
-mod loss;
+mod drain;
+mod help;
 mod queue;
-mod rebucket;
+mod serve;
 
 use crate::message::{BucketWork, TaskFailure};
-use crate::plan::ExecutionPlan;
-use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
+use crate::study::{self, Study};
+use crate::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use queue::Queue;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// Lease ids of one start of the manager: those of the next one begin behind them, so that no lease is ever given twice.
+const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
 
 /// What the shell is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Tell a worker what there is to know of a study before it gets the first bucket of it.
+    Introduce {
+        /// To whom.
+        worker: WorkerId,
+        /// The study.
+        study: StudyId,
+    },
     /// Send a bucket to a worker.
     Assign {
         /// To whom.
         worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
         /// Under which lease.
         lease: LeaseId,
         /// The bucket, without instances that are already finished.
@@ -38,214 +50,293 @@ pub enum Effect {
         /// It answers the worker's request for a later stage, not one for any bucket: the worker counts them apart.
         later: bool,
     },
-    /// Nobody will read these regions again.
-    Release(Vec<RegionKey>),
-    /// An instance is finished.
-    Finished(InstanceId),
-    /// An instance that was finished is to be executed again: what it had stored is gone, and somebody will read it.
-    Reopened(InstanceId),
-    /// An instance failed, for good; `origin` is the one whose task failed.
-    Failed {
-        /// The instance.
-        instance: InstanceId,
-        /// It, or the ancestor whose failure it shares.
-        origin: InstanceId,
-        /// Why.
-        cause: TaskFailure,
+    /// Tell a worker that it need not go on with a lease.
+    Revoke {
+        /// Whom.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The lease.
+        lease: LeaseId,
     },
-    /// Every instance is finished or failed.
-    Complete,
+    /// Ask a worker to hand back what it has not begun of a lease: others are idle.
+    Share {
+        /// Whom.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Have a worker fetch a region from one that leaves.
+    Copy {
+        /// Who is to fetch.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+        /// Who has it.
+        from: WorkerId,
+    },
+    /// Something happened to a study.
+    Study(StudyId, study::Effect),
+    /// A worker will hear nothing more of a study.
+    Over {
+        /// Who.
+        worker: WorkerId,
+        /// The study.
+        study: StudyId,
+    },
+    /// There are more or fewer processors for a study than it was cut for.
+    Replan(StudyId),
+    /// Tell a worker to begin nothing more and to hand back what it can.
+    Drain(WorkerId),
+    /// Nothing of a draining worker is needed any more: it may leave.
+    Dismiss(WorkerId),
     /// Tell all workers to start nothing more and leave.
     Stop,
-    /// The study was told to stop, and no worker is left.
+    /// The manager was told to stop, and no worker is left.
     Stopped,
 }
 
-/// Where an instance stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Waits for this many parents.
-    Waiting(usize),
-    /// Could run.
-    Ready,
-    /// Granted to a worker.
-    Leased(LeaseId),
-    Done,
-    Failed,
+/// What is known of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Tasks it can run at once.
+    pub slots: u32,
+    /// Bytes that it may hold.
+    pub memory_bytes: u64,
+    /// Names and versions of the operations it can run; `None`: all there are.
+    pub operations: Option<BTreeSet<(String, u32)>>,
 }
 
-impl State {
-    fn is_final(self) -> bool {
-        matches!(self, Self::Done | Self::Failed)
-    }
+impl Facts {
+    /// A worker that can do everything.
+    pub const ANY: Self = Self { slots: 1, memory_bytes: u64::MAX, operations: None };
+}
+
+/// What a study means to a worker.
+#[derive(Debug)]
+struct Suited {
+    /// By stage: whether it can run it.
+    runs: Vec<bool>,
+    /// It has been introduced.
+    told: bool,
 }
 
 #[derive(Debug)]
-struct Instance {
-    state: State,
-    bucket: BucketId,
-    children: Vec<InstanceId>,
-}
-
-#[derive(Debug)]
-struct Bucket {
-    /// Neither finished nor failed.
-    open: BTreeSet<InstanceId>,
-    /// Those of `open` that wait for a parent.
-    waiting: usize,
-}
-
-#[derive(Debug)]
-struct Lease {
-    worker: WorkerId,
-    open: BTreeSet<InstanceId>,
-}
-
-#[derive(Debug, Default)]
 struct Member {
+    facts: Facts,
     /// Buckets asked for and not yet given.
     wanted: u32,
     /// Has asked for a bucket after some stage, and not got it yet.
     wants_later: bool,
-    leases: BTreeSet<LeaseId>,
+    draining: bool,
+    /// Regions on their way to others, since this one drains.
+    copied: BTreeSet<(StudyId, RegionKey)>,
+    studies: BTreeMap<StudyId, Suited>,
 }
 
-/// Later stages first, since they let go of what earlier ones hold; then the plan's order.
-type Rank = (Reverse<usize>, BucketId);
-
-/// The state of one study.
+/// See the module.
 #[derive(Debug)]
 pub struct Manager {
-    plan: ExecutionPlan,
-    instances: Vec<Instance>,
-    buckets: Vec<Bucket>,
-    ready: BTreeSet<Rank>,
+    studies: BTreeMap<StudyId, Study>,
     members: BTreeMap<WorkerId, Member>,
+    /// Members that are to leave and have not been dismissed.
+    draining: BTreeSet<WorkerId>,
     queue: Queue,
-    leases: BTreeMap<LeaseId, Lease>,
     next_worker: u32,
     next_lease: u64,
-    /// Instances that have yet to read each region, or to store it: a region whose readers have all failed
-    /// with another parent is let go of once it is there, not before.
-    users: HashMap<RegionKey, usize>,
-    /// Who stores each region that others read.
-    producers: HashMap<RegionKey, InstanceId>,
-    /// Of those that are stored, and will still be used: the workers that hold them.
-    holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Of failed instances: the origin, and why.
-    causes: BTreeMap<InstanceId, (InstanceId, TaskFailure)>,
-    unfinished: usize,
+    /// When the last event was, since whatever the shell counts from.
+    now: Duration,
+    /// Nothing is granted: workers of an earlier manager may still bring what they have.
+    holding: bool,
     stopping: bool,
     effects: VecDeque<Effect>,
 }
 
 impl Manager {
-    /// A worker is there; it gets nothing until it asks, and is told to leave when the study is about to stop.
-    pub fn handle_join(&mut self) -> WorkerId {
+    /// A manager in its `epoch`-th life, without studies and workers.
+    #[must_use]
+    pub fn new(epoch: u32) -> Self {
+        Self {
+            studies: BTreeMap::new(),
+            members: BTreeMap::new(),
+            draining: BTreeSet::new(),
+            queue: Queue::default(),
+            next_worker: 0,
+            next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
+            now: Duration::ZERO,
+            holding: false,
+            stopping: false,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// Takes a study of which `finished` instances have reported before (see [`Study::resume`]); one of which nothing is
+    /// open is complete at once.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the plan breaks one of its rules.
+    pub fn handle_submit(
+        &mut self,
+        id: StudyId,
+        plan: ExecutionPlan,
+        finished: &BTreeSet<InstanceId>,
+    ) -> Result<(), PlanError> {
+        let study = Study::resume(plan, finished)?;
+        for member in self.members.values_mut() {
+            member.studies.insert(id, Suited::of(&member.facts, study.plan()));
+        }
+        self.studies.insert(id, study);
+        self.follow(id);
+        self.serve();
+        Ok(())
+    }
+
+    /// Ends a study: nothing of it is wanted any more.
+    pub fn handle_cancel(&mut self, id: StudyId) {
+        let Some(mut study) = self.studies.remove(&id) else { return };
+        for (worker, lease) in study.all_leases() {
+            self.effects.push_back(Effect::Revoke { worker, study: id, lease });
+        }
+        let held = study.give_up();
+        if !held.is_empty() {
+            self.effects.push_back(Effect::Study(id, study::Effect::Release(held)));
+        }
+        self.forget(id);
+        self.serve();
+    }
+
+    /// A worker is there; it gets nothing until it asks, and is told to leave when the manager is about to stop.
+    pub fn handle_join(&mut self, facts: Facts) -> WorkerId {
         let worker = WorkerId(self.next_worker);
         self.next_worker += 1;
-        self.members.insert(worker, Member::default());
+        let suited = |(id, study): (&StudyId, &Study)| (*id, Suited::of(&facts, study.plan()));
+        let studies = self.studies.iter().map(suited).collect();
+        let member = Member {
+            facts,
+            wanted: 0,
+            wants_later: false,
+            draining: false,
+            copied: BTreeSet::new(),
+            studies,
+        };
+        self.members.insert(worker, member);
         if self.stopping {
             self.effects.push_back(Effect::Stop);
         }
+        self.replan();
         worker
     }
 
-    /// An instance is finished. A report under a lease that is over is ignored: another worker has it now.
-    /// Returns whether the report counted.
-    pub fn handle_done(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
-        if !self.close(worker, lease, instance) {
-            return false;
-        }
-        self.instances[instance.index()].state = State::Done;
-        self.effects.push_back(Effect::Finished(instance));
-        for child in self.instances[instance.index()].children.clone() {
-            // A child that failed with another parent no longer waits.
-            if let State::Waiting(parents) = self.instances[child.index()].state {
-                let bucket = self.instances[child.index()].bucket;
-                if parents > 1 {
-                    self.instances[child.index()].state = State::Waiting(parents - 1);
-                } else {
-                    self.instances[child.index()].state = State::Ready;
-                    self.buckets[bucket.index()].waiting -= 1;
-                    self.queue_if_ready(bucket);
+    /// A worker asks for `buckets` more; with `after`, for one of a later stage than that, which takes the place of an
+    /// earlier such request. Unknown workers are ignored: they have left.
+    pub fn handle_request(&mut self, worker: WorkerId, buckets: u32, after: Option<u32>) {
+        let Some(member) = self.members.get_mut(&worker).filter(|member| buckets > 0 && !member.draining)
+        else {
+            return;
+        };
+        match after {
+            Some(stage) => {
+                if std::mem::replace(&mut member.wants_later, true) {
+                    self.queue.leave_after(worker);
                 }
+                self.queue.push_after(worker, stage as usize);
+            }
+            None => {
+                if member.wanted == 0 {
+                    self.queue.push(worker);
+                }
+                member.wanted = member.wanted.saturating_add(buckets);
             }
         }
-        self.finish(instance);
-        self.note_holder(worker, instance);
-        self.assign();
-        true
+        self.serve();
+    }
+
+    /// An instance is finished. Returns whether the report counted: one under a lease that is over does not, since another
+    /// worker has the instance now.
+    pub fn handle_done(
+        &mut self,
+        worker: WorkerId,
+        id: StudyId,
+        lease: LeaseId,
+        instance: InstanceId,
+    ) -> bool {
+        let now = self.now;
+        self.study_event(id, |study| study.handle_done(worker, lease, instance, now))
     }
 
     /// An instance failed, and with it everything that reads from it. Returns whether the report counted.
     pub fn handle_failed(
         &mut self,
         worker: WorkerId,
+        id: StudyId,
         lease: LeaseId,
         instance: InstanceId,
         cause: &TaskFailure,
     ) -> bool {
-        if !self.close(worker, lease, instance) {
-            return false;
-        }
-        // Granted no longer, and in no bucket: on its way out.
-        let bucket = self.instances[instance.index()].bucket;
-        self.buckets[bucket.index()].open.insert(instance);
-        self.instances[instance.index()].state = State::Ready;
-        self.fail(instance, instance, cause);
-        self.assign();
-        true
+        self.study_event(id, |study| study.handle_failed(worker, lease, instance, cause))
     }
 
-    /// Fails an instance that is not granted, and all that reads from it and is not granted either: of those that are,
-    /// their workers may have what they read.
-    fn fail(&mut self, instance: InstanceId, origin: InstanceId, cause: &TaskFailure) {
-        let mut failed = vec![instance];
-        while let Some(id) = failed.pop() {
-            let state = self.instances[id.index()].state;
-            if state.is_final() || matches!(state, State::Leased(_)) {
-                continue;
-            }
-            self.instances[id.index()].state = State::Failed;
-            let bucket = self.instances[id.index()].bucket;
-            let rank = self.rank(bucket);
-            self.ready.remove(&rank);
-            self.buckets[bucket.index()].open.remove(&id);
-            if matches!(state, State::Waiting(_)) {
-                self.buckets[bucket.index()].waiting -= 1;
-            }
-            self.queue_if_ready(bucket);
-            self.causes.insert(id, (origin, cause.clone()));
-            self.effects.push_back(Effect::Failed { instance: id, origin, cause: cause.clone() });
-            failed.extend(self.instances[id.index()].children.iter().rev());
-            self.finish(id);
-        }
+    /// An instance lacks regions that were to be had from others (see [`Study::handle_lacking`]).
+    pub fn handle_lacking(
+        &mut self,
+        worker: WorkerId,
+        id: StudyId,
+        lease: LeaseId,
+        instance: InstanceId,
+        keys: &[RegionKey],
+    ) -> bool {
+        self.study_event(id, |study| study.handle_lacking(worker, lease, instance, keys))
     }
 
-    /// A worker is gone, with or without a word. What it had not reported goes back to the queue.
-    pub fn handle_leave(&mut self, worker: WorkerId) {
-        let Some(member) = self.members.remove(&worker) else { return };
+    /// A worker hands back instances of a lease that it has not begun.
+    pub fn handle_back(
+        &mut self,
+        worker: WorkerId,
+        id: StudyId,
+        lease: LeaseId,
+        instances: &[InstanceId],
+    ) -> bool {
+        self.study_event(id, |study| study.handle_back(worker, lease, instances))
+    }
+
+    /// Puts what nobody has begun into other buckets (see [`Study::handle_replanned`]).
+    ///
+    /// # Errors
+    /// [`PlanError`] when it is about a state that is over. Nothing changes then.
+    pub fn handle_replanned(&mut self, id: StudyId, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
+        let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
+        study.handle_replanned(buckets)?;
+        self.serve();
+        Ok(())
+    }
+
+    /// A worker is gone; `lost`: without a word, and what it executed may be to blame.
+    pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
+        if self.members.remove(&worker).is_none() {
+            return;
+        }
         self.queue.remove(worker);
-        let mut back = Vec::new();
-        for lease in member.leases {
-            let Some(lease) = self.leases.remove(&lease) else { continue };
-            lease.open.iter().for_each(|id| self.take_back(*id));
-            if let Some(first) = lease.open.first() {
-                self.queue_if_ready(self.instances[first.index()].bucket);
+        self.draining.remove(&worker);
+        let ids: Vec<StudyId> = self.studies.keys().copied().collect();
+        for id in ids {
+            if let Some(study) = self.studies.get_mut(&id) {
+                study.handle_leave(worker, lost);
             }
-            back.extend(lease.open);
+            self.follow(id);
         }
-        back.extend(self.lose(worker));
-        self.fail_orphans(&back);
-        self.assign();
+        self.replan();
+        self.serve();
         self.end_if_stopped();
     }
 
     /// Nothing more is assigned; what runs may still be reported. [`Effect::Stopped`] follows when all workers have
-    /// left, unless the study is complete before.
+    /// left, unless all studies are complete before.
     pub fn handle_stop(&mut self) {
-        if !self.stopping && self.unfinished > 0 {
+        if !self.stopping && !self.studies.is_empty() {
             self.stopping = true;
             self.effects.push_back(Effect::Stop);
             self.end_if_stopped();
@@ -257,62 +348,98 @@ impl Manager {
         self.effects.pop_front()
     }
 
-    /// Instances neither finished nor failed.
+    /// A study that is neither complete nor cancelled.
     #[must_use]
-    pub fn unfinished(&self) -> usize {
-        self.unfinished
+    pub fn study(&self, id: StudyId) -> Option<&Study> {
+        self.studies.get(&id)
     }
 
-    /// The plan being executed.
+    /// Processors of workers that are not about to leave.
     #[must_use]
-    pub fn plan(&self) -> &ExecutionPlan {
-        &self.plan
+    pub fn slots(&self) -> u32 {
+        self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots).sum()
     }
 
-    /// Takes an instance out of its lease and bucket; false when the report does not belong to the lease.
-    fn close(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
-        let Some(open) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
-            return false;
+    /// Leases that a worker has, and whether it is about to leave.
+    #[must_use]
+    pub fn worker(&self, worker: WorkerId) -> Option<(usize, bool)> {
+        let member = self.members.get(&worker)?;
+        Some((self.leases_of(worker), member.draining))
+    }
+
+    /// Operations of a study's stages that a worker lacks.
+    #[must_use]
+    pub fn lacking(&self, worker: WorkerId) -> Vec<(String, u32)> {
+        let Some(operations) = self.members.get(&worker).and_then(|member| member.facts.operations.as_ref())
+        else {
+            return Vec::new();
         };
-        if !open.open.remove(&instance) {
-            return false;
-        }
-        if open.open.is_empty() {
-            self.leases.remove(&lease);
-            if let Some(member) = self.members.get_mut(&worker) {
-                member.leases.remove(&lease);
-            }
-        }
-        let bucket = self.instances[instance.index()].bucket;
-        self.buckets[bucket.index()].open.remove(&instance);
-        true
+        let stages = self.studies.values().flat_map(|study| &study.plan().stages);
+        let needed =
+            stages.flat_map(|stage| stage.tasks.iter().map(|task| (task.operation.clone(), task.version)));
+        let lacking: BTreeSet<_> = needed.filter(|operation| !operations.contains(operation)).collect();
+        lacking.into_iter().collect()
     }
 
-    /// Counts an instance as over, and lets go of the regions of which it was the last user.
-    fn finish(&mut self, instance: InstanceId) {
-        let mut released = Vec::new();
-        for key in self.plan.instances[instance.index()].used() {
-            if let Some(users) = self.users.get_mut(&key) {
-                *users -= 1;
-                if *users == 0 {
-                    self.users.remove(&key);
-                    self.holders.remove(&key);
-                    released.push(key);
-                }
+    fn leases_of(&self, worker: WorkerId) -> usize {
+        self.studies.values().map(|study| study.leases_of(worker)).sum()
+    }
+
+    fn study_event(&mut self, id: StudyId, event: impl FnOnce(&mut Study) -> bool) -> bool {
+        let Some(study) = self.studies.get_mut(&id) else { return false };
+        let counted = event(study);
+        self.follow(id);
+        self.serve();
+        counted
+    }
+
+    /// Passes on what happened to a study; one that is complete is forgotten.
+    fn follow(&mut self, id: StudyId) {
+        let Some(study) = self.studies.get_mut(&id) else { return };
+        let mut complete = false;
+        while let Some(effect) = study.poll_effect() {
+            complete |= effect == study::Effect::Complete;
+            self.effects.push_back(match effect {
+                study::Effect::Revoke { worker, lease } => Effect::Revoke { worker, study: id, lease },
+                effect => Effect::Study(id, effect),
+            });
+        }
+        if complete {
+            self.studies.remove(&id);
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: StudyId) {
+        for (worker, member) in &mut self.members {
+            member.copied.retain(|(study, _)| *study != id);
+            if member.studies.remove(&id).is_some_and(|suited| suited.told) {
+                self.effects.push_back(Effect::Over { worker: *worker, study: id });
             }
         }
-        if !released.is_empty() {
-            self.effects.push_back(Effect::Release(released));
-        }
-        self.unfinished -= 1;
-        if self.unfinished == 0 {
-            self.effects.push_back(Effect::Complete);
-        }
+    }
+
+    fn replan(&mut self) {
+        self.effects.extend(self.studies.keys().map(|id| Effect::Replan(*id)));
     }
 
     fn end_if_stopped(&mut self) {
-        if self.stopping && self.members.is_empty() && self.unfinished > 0 {
+        if self.stopping && self.members.is_empty() && !self.studies.is_empty() {
             self.effects.push_back(Effect::Stopped);
         }
+    }
+}
+
+impl Suited {
+    fn of(facts: &Facts, plan: &ExecutionPlan) -> Self {
+        let has = |operation: &str, version: u32| {
+            facts.operations.as_ref().is_none_or(|all| all.contains(&(operation.to_owned(), version)))
+        };
+        let fits = plan.needs.least_bytes <= facts.memory_bytes;
+        let runs = plan
+            .stages
+            .iter()
+            .map(|stage| fits && stage.tasks.iter().all(|task| has(&task.operation, task.version)));
+        Self { runs: runs.collect(), told: false }
     }
 }

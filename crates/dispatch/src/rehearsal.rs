@@ -9,15 +9,19 @@
 //! for others; a worker that has no more than this may then have to exceed its budget, and says so. What it cannot do,
 //! with any budget, is to wait for ever.
 
-use crate::manager::{Effect as ManagerEffect, Manager};
+use crate::manager::{Effect as ManagerEffect, Facts, Manager};
 use crate::memory::{Budget, Drain, Needs, TaskBytes};
 use crate::message::BucketWork;
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::stage::{self, BucketRun, NodeId, OutputId, TaskCall};
+use crate::study;
 use crate::worker::{Effect, Worker};
-use crate::{InstanceId, LeaseId, SlotId, WorkerId};
+use crate::{InstanceId, LeaseId, SlotId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+
+/// The one there is.
+const STUDY: StudyId = StudyId(0);
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,8 +41,9 @@ pub fn rehearse(
     plan: &ExecutionPlan,
     bytes: impl Fn(usize, u64) -> Vec<TaskBytes>,
 ) -> Result<Rehearsal, PlanError> {
-    let mut manager = Manager::new(plan.clone())?;
-    let id = manager.handle_join();
+    let mut manager = Manager::new(0);
+    manager.handle_submit(STUDY, plan.clone(), &BTreeSet::new())?;
+    let id = manager.handle_join(Facts::ANY);
     let mut worker = Worker::new(1, Budget::UNLIMITED);
     worker.handle_study(plan.stages.len() as u32, 0);
     let needs = Needs { least_bytes: 0, drains: vec![Drain::default(); plan.stages.len()] };
@@ -104,7 +109,9 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
                     let written = HashMap::new();
                     self.buckets.insert(lease, Bucket { run, work, index, bytes, written });
                 }
-                ManagerEffect::Release(keys) => keys.into_iter().for_each(|key| self.memory.release(key)),
+                ManagerEffect::Study(_, study::Effect::Release(keys)) => {
+                    keys.into_iter().for_each(|key| self.memory.release(key))
+                }
                 _ => {}
             }
         }
@@ -129,7 +136,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
         let left = leaves.map(|(key, bytes)| self.memory.store(*key, *bytes)).sum();
         self.memory.note(first, 0);
         for (instance, _) in &done {
-            self.manager.handle_done(self.id, lease, *instance);
+            self.manager.handle_done(self.id, STUDY, lease, *instance);
         }
         self.follow_manager();
         if !done.is_empty() {

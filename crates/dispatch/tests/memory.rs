@@ -4,6 +4,8 @@
 mod node;
 #[path = "support/shapes.rs"]
 mod shapes;
+#[path = "support/solo.rs"]
+mod solo;
 #[path = "support/studies.rs"]
 mod studies;
 

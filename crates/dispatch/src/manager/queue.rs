@@ -20,21 +20,27 @@ impl Queue {
         self.after.entry(stage).or_default().push_back(worker);
     }
 
-    /// The next worker that takes a bucket of `stage`, and whether it takes any: those with idle slots come first.
-    pub(super) fn pop(&mut self, stage: usize) -> Option<(WorkerId, bool)> {
-        if let Some(worker) = self.any.pop_front() {
-            return Some((worker, true));
+    /// Workers that take any bucket.
+    pub(super) fn any(&self) -> impl Iterator<Item = WorkerId> {
+        self.any.iter().copied()
+    }
+
+    /// Workers that take a bucket after some stage, with the stage.
+    pub(super) fn later(&self) -> impl Iterator<Item = (WorkerId, usize)> {
+        self.after.iter().flat_map(|(&stage, queued)| queued.iter().map(move |worker| (*worker, stage)))
+    }
+
+    /// A worker has got any bucket.
+    pub(super) fn take(&mut self, worker: WorkerId) {
+        if self.any.front() == Some(&worker) {
+            self.any.pop_front();
+        } else {
+            self.any.retain(|&queued| queued != worker);
         }
-        let mut first = self.after.first_entry().filter(|entry| *entry.key() < stage)?;
-        let worker = first.get_mut().pop_front();
-        if first.get().is_empty() {
-            first.remove();
-        }
-        worker.map(|worker| (worker, false))
     }
 
     pub(super) fn remove(&mut self, worker: WorkerId) {
-        self.any.retain(|&queued| queued != worker);
+        self.take(worker);
         self.leave_after(worker);
     }
 
@@ -42,11 +48,6 @@ impl Queue {
     pub(super) fn leave_after(&mut self, worker: WorkerId) {
         self.after.values_mut().for_each(|queued| queued.retain(|&queued| queued != worker));
         self.after.retain(|_, queued| !queued.is_empty());
-    }
-
-    /// Whether some worker takes a bucket of `stage`.
-    pub(super) fn is_waiting_for(&self, stage: usize) -> bool {
-        !self.any.is_empty() || self.after.first_key_value().is_some_and(|(&after, _)| after < stage)
     }
 
     /// How often a worker waits for any bucket, and for one after a stage.

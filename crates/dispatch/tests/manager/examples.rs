@@ -3,33 +3,40 @@
 use crate::failures::failure;
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::shapes;
-use pleach_dispatch::manager::{Effect, Manager};
+use crate::solo::{STUDY, manager_of};
+use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
+use std::collections::BTreeSet;
 
 /// Effects in short: `w0 <- 1 2` for a grant.
 fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
         lines.push(match effect {
-            Effect::Assign { worker, lease, work, later } => {
+            Effect::Assign { worker, lease, work, later, .. } => {
                 let ids: Vec<String> = work.instances.iter().map(|i| i.id.0.to_string()).collect();
                 let later = if later { ", later" } else { "" };
                 format!("w{} <- {} under {}{later}", worker.0, ids.join(" "), lease.0)
             }
-            Effect::Release(keys) => {
+            Effect::Study(_, Event::Release(keys)) => {
                 let name = |key| match (0..3).find(|tile| tile_key(*tile) == key) {
                     Some(_) => "tile".to_owned(),
                     None => (0..100).find(|id| output_key(*id, 0) == key).expect("an output").to_string(),
                 };
                 format!("release {}", keys.into_iter().map(name).collect::<Vec<_>>().join(" "))
             }
-            Effect::Finished(instance) => format!("finished {}", instance.0),
-            Effect::Reopened(instance) => format!("reopened {}", instance.0),
-            Effect::Failed { instance, origin, .. } => format!("failed {} by {}", instance.0, origin.0),
-            Effect::Complete => "complete".to_owned(),
+            Effect::Study(_, Event::Finished(instance)) => format!("finished {}", instance.0),
+            Effect::Study(_, Event::Reopened(instance)) => format!("reopened {}", instance.0),
+            Effect::Study(_, Event::Failed { instance, origin, .. }) => {
+                format!("failed {} by {}", instance.0, origin.0)
+            }
+            Effect::Study(_, Event::Complete) => "complete".to_owned(),
             Effect::Stop => "stop".to_owned(),
             Effect::Stopped => "stopped".to_owned(),
+            Effect::Introduce { .. } | Effect::Over { .. } | Effect::Replan(_) => continue,
+            effect => format!("{effect:?}"),
         });
         manager.sanity_check().expect("sane");
     }
@@ -37,11 +44,15 @@ fn effects(manager: &mut Manager) -> Vec<String> {
 }
 
 fn manager(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> Manager {
-    Manager::new(chain(instances, buckets)).expect("a plan that keeps the rules")
+    manager_of(chain(instances, buckets), &BTreeSet::new()).expect("a plan that keeps the rules")
+}
+
+fn unfinished(manager: &Manager) -> usize {
+    manager.study(STUDY).map_or(0, Study::unfinished)
 }
 
 fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
-    assert!(manager.handle_done(worker, LeaseId(lease), InstanceId(instance)));
+    assert!(manager.handle_done(worker, STUDY, LeaseId(lease), InstanceId(instance)));
     effects(manager)
 }
 
@@ -49,7 +60,7 @@ fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> V
 fn later_stages_come_first_then_the_plans_order() {
     // Two tiles' worth of one chain: 0 -> 2, 1 -> 3.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
-    let worker = manager.handle_join();
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
@@ -61,13 +72,13 @@ fn later_stages_come_first_then_the_plans_order() {
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 3 under 3"]);
     assert_eq!(done(&mut manager, worker, 3, 3), ["finished 3", "release 1", "complete"]);
-    assert_eq!(manager.unfinished(), 0);
+    assert_eq!(unfinished(&manager), 0);
 }
 
 #[test]
 fn a_bucket_waits_for_the_parents_of_all_its_instances() {
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2, 3]]);
-    let worker = manager.handle_join();
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
@@ -78,7 +89,7 @@ fn a_bucket_waits_for_the_parents_of_all_its_instances() {
 #[test]
 fn workers_that_wait_are_served_in_turn() {
     let mut manager = manager(&[(0, None), (0, None), (0, None), (0, None)], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(second, 3, None);
     manager.handle_request(first, 1, None);
     assert_eq!(
@@ -88,7 +99,7 @@ fn workers_that_wait_are_served_in_turn() {
 
     let mut manager =
         self::manager(&[(0, None), (1, Some(0)), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 3, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
@@ -102,21 +113,21 @@ fn workers_that_wait_are_served_in_turn() {
 #[test]
 fn leaving_gives_back_only_what_is_unfinished() {
     let mut manager = manager(&[(0, None), (0, None), (0, None)], &[&[0, 1, 2]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 1 2 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 1), ["finished 1"]);
-    manager.handle_leave(first);
+    manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["w1 <- 0 2 under 1"]);
     // Too late, and under a lease that is over; also by a worker that never had it.
-    assert!(!manager.handle_done(first, LeaseId(0), InstanceId(0)));
-    assert!(!manager.handle_failed(first, LeaseId(0), InstanceId(2), &failure("t1")));
-    assert!(!manager.handle_done(first, LeaseId(1), InstanceId(0)));
-    assert!(!manager.handle_done(second, LeaseId(1), InstanceId(1)));
-    assert!(!manager.handle_done(second, LeaseId(1), InstanceId(99)));
+    assert!(!manager.handle_done(first, STUDY, LeaseId(0), InstanceId(0)));
+    assert!(!manager.handle_failed(first, STUDY, LeaseId(0), InstanceId(2), &failure("t1")));
+    assert!(!manager.handle_done(first, STUDY, LeaseId(1), InstanceId(0)));
+    assert!(!manager.handle_done(second, STUDY, LeaseId(1), InstanceId(1)));
+    assert!(!manager.handle_done(second, STUDY, LeaseId(1), InstanceId(99)));
     manager.handle_request(first, 5, None);
-    manager.handle_leave(first);
+    manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), [""; 0]);
     assert_eq!(done(&mut manager, second, 1, 2), ["finished 2"]);
     assert_eq!(done(&mut manager, second, 1, 0), ["finished 0", "release tile", "complete"]);
@@ -127,11 +138,11 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
     // 0 -> 2 -> 4 and 1 -> 3 -> 5; the middle two share a bucket.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
     let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
-    let worker = manager.handle_join();
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1"]);
-    assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
+    assert!(manager.handle_failed(worker, STUDY, LeaseId(0), InstanceId(0), &failure("t1")));
     assert_eq!(
         effects(&mut manager),
         [
@@ -155,18 +166,19 @@ fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
     plan.instances[2].inputs = vec![output_key(0, 0), output_key(1, 0)];
     plan.instances[2].parents = ids([0, 1]);
     plan.instances[0].outputs[0].stored = true;
-    let mut manager = Manager::new(plan).expect("a plan that keeps the rules");
-    let worker = manager.handle_join();
+    let mut manager = manager_of(plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 2, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
-    assert!(manager.handle_failed(worker, LeaseId(0), InstanceId(0), &failure("t1")));
+    assert!(manager.handle_failed(worker, STUDY, LeaseId(0), InstanceId(0), &failure("t1")));
     assert_eq!(effects(&mut manager), ["failed 0 by 0", "failed 2 by 0", "release 0"]);
     assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1", "release 1 tile", "complete"]);
 }
 
 #[test]
 fn an_empty_plan_is_complete_at_once() {
-    let mut manager = Manager::new(ExecutionPlan::default()).expect("nothing to be wrong with");
+    let mut manager =
+        manager_of(ExecutionPlan::default(), &BTreeSet::new()).expect("nothing to be wrong with");
     assert_eq!(effects(&mut manager), ["complete"]);
 }
 
@@ -174,7 +186,7 @@ fn an_empty_plan_is_complete_at_once() {
 fn plans_that_break_the_rules_are_refused() {
     let two = [(0, None), (1, Some(0))];
     let refusal = |plan: ExecutionPlan| {
-        let error = Manager::new(plan).expect_err("a broken rule");
+        let error = manager_of(plan, &BTreeSet::new()).expect_err("a broken rule");
         (error, error.to_string())
     };
     let case = |error, text: &str| (error, text.to_owned());
@@ -209,7 +221,7 @@ fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
     // 0 -> 2, 1 -> 3, and 4 by itself.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (0, None)];
     let mut manager = manager(&instances, &[&[0], &[1], &[2], &[3], &[4]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 2, None);
     manager.handle_request(first, 1, Some(0));
     // 4 is ready, and not later.
@@ -224,40 +236,40 @@ fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
     assert_eq!(done(&mut manager, first, 1, 1), ["finished 1", "w1 <- 3 under 4"]);
     // The second worker leaves with it: who is idle comes first, then who has asked for a later one.
     manager.handle_request(first, 1, Some(0));
-    manager.handle_leave(second);
+    manager.handle_leave(second, false);
     assert_eq!(effects(&mut manager), ["w0 <- 3 under 5, later"]);
 }
 
 #[test]
 fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
     let mut manager = manager(&[(0, None), (0, None)], &[&[0], &[1]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     manager.handle_stop();
     manager.handle_stop();
     assert_eq!(effects(&mut manager), ["stop"]);
     manager.handle_request(second, 1, None);
-    manager.handle_leave(second);
+    manager.handle_leave(second, false);
     // Who comes now is told as well.
-    let third = manager.handle_join();
+    let third = manager.handle_join(Facts::ANY);
     assert_eq!(effects(&mut manager), ["stop"]);
-    manager.handle_leave(third);
+    manager.handle_leave(third, false);
     // What runs still counts.
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0"]);
-    manager.handle_leave(first);
+    manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["stopped"]);
 }
 
 #[test]
 fn a_study_that_ends_with_what_runs_is_complete_though_told_to_stop() {
     let mut manager = manager(&[(0, None)], &[&[0]]);
-    let worker = manager.handle_join();
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     manager.handle_stop();
     assert_eq!(done(&mut manager, worker, 0, 0), ["stop", "finished 0", "release tile", "complete"]);
-    manager.handle_leave(worker);
+    manager.handle_leave(worker, false);
     manager.handle_stop();
     assert_eq!(effects(&mut manager), [""; 0]);
 }
@@ -274,9 +286,9 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
     // 0 -> 1 -> 2 and 0 -> 3; 4 -> 5 by itself. The ends report.
     let instances = [(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0)), (0, None), (1, Some(4))];
     let plan = chain(&instances, &[&[0], &[4], &[1, 3], &[5], &[2]]);
-    let mut manager = Manager::resume(plan.clone(), &ids([3, 5]).into_iter().collect()).expect("valid");
-    assert_eq!(manager.unfinished(), 3);
-    let worker = manager.handle_join();
+    let mut manager = manager_of(plan.clone(), &ids([3, 5]).into_iter().collect()).expect("valid");
+    assert_eq!(unfinished(&manager), 3);
+    let worker = manager.handle_join(Facts::ANY);
     manager.handle_request(worker, 9, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     // Of the bucket of 1 and 3, only 1; the tile goes with 0, which alone reads it now.
@@ -285,14 +297,14 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
     assert_eq!(done(&mut manager, worker, 2, 2), ["finished 2", "release 1", "complete"]);
 
     let finished = ids([2, 3, 5]).into_iter().collect();
-    let mut manager = Manager::resume(plan.clone(), &finished).expect("valid");
+    let mut manager = manager_of(plan.clone(), &finished).expect("valid");
     assert_eq!(effects(&mut manager), ["complete"]);
 
     // Of what reports nothing and is read by nobody, it is not known whether it has run.
     let mut plan = plan;
     plan.instances[5].outputs[0].reported = false;
-    let manager = Manager::resume(plan, &finished).expect("valid");
-    assert_eq!(manager.unfinished(), 2);
+    let manager = manager_of(plan, &finished).expect("valid");
+    assert_eq!(unfinished(&manager), 2);
 }
 
 #[test]
@@ -300,7 +312,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     // One chain of three stages, and another reader of its first result.
     let mut manager =
         manager(&[(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile"]);
@@ -308,11 +320,11 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     assert_eq!(effects(&mut manager), ["w1 <- 1 under 1"]);
     // The second worker has read what 0 wrote: it holds that as well as its own, and the first one is not missed.
     assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);
-    manager.handle_leave(first);
+    manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), [""; 0]);
     // With it goes everything: 1 is to be done again for 2, and for that 0, which 3 waits for as well.
-    let third = manager.handle_join();
-    manager.handle_leave(second);
+    let third = manager.handle_join(Facts::ANY);
+    manager.handle_leave(second, false);
     assert_eq!(effects(&mut manager), ["reopened 0", "reopened 1"]);
     manager.handle_request(third, 4, None);
     assert_eq!(effects(&mut manager), ["w2 <- 0 under 2"]);
@@ -329,16 +341,19 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
 #[test]
 fn what_cannot_be_had_is_given_again_when_it_is_there() {
     let mut manager = manager(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1, 2]]);
-    let (first, second) = (manager.handle_join(), manager.handle_join());
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile", "w1 <- 1 2 under 1"]);
     // The second has fetched what it reads for one of the two when the first goes.
-    manager.handle_leave(first);
+    manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["reopened 0"]);
-    assert!(manager.handle_lacking(second, LeaseId(1), InstanceId(2)));
-    assert!(!manager.handle_lacking(second, LeaseId(1), InstanceId(2)), "it is granted no longer");
+    assert!(manager.handle_lacking(second, STUDY, LeaseId(1), InstanceId(2), &[]));
+    assert!(
+        !manager.handle_lacking(second, STUDY, LeaseId(1), InstanceId(2), &[]),
+        "it is granted no longer"
+    );
     assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);
     manager.handle_request(second, 2, None);
     assert_eq!(effects(&mut manager), ["w1 <- 0 under 2"]);

@@ -10,3 +10,5 @@ mod histories;
 mod plans;
 #[path = "../support/shapes.rs"]
 mod shapes;
+#[path = "../support/solo.rs"]
+mod solo;

@@ -2,9 +2,11 @@
 //! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
 
 use crate::failures::failure;
-use pleach_dispatch::manager::{Effect, Manager};
+use crate::solo::{STUDY, manager_of};
+use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
+use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -64,7 +66,7 @@ impl Cluster {
         let ids = (0..plan.instances.len() as u32).map(InstanceId);
         let closed = ids.filter(|id| !is_needed(&plan, finished, *id)).collect();
         let mut cluster = Self {
-            manager: Manager::resume(plan.clone(), finished).expect("a plan that keeps the rules"),
+            manager: manager_of(plan.clone(), finished).expect("a plan that keeps the rules"),
             buckets: plan.buckets.iter().map(|bucket| bucket.instances.clone()).collect(),
             holders: BTreeMap::new(),
             reopened: Vec::new(),
@@ -90,7 +92,7 @@ impl Cluster {
     }
 
     pub(crate) fn join(&mut self) -> WorkerId {
-        let worker = self.manager.handle_join();
+        let worker = self.manager.handle_join(Facts::ANY);
         assert!(self.wanted.insert(worker, Wanted::default()).is_none(), "{worker} joined twice");
         if self.stopping {
             assert_eq!(self.manager.poll_effect(), Some(Effect::Stop), "late comers are told as well");
@@ -121,7 +123,7 @@ impl Cluster {
         let (gone, left) = self.granted.iter().partition(|granted| granted.worker == worker);
         self.granted = left;
         self.stale.extend::<Vec<Granted>>(gone);
-        self.manager.handle_leave(worker);
+        self.manager.handle_leave(worker, false);
         let back: Vec<InstanceId> =
             self.stale.iter().filter(|gone| gone.worker == worker).map(|gone| gone.instance).collect();
         let reopened = self.lost_with(worker);
@@ -210,10 +212,16 @@ impl Cluster {
 
     /// Cuts buckets of a stage that nobody is granted anew: those that `chosen` names, into some of `size` instances.
     pub(crate) fn replan(&mut self, stage: u32, chosen: u64, size: usize) {
+        // A study that is over is not planned again, and nothing of it is refused.
+        if self.complete {
+            return;
+        }
         let unstarted = self.unstarted(stage);
         let told: Vec<_> = self
             .manager
-            .unstarted()
+            .study(STUDY)
+            .into_iter()
+            .flat_map(Study::unstarted)
             .filter(|(_, open)| open.iter().any(|id| self.stage(*id) == stage))
             .collect();
         let known: Vec<_> = unstarted
@@ -234,15 +242,19 @@ impl Cluster {
         // What is not whole, or not free, is refused and changes nothing.
         if instances.len() > 1 {
             let short = plans(&[instances[1..].to_vec()]);
-            assert!(first_is_alone || self.manager.handle_replanned(short).is_err());
-            assert!(self.manager.handle_replanned(plans(&[instances.clone(), vec![instances[0]]])).is_err());
+            assert!(first_is_alone || self.manager.handle_replanned(STUDY, short).is_err());
+            assert!(
+                self.manager
+                    .handle_replanned(STUDY, plans(&[instances.clone(), vec![instances[0]]]))
+                    .is_err()
+            );
         }
         if let Some(granted) = self.granted.first() {
-            assert!(self.manager.handle_replanned(plans(&[vec![granted.instance]])).is_err());
+            assert!(self.manager.handle_replanned(STUDY, plans(&[vec![granted.instance]])).is_err());
         }
-        assert!(self.manager.handle_replanned(plans(&[vec![]])).is_err());
+        assert!(self.manager.handle_replanned(STUDY, plans(&[vec![]])).is_err());
         self.perform(&[]);
-        self.manager.handle_replanned(plans(&new)).expect("what is open, cut anew");
+        self.manager.handle_replanned(STUDY, plans(&new)).expect("what is open, cut anew");
         for number in numbers {
             // What is over may come back to where it was.
             let over = self.buckets[number].iter().copied().filter(|id| self.is_over(*id)).collect();
@@ -261,7 +273,7 @@ impl Cluster {
         self.granted.retain(|granted| *granted != report);
         self.stale.push(report);
         let Granted { worker, lease, instance } = report;
-        assert!(self.manager.handle_lacking(worker, lease, instance), "{report:?} did not count");
+        assert!(self.manager.handle_lacking(worker, STUDY, lease, instance, &[]), "{report:?} did not count");
         self.granted_apart(&[instance]);
         let orphans = self.orphans(vec![instance]);
         self.perform(&orphans);
@@ -282,7 +294,7 @@ impl Cluster {
         self.stale.push(report);
         let Granted { worker, lease, instance } = report;
         if succeeds {
-            assert!(self.manager.handle_done(worker, lease, instance), "{report:?} did not count");
+            assert!(self.manager.handle_done(worker, STUDY, lease, instance), "{report:?} did not count");
             for key in uses(&self.plan.instances[instance.index()]) {
                 if self.producer(key).is_some() {
                     self.holders.entry(key).or_default().insert(worker);
@@ -290,7 +302,10 @@ impl Cluster {
             }
         } else {
             let cause = failure("t1");
-            assert!(self.manager.handle_failed(worker, lease, instance, &cause), "{report:?} did not count");
+            assert!(
+                self.manager.handle_failed(worker, STUDY, lease, instance, &cause),
+                "{report:?} did not count"
+            );
         }
         let expected = if succeeds { vec![(instance, None)] } else { self.struck_by(instance) };
         self.perform(&expected);
@@ -300,9 +315,9 @@ impl Cluster {
     pub(crate) fn ignored(&mut self, report: Granted, succeeds: bool) {
         let Granted { worker, lease, instance } = report;
         let counted = if succeeds {
-            self.manager.handle_done(worker, lease, instance)
+            self.manager.handle_done(worker, STUDY, lease, instance)
         } else {
-            self.manager.handle_failed(worker, lease, instance, &failure("t1"))
+            self.manager.handle_failed(worker, STUDY, lease, instance, &failure("t1"))
         };
         assert!(!counted, "{report:?} counted");
         self.perform(&[]);
@@ -331,23 +346,28 @@ impl Cluster {
         self.manager.sanity_check().expect("sane");
         let mut ended = Vec::new();
         while let Some(effect) = self.manager.poll_effect() {
-            assert!(!self.complete && !self.stopped, "{effect:?} after the end");
+            let is_over = matches!(effect, Effect::Over { .. });
+            assert!(is_over || !self.complete && !self.stopped, "{effect:?} after the end");
             match effect {
-                Effect::Assign { worker, lease, work, later } => self.assigned(worker, lease, &work, later),
-                Effect::Finished(instance) => {
+                Effect::Assign { worker, lease, work, later, .. } => {
+                    self.assigned(worker, lease, &work, later)
+                }
+                Effect::Study(_, Event::Finished(instance)) => {
                     assert!(self.done.insert(instance), "{instance} is finished twice");
                     ended.push((instance, None));
                 }
-                Effect::Failed { instance, origin, cause } => {
+                Effect::Study(_, Event::Failed { instance, origin, cause }) => {
                     assert!(self.failed.insert(instance, origin).is_none(), "{instance} failed twice");
                     assert_eq!(cause, failure("t1"));
                     ended.push((instance, Some(origin)));
                 }
-                Effect::Reopened(instance) => self.reopened.push(instance),
-                Effect::Release(keys) => keys.into_iter().for_each(|key| self.let_go(key)),
-                Effect::Complete => self.complete = true,
+                Effect::Study(_, Event::Reopened(instance)) => self.reopened.push(instance),
+                Effect::Study(_, Event::Release(keys)) => keys.into_iter().for_each(|key| self.let_go(key)),
+                Effect::Study(_, Event::Complete) => self.complete = true,
+                Effect::Introduce { .. } | Effect::Over { .. } | Effect::Replan(_) => {}
                 Effect::Stop => panic!("told to stop twice"),
                 Effect::Stopped => self.stopped = true,
+                effect => panic!("{effect:?}"),
             }
         }
         ended.sort_unstable();
@@ -358,7 +378,7 @@ impl Cluster {
             "needless work"
         );
         let open = self.plan.instances.len() - self.closed.len() - self.done.len() - self.failed.len();
-        assert_eq!(self.manager.unfinished(), open);
+        assert_eq!(self.manager.study(STUDY).map_or(0, Study::unfinished), open);
         assert_eq!(self.complete, open == 0);
         assert_eq!(self.stopped, self.stopping && open > 0 && self.wanted.is_empty());
         let ready = self.ready();

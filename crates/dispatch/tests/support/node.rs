@@ -1,11 +1,13 @@
 //! A manager and a worker with its stages, joined by queues of messages that move whenever chance says so. It holds
 //! regions as sizes, and knows at every moment how many bytes there truly are.
 
+use crate::solo::{STUDY, manager_of};
 use crate::studies::Study;
-use pleach_dispatch::manager::{Effect as ManagerEffect, Manager};
+use pleach_dispatch::manager::{Effect as ManagerEffect, Facts, Manager};
 use pleach_dispatch::memory::{Budget, Demand, TaskBytes};
 use pleach_dispatch::message::{BucketWork, ToManager, ToWorker};
 use pleach_dispatch::stage::{self, BucketRun, NodeId, OutputId, TaskCall};
+use pleach_dispatch::study::Effect as Event;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
 use pleach_regions::RegionKey;
@@ -87,8 +89,8 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(crate) fn new(study: &'a Study, setup: Setup, finished: &BTreeSet<InstanceId>) -> Self {
-        let mut manager = Manager::resume(study.plan.clone(), finished).expect("a plan that keeps the rules");
-        let id = manager.handle_join();
+        let mut manager = manager_of(study.plan.clone(), finished).expect("a plan that keeps the rules");
+        let id = manager.handle_join(Facts::ANY);
         let needs = &study.plan.needs;
         let mut worker = Worker::new(setup.slots, Budget { bytes: setup.budget, ..Budget::UNLIMITED });
         worker.handle_study(study.plan.stages.len() as u32, needs.least_bytes);
@@ -201,31 +203,40 @@ impl<'a> Node<'a> {
                 self.to_worker.push_back(ToWorker::Echo { call });
             }
             ToManager::Done { lease, instance, .. } => {
-                assert!(self.manager.handle_done(self.id, lease, instance), "{instance} did not count");
+                assert!(
+                    self.manager.handle_done(self.id, STUDY, lease, instance),
+                    "{instance} did not count"
+                );
             }
-            ToManager::Leave => self.manager.handle_leave(self.id),
+            ToManager::Leave => self.manager.handle_leave(self.id, false),
             message => panic!("{message:?} is not said here"),
         }
     }
 
     fn follow_manager(&mut self) {
         while let Some(effect) = self.manager.poll_effect() {
-            assert!(!self.complete, "{effect:?} after the end");
+            assert!(
+                !self.complete || matches!(effect, ManagerEffect::Over { .. }),
+                "{effect:?} after the end"
+            );
             match effect {
                 ManagerEffect::Assign { lease, work, later, .. } => {
                     self.log.push(format!("manager gives {lease} of stage {}", work.stage));
                     self.to_worker.push_back(ToWorker::Assign { lease, work, later });
                 }
-                ManagerEffect::Release(keys) => self.to_worker.push_back(ToWorker::Release { keys }),
-                ManagerEffect::Finished(instance) => {
+                ManagerEffect::Study(_, Event::Release(keys)) => {
+                    self.to_worker.push_back(ToWorker::Release { keys })
+                }
+                ManagerEffect::Study(_, Event::Finished(instance)) => {
                     assert!(self.done.insert(instance), "{instance} ran twice");
                 }
-                ManagerEffect::Complete => self.complete = true,
+                ManagerEffect::Study(_, Event::Complete) => self.complete = true,
                 ManagerEffect::Stop => self.to_worker.push_back(ToWorker::Stop),
                 ManagerEffect::Stopped => self.stopped = true,
-                ManagerEffect::Failed { .. } => panic!("{effect:?}"),
+                ManagerEffect::Introduce { .. } | ManagerEffect::Over { .. } | ManagerEffect::Replan(_) => {}
                 // Of a study that is stopped: what its only worker takes along would be done again.
-                ManagerEffect::Reopened(_) => {}
+                ManagerEffect::Study(_, Event::Reopened(_)) => {}
+                effect => panic!("{effect:?}"),
             }
         }
     }

@@ -2,12 +2,12 @@
 //! them. Who cuts them is told what is open, and says what becomes of it; in between nothing waits, so what is said may be
 //! about a state that is over, and is refused then.
 
-use super::{Bucket, Manager, State};
+use super::{Bucket, State, Study};
 use crate::plan::{BucketPlan, PlanError};
 use crate::{BucketId, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Manager {
+impl Study {
     /// The buckets of which something is open and nothing is granted, with what is open of them, in order.
     pub fn unstarted(&self) -> impl Iterator<Item = (BucketId, &BTreeSet<InstanceId>)> {
         let ids = (0u32..).map(BucketId).zip(&self.buckets);
@@ -24,8 +24,7 @@ impl Manager {
     pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let replaced = self.replaced_by(&buckets)?;
         for id in replaced {
-            let rank = self.rank(id);
-            self.ready.remove(&rank);
+            self.unqueue(id);
             let bucket = &mut self.buckets[id.index()];
             (bucket.open, bucket.waiting) = (BTreeSet::new(), 0);
         }
@@ -35,18 +34,17 @@ impl Manager {
             let waits = |id: &&InstanceId| matches!(self.instances[id.index()].state, State::Waiting(_));
             let waiting = open.iter().filter(waits).count();
             open.iter().for_each(|instance| self.instances[instance.index()].bucket = id);
-            self.buckets.push(Bucket { open, waiting });
+            self.buckets.push(Bucket { open, waiting, alone: false });
             self.plan.buckets.push(plan);
             self.queue_if_ready(id);
         }
-        self.assign();
         Ok(())
     }
 
     fn is_unstarted(&self, bucket: &Bucket) -> bool {
-        // A bucket is granted as a whole.
+        // A bucket is granted as a whole; one that has to be alone stays so.
         let first = bucket.open.first().map(|first| self.instances[first.index()].state);
-        first.is_some_and(|state| matches!(state, State::Ready | State::Waiting(_)))
+        !bucket.alone && first.is_some_and(|state| matches!(state, State::Ready | State::Waiting(_)))
     }
 
     /// The buckets whose open instances are those of the new ones.

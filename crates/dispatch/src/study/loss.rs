@@ -5,13 +5,16 @@
 //! go of. Instances that are to be executed again go into buckets of their own, so that a bucket is always granted as a
 //! whole.
 
-use super::{Bucket, Effect, Manager, State};
-use crate::plan::BucketPlan;
+use super::{Effect, State, Study};
+use crate::message::TaskFailure;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl Manager {
+/// How often an instance may lack what it reads: each time it was computed, and could not be fetched.
+const MOST_LACKED: u32 = 10;
+
+impl Study {
     /// Notes what a worker holds that has just finished an instance.
     pub(super) fn note_holder(&mut self, worker: WorkerId, instance: InstanceId) {
         for key in self.plan.instances[instance.index()].used() {
@@ -21,31 +24,68 @@ impl Manager {
         }
     }
 
-    /// An instance that a worker was granted lacks a region that was to be had from others: they are gone. It is granted
-    /// again when the region is there. Returns whether the report counted.
-    pub fn handle_lacking(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
-        if !self.close(worker, lease, instance) {
-            return false;
+    /// A worker has fetched a region from another one.
+    pub fn note_copy(&mut self, worker: WorkerId, key: RegionKey) {
+        if self.users.contains_key(&key)
+            && let Some(holders) = self.holders.get_mut(&key)
+        {
+            holders.insert(worker);
         }
-        let bucket = self.instances[instance.index()].bucket;
-        self.buckets[bucket.index()].open.insert(instance);
-        self.take_back(instance);
-        let bucket = self.split(bucket, BTreeSet::from([instance]));
-        self.queue_if_ready(bucket);
-        self.fail_orphans(&[instance]);
-        self.assign();
-        true
     }
 
-    /// An instance that nobody is granted any more: what it waits for is counted anew.
-    pub(super) fn take_back(&mut self, instance: InstanceId) {
-        let parents = self.plan.instances[instance.index()].parents.iter();
-        let open = parents.filter(|parent| self.instances[parent.index()].state != State::Done).count();
-        let run = &mut self.instances[instance.index()];
-        run.state = if open == 0 { State::Ready } else { State::Waiting(open) };
-        if open > 0 {
-            self.buckets[run.bucket.index()].waiting += 1;
+    /// Regions that somebody will read and only this worker holds.
+    #[must_use]
+    pub fn held_alone(&self, worker: WorkerId) -> Vec<RegionKey> {
+        let alone =
+            self.holders.iter().filter(|(_, holders)| holders.len() == 1 && holders.contains(&worker));
+        let mut keys: Vec<RegionKey> = alone.map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Nothing of the study is wanted any more: gives the regions that workers hold.
+    pub fn give_up(&mut self) -> Vec<RegionKey> {
+        let mut keys: Vec<RegionKey> = std::mem::take(&mut self.holders).into_keys().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// An instance that a worker was granted lacks regions that were to be had from others. Those count as gone: whoever
+    /// holds them cannot give them. The instance is granted again when they are there, or fails when that has happened too
+    /// often. Returns whether the report counted.
+    pub fn handle_lacking(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        instance: InstanceId,
+        keys: &[RegionKey],
+    ) -> bool {
+        let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
+            return false;
+        };
+        if !granted.open.remove(&instance) {
+            return false;
         }
+        let twin = granted.twin;
+        if granted.open.is_empty() {
+            self.remove_lease(lease);
+        }
+        self.give_back(BTreeSet::from([instance]), twin);
+        let inputs = &self.plan.instances[instance.index()].inputs;
+        let lost: Vec<RegionKey> = inputs
+            .iter()
+            .copied()
+            .filter(|key| keys.contains(key) && self.holders.remove(key).is_some())
+            .collect();
+        self.reopen_producers(&lost);
+        let lacked = self.lacked.entry(instance).or_default();
+        *lacked += 1;
+        let waits = matches!(self.instances[instance.index()].state, State::Ready | State::Waiting(_));
+        if *lacked >= MOST_LACKED && waits {
+            let cause = format!("what it reads could not be had from other workers, {lacked} times");
+            self.fail(instance, instance, &TaskFailure { at: "input".to_owned(), cause });
+        }
+        true
     }
 
     /// Of instances that were taken back or reopened, those fail whose parents have failed since they were granted.
@@ -62,8 +102,8 @@ impl Manager {
         }
     }
 
-    /// Reopens what has stored a region that nobody holds any more and somebody will read; returns that, in order.
-    pub(super) fn lose(&mut self, worker: WorkerId) -> Vec<InstanceId> {
+    /// Reopens what has stored a region that only this worker held and somebody will read.
+    pub(super) fn lose(&mut self, worker: WorkerId) {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
             if holders.remove(&worker) && holders.is_empty() {
@@ -71,6 +111,10 @@ impl Manager {
             }
             !holders.is_empty()
         });
+        self.reopen_producers(&lost);
+    }
+
+    fn reopen_producers(&mut self, lost: &[RegionKey]) {
         let mut reopened: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         let mut waiting: Vec<InstanceId> =
             lost.iter().filter_map(|key| self.producers.get(key)).copied().collect();
@@ -86,14 +130,15 @@ impl Manager {
         all.sort_unstable();
         self.effects.extend(all.iter().copied().map(Effect::Reopened));
         for (bucket, instances) in reopened {
+            self.unqueue(bucket);
             instances.iter().for_each(|instance| {
                 self.buckets[bucket.index()].open.insert(*instance);
                 self.take_back(*instance);
             });
-            let bucket = self.split(bucket, instances);
+            self.apart(&instances);
             self.queue_if_ready(bucket);
         }
-        all
+        self.fail_orphans(&all);
     }
 
     /// An instance that was done is to be executed again. Returns those whose outputs it reads and nobody holds.
@@ -101,14 +146,13 @@ impl Manager {
         self.instances[instance.index()].state = State::Waiting(0);
         self.unfinished += 1;
         for child in self.instances[instance.index()].children.clone() {
-            let Bucket { waiting, .. } = &mut self.buckets[self.instances[child.index()].bucket.index()];
+            let bucket = self.instances[child.index()].bucket;
             match &mut self.instances[child.index()].state {
                 State::Waiting(parents) if *parents > 0 => *parents += 1,
                 state @ State::Ready => {
                     *state = State::Waiting(1);
-                    *waiting += 1;
-                    let rank = self.rank(self.instances[child.index()].bucket);
-                    self.ready.remove(&rank);
+                    self.buckets[bucket.index()].waiting += 1;
+                    self.unqueue(bucket);
                 }
                 // One that is reopened as well is counted with its bucket; one that is granted may have what it reads.
                 State::Waiting(_) | State::Leased(_) | State::Done | State::Failed => {}
@@ -121,23 +165,5 @@ impl Manager {
             .copied()
             .filter(|producer| *producer != instance)
             .collect()
-    }
-
-    /// Takes open instances, none of them granted, out of their bucket into a new one, unless they are all of it.
-    fn split(&mut self, bucket: BucketId, instances: BTreeSet<InstanceId>) -> BucketId {
-        if self.buckets[bucket.index()].open == instances {
-            return bucket;
-        }
-        let new = BucketId(self.buckets.len() as u32);
-        let is_waiting = |id: &InstanceId| matches!(self.instances[id.index()].state, State::Waiting(_));
-        let waiting = instances.iter().filter(|id| is_waiting(id)).count();
-        let old = &mut self.buckets[bucket.index()];
-        old.open.retain(|id| !instances.contains(id));
-        old.waiting -= waiting;
-        instances.iter().for_each(|id| self.instances[id.index()].bucket = new);
-        let pixels = self.plan.buckets[bucket.index()].pixels;
-        self.plan.buckets.push(BucketPlan { instances: instances.iter().copied().collect(), pixels });
-        self.buckets.push(Bucket { open: instances, waiting });
-        new
     }
 }

@@ -1,13 +1,13 @@
 //! The state in which a study begins: all of a plan, or what earlier runs have left open of it.
 
-use super::queue::Queue;
-use super::{Bucket, Effect, Instance, Manager, State};
+use super::{Bucket, Effect, Instance, State, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
-impl Manager {
+impl Study {
     /// Takes a plan; an empty one is complete at once.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Manager {
             let open: BTreeSet<InstanceId> =
                 bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
             let waits = |id: &&InstanceId| matches!(instances[id.index()].state, State::Waiting(_));
-            Bucket { waiting: open.iter().filter(waits).count(), open }
+            Bucket { waiting: open.iter().filter(waits).count(), open, alone: false }
         });
         let buckets = buckets.collect();
         let stored = |instance: &crate::plan::InstancePlan| {
@@ -60,30 +60,31 @@ impl Manager {
         let by_instance = (0u32..).map(InstanceId).zip(&plan.instances);
         let producers = by_instance.flat_map(|(id, plan)| stored(plan).into_iter().map(move |key| (key, id)));
         let producers = producers.collect();
-        let mut manager = Self {
+        let pace = vec![(0, Duration::ZERO); plan.stages.len()];
+        let mut study = Self {
             unfinished: open.iter().filter(|open| **open).count(),
             plan,
             instances,
             buckets,
             ready: BTreeSet::new(),
-            members: BTreeMap::new(),
-            queue: Queue::default(),
+            ready_alone: BTreeSet::new(),
             leases: BTreeMap::new(),
-            next_worker: 0,
-            next_lease: 0,
+            granted: BTreeMap::new(),
             users,
             producers,
             holders: HashMap::new(),
             causes: BTreeMap::new(),
-            stopping: false,
+            losses: HashMap::new(),
+            lacked: HashMap::new(),
+            pace,
             effects: VecDeque::new(),
         };
-        for bucket in (0..manager.buckets.len() as u32).map(BucketId) {
-            manager.queue_if_ready(bucket);
+        for bucket in (0..study.buckets.len() as u32).map(BucketId) {
+            study.queue_if_ready(bucket);
         }
-        if manager.unfinished == 0 {
-            manager.effects.push_back(Effect::Complete);
+        if study.unfinished == 0 {
+            study.effects.push_back(Effect::Complete);
         }
-        Ok(manager)
+        Ok(study)
     }
 }

@@ -1,0 +1,53 @@
+//! Workers of an earlier manager, or that were away: what they have is taken up before anything else is given out.
+
+use super::Manager;
+use crate::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::BTreeSet;
+
+impl Manager {
+    /// Nothing is granted until [`handle_resume`](Self::handle_resume): the workers of an earlier manager are about to say
+    /// what they have.
+    pub fn handle_hold(&mut self) {
+        self.holding = true;
+    }
+
+    /// What has not been brought by now counts as lost.
+    pub fn handle_resume(&mut self) {
+        self.holding = false;
+        self.serve();
+    }
+
+    /// A worker executes instances of a study under a lease that it was granted before. Returns those that it is to go on
+    /// with.
+    pub fn handle_adopt(
+        &mut self,
+        worker: WorkerId,
+        id: StudyId,
+        lease: LeaseId,
+        instances: &[InstanceId],
+    ) -> BTreeSet<InstanceId> {
+        let now = self.now;
+        let Some(study) = self.studies.get_mut(&id) else { return BTreeSet::new() };
+        let kept = study.handle_adopt(worker, lease, instances, now);
+        self.mark_told(worker, id);
+        self.follow(id);
+        kept
+    }
+
+    /// A worker holds regions of a study. Returns those that nobody will read.
+    pub fn handle_holds(&mut self, worker: WorkerId, id: StudyId, keys: &[RegionKey]) -> Vec<RegionKey> {
+        let Some(study) = self.studies.get_mut(&id) else { return keys.to_vec() };
+        let needless = study.handle_holds(worker, keys);
+        self.mark_told(worker, id);
+        self.follow(id);
+        needless
+    }
+
+    /// It knows the study from before.
+    fn mark_told(&mut self, worker: WorkerId, id: StudyId) {
+        if let Some(suited) = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id)) {
+            suited.told = true;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Ready buckets for workers that wait: which worker's turn it is, and which study's.
+//!
+//! Workers take turns. A worker's bucket is of the study that has fewest leases of those that have one for it, so that
+//! studies share the slots evenly; within a study, what is first in order.
+
+use super::{Effect, Manager};
+use crate::study::{Study, Suits};
+use crate::{BucketId, LeaseId, StudyId, WorkerId};
+
+impl Manager {
+    /// Gives out what is ready, one bucket each in turn: to workers with idle slots first, then to those that asked for a
+    /// later stage.
+    pub(super) fn serve(&mut self) {
+        while !self.stopping && !self.holding && self.studies.values().any(Study::has_ready) {
+            if !self.serve_any() && !self.serve_later() {
+                break;
+            }
+        }
+        self.advance_drains();
+    }
+
+    fn serve_any(&mut self) -> bool {
+        let found = self.queue.any().find_map(|worker| Some((worker, self.choose(worker, None)?)));
+        let Some((worker, (study, bucket))) = found else { return false };
+        self.queue.take(worker);
+        let Some(member) = self.members.get_mut(&worker) else { return true };
+        member.wanted -= 1;
+        if member.wanted > 0 {
+            self.queue.push(worker);
+        }
+        self.grant(worker, study, bucket, false);
+        true
+    }
+
+    fn serve_later(&mut self) -> bool {
+        let mut waiting = self.queue.later();
+        let found = waiting.find_map(|(worker, after)| Some((worker, self.choose(worker, Some(after))?)));
+        drop(waiting);
+        let Some((worker, (study, bucket))) = found else { return false };
+        self.queue.leave_after(worker);
+        if let Some(member) = self.members.get_mut(&worker) {
+            member.wants_later = false;
+        }
+        self.grant(worker, study, bucket, true);
+        true
+    }
+
+    /// What a worker is to get: nothing while it has something that must be alone.
+    fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(StudyId, BucketId)> {
+        let member = self.members.get(&worker)?;
+        if self.studies.values().any(|study| study.has_alone(worker)) {
+            return None;
+        }
+        let is_alone = self.leases_of(worker) == 0;
+        let mut best: Option<(usize, StudyId, BucketId)> = None;
+        for (&id, study) in &self.studies {
+            if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
+                continue;
+            }
+            let Some(suited) = member.studies.get(&id) else { continue };
+            if let Some(bucket) = study.first_ready(Suits { after, runs: &suited.runs, is_alone }) {
+                best = Some((study.leases(), id, bucket));
+            }
+        }
+        best.map(|(_, id, bucket)| (id, bucket))
+    }
+
+    /// Whether a worker's memory is enough for a study beside those it has been told of: each can be brought to its end
+    /// one task at a time, and so can all of them when what that takes fits together.
+    fn has_room(&self, worker: WorkerId, id: StudyId) -> bool {
+        let Some(member) = self.members.get(&worker) else { return false };
+        if member.studies.get(&id).is_some_and(|suited| suited.told) {
+            return true;
+        }
+        let told = member.studies.iter().filter(|(_, suited)| suited.told).map(|(id, _)| *id);
+        let least = |id: StudyId| self.studies.get(&id).map_or(0, |study| study.plan().needs.least_bytes);
+        let all = told.chain([id]).fold(0u64, |sum, id| sum.saturating_add(least(id)));
+        all <= member.facts.memory_bytes
+    }
+
+    fn grant(&mut self, worker: WorkerId, id: StudyId, bucket: BucketId, later: bool) {
+        let lease = self.next_lease();
+        let Some(study) = self.studies.get_mut(&id) else { return };
+        let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
+        self.introduce(worker, id);
+        self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });
+    }
+
+    pub(super) fn next_lease(&mut self) -> LeaseId {
+        let lease = LeaseId(self.next_lease);
+        self.next_lease += 1;
+        lease
+    }
+
+    pub(super) fn introduce(&mut self, worker: WorkerId, id: StudyId) {
+        let suited = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id));
+        if suited.is_some_and(|suited| !std::mem::replace(&mut suited.told, true)) {
+            self.effects.push_back(Effect::Introduce { worker, study: id });
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Leases: which ready bucket suits a worker, and what the worker is told of it.
+
+use super::{Lease, Rank, State, Study};
+use crate::message::{BucketWork, Elsewhere, InstanceWork};
+use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use pleach_regions::RegionKey;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::time::Duration;
+
+/// What a worker can be given.
+#[derive(Clone, Copy, Debug)]
+pub struct Suits<'a> {
+    /// Only stages after this one.
+    pub after: Option<usize>,
+    /// By stage: whether the worker can run it; stages beyond the end can be run.
+    pub runs: &'a [bool],
+    /// It has nothing that would be lost with it.
+    pub is_alone: bool,
+}
+
+impl Study {
+    /// The ready bucket that is first to go of those that suit: later stages first, then the plan's order. A worker that
+    /// has nothing else gets what workers were lost with before anything else: nobody else can take it.
+    #[must_use]
+    pub fn first_ready(&self, suits: Suits<'_>) -> Option<BucketId> {
+        let alone = suits.is_alone.then(|| first_of(&self.ready_alone, suits)).flatten();
+        alone.or_else(|| first_of(&self.ready, suits))
+    }
+
+    /// Whether anything is ready, whomever it suits.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.ready_alone.is_empty()
+    }
+
+    /// Leases a ready bucket to a worker. `None` when it is not ready.
+    pub fn grant(
+        &mut self,
+        bucket: BucketId,
+        worker: WorkerId,
+        lease: LeaseId,
+        now: Duration,
+    ) -> Option<BucketWork> {
+        if !self.unqueue(bucket) {
+            return None;
+        }
+        let open = self.buckets[bucket.index()].open.clone();
+        for id in &open {
+            self.instances[id.index()].state = State::Leased(lease);
+        }
+        let work = self.work(bucket, &open, worker);
+        self.add_lease(lease, Lease { worker, open, since: now, asked_back: false, twin: None });
+        Some(work)
+    }
+
+    /// Leases what is open of another lease to a second worker as well: whichever is faster counts. `None` where there is
+    /// nothing to try twice.
+    pub fn grant_twin(
+        &mut self,
+        of: LeaseId,
+        worker: WorkerId,
+        lease: LeaseId,
+        now: Duration,
+    ) -> Option<BucketWork> {
+        let first =
+            self.leases.get_mut(&of).filter(|first| first.twin.is_none() && first.worker != worker)?;
+        first.twin = Some(lease);
+        let open = first.open.clone();
+        let bucket = open.first().map(|first| self.instances[first.index()].bucket)?;
+        let work = self.work(bucket, &open, worker);
+        self.add_lease(lease, Lease { worker, open, since: now, asked_back: false, twin: Some(of) });
+        Some(work)
+    }
+
+    pub(super) fn add_lease(&mut self, id: LeaseId, lease: Lease) {
+        self.granted.entry(lease.worker).or_default().insert(id);
+        self.leases.insert(id, lease);
+    }
+
+    pub(super) fn remove_lease(&mut self, id: LeaseId) -> Option<Lease> {
+        let lease = self.leases.remove(&id)?;
+        if let Some(granted) = self.granted.get_mut(&lease.worker) {
+            granted.remove(&id);
+            if granted.is_empty() {
+                self.granted.remove(&lease.worker);
+            }
+        }
+        if let Some(twin) = lease.twin.and_then(|twin| self.leases.get_mut(&twin)) {
+            twin.twin = None;
+        }
+        Some(lease)
+    }
+
+    /// Leases that a worker has.
+    #[must_use]
+    pub fn leases_of(&self, worker: WorkerId) -> usize {
+        self.granted.get(&worker).map_or(0, BTreeSet::len)
+    }
+
+    /// Leases in all.
+    #[must_use]
+    pub fn leases(&self) -> usize {
+        self.leases.len()
+    }
+
+    pub(super) fn rank(&self, bucket: BucketId) -> Rank {
+        let first = self.plan.buckets[bucket.index()].instances[0];
+        (Reverse(self.plan.instances[first.index()].stage), bucket)
+    }
+
+    /// Queues a bucket when something of it is open and nothing of that waits or is granted.
+    pub(super) fn queue_if_ready(&mut self, bucket: BucketId) {
+        let open = &self.buckets[bucket.index()];
+        let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
+        if open.waiting == 0 && open.open.first().is_some_and(is_ready) {
+            let rank = self.rank(bucket);
+            if open.alone {
+                self.ready_alone.insert(rank)
+            } else {
+                self.ready.insert(rank)
+            };
+        }
+    }
+
+    /// Whether it was queued.
+    pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
+        let rank = self.rank(bucket);
+        self.ready.remove(&rank) || self.ready_alone.remove(&rank)
+    }
+
+    fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>, worker: WorkerId) -> BucketWork {
+        let mut stage = 0;
+        let instances = open.iter().map(|&id| {
+            let plan = &self.plan.instances[id.index()];
+            stage = plan.stage as u32;
+            InstanceWork {
+                id,
+                parameters: plan.parameters.clone(),
+                inputs: plan.inputs.clone(),
+                outputs: plan.outputs.clone(),
+                stays: self.stays(id),
+            }
+        });
+        let instances: Vec<InstanceWork> = instances.collect();
+        let keys: BTreeSet<RegionKey> =
+            instances.iter().flat_map(|instance| &instance.inputs).copied().collect();
+        let holders = keys.into_iter().filter_map(|key| Some((key, self.holders.get(&key)?)));
+        let elsewhere = holders.filter(|(_, holders)| !holders.contains(&worker));
+        let elsewhere =
+            elsewhere.map(|(key, holders)| Elsewhere { key, workers: holders.iter().copied().collect() });
+        let elsewhere = elsewhere.collect();
+        let pixels = self.plan.buckets[bucket.index()].pixels;
+        let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();
+        BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances, elsewhere }
+    }
+
+    /// Whether some reader of an instance waits for others as well.
+    fn stays(&self, id: InstanceId) -> bool {
+        let waits = |other: &InstanceId| *other != id && self.instances[other.index()].state != State::Done;
+        let children = self.instances[id.index()].children.iter();
+        children.flat_map(|child| &self.plan.instances[child.index()].parents).any(waits)
+    }
+}
+
+/// The first one of a stage that suits; a stage that does not is passed over at once, however many it has.
+fn first_of(ready: &BTreeSet<Rank>, suits: Suits<'_>) -> Option<BucketId> {
+    let mut next = ready.first();
+    while let Some(&(Reverse(stage), bucket)) = next {
+        if suits.after.is_some_and(|after| stage <= after) {
+            return None;
+        }
+        if suits.runs.get(stage).copied().unwrap_or(true) {
+            return Some(bucket);
+        }
+        let rest = (Bound::Excluded((Reverse(stage), BucketId(u32::MAX))), Bound::Unbounded);
+        next = ready.range(rest).next();
+    }
+    None
+}

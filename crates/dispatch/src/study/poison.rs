@@ -1,0 +1,60 @@
+//! Instances that kill workers. A worker that is lost may have been lost for any reason; an instance that was on several
+//! of them is suspected, runs where nothing else can be lost with it and nothing else can be to blame, and is given up
+//! when that kills workers as well. Everything else goes on.
+
+use super::{State, Study};
+use crate::message::TaskFailure;
+use crate::{InstanceId, WorkerId};
+use std::collections::BTreeSet;
+
+/// Lost workers after which an instance runs alone. One is an accident, and so may be two at once.
+const SUSPECTED_AFTER: u32 = 2;
+
+/// Lost workers after which it is given up: three of them when it was the only thing they did.
+const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
+
+impl Study {
+    /// A worker was lost that had these instances. Returns those that are suspected now.
+    pub(super) fn blame(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
+        let mut suspects = Vec::new();
+        for &id in instances {
+            let losses = self.losses.entry(id).or_default();
+            *losses += 1;
+            suspects.extend((*losses >= SUSPECTED_AFTER).then_some(id));
+        }
+        suspects
+    }
+
+    /// Gives suspected instances that nobody has a bucket of their own each, or fails those that have done enough harm.
+    pub(super) fn set_apart(&mut self, suspects: &[InstanceId]) {
+        for &id in suspects {
+            let state = self.instances[id.index()].state;
+            if state.is_final() || matches!(state, State::Leased(_)) {
+                continue;
+            }
+            let losses = self.losses.get(&id).copied().unwrap_or_default();
+            if losses >= GIVEN_UP_AFTER {
+                let cause = format!(
+                    "{losses} workers were lost while they ran it, the last {} with nothing else to do",
+                    GIVEN_UP_AFTER - SUSPECTED_AFTER
+                );
+                self.fail(id, id, &TaskFailure { at: "worker".to_owned(), cause });
+                continue;
+            }
+            let old = self.instances[id.index()].bucket;
+            self.unqueue(old);
+            let bucket = self.regroup(BTreeSet::from([id]));
+            self.queue_if_ready(old);
+            self.buckets[bucket.index()].alone = true;
+            self.queue_if_ready(bucket);
+        }
+    }
+
+    /// Whether a worker has an instance that is suspected: it gets nothing else.
+    #[must_use]
+    pub fn has_alone(&self, worker: WorkerId) -> bool {
+        let leases = self.granted.get(&worker).into_iter().flatten();
+        let mut first = leases.filter_map(|lease| self.leases.get(lease)?.open.first());
+        first.any(|first| self.buckets[self.instances[first.index()].bucket.index()].alone)
+    }
+}
