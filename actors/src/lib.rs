@@ -4,12 +4,14 @@
 //! - [`worker`]: one node; asks for buckets, hands out its slots;
 //! - [`stage`]: one bucket; walks its reuse tree;
 //! - [`task`]: one slot; runs one operation at a time, off the actors' thread;
-//! - [`storage`]: the data regions of one node, loaded when first asked for.
+//! - [`storage`]: the data regions of one node, loaded when first asked for;
+//! - [`exchange`]: the same between nodes, over the network or through shared memory.
 //!
 //! No actor decides anything that a state machine could decide, and none computes: images are worked on by a
 //! thread pool with as many threads as the worker has slots.
 
 pub mod embedded;
+pub mod exchange;
 pub mod manager;
 pub mod recall;
 pub mod results;
