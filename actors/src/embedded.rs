@@ -1,6 +1,6 @@
 //! A whole study in one process: manager and one worker, joined by the in-memory transport.
 
-use crate::manager::{Connect, ManagerActor, Observer, Outcome, Stop};
+use crate::manager::{Connect, ManagerActor, Newcomer, Observer, Outcome, Stop};
 use crate::stage::Past;
 use crate::storage::{Held, Source, StorageActor};
 use crate::task::THREAD_NAME;
@@ -105,10 +105,15 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
             costs: study.costs,
             past: study.past,
             peak_bytes: Arc::clone(&peak_bytes),
+            remote: None,
         };
         let (near, far) = memory::pair();
         let manager = ManagerActor::new(core, done, study.observer).start();
-        manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+        manager.do_send(Connect {
+            link: Box::new(near.link),
+            incoming: near.incoming,
+            newcomer: Newcomer::local(),
+        });
         let worker = WorkerActor::new(setup, far.link, far.incoming).start();
         let stop = study.stop;
         actix::spawn(async move {

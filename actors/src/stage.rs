@@ -8,10 +8,11 @@ mod bytes;
 mod call;
 mod held;
 mod keys;
+mod leave;
 
 use crate::recall::{self, Recall};
 use crate::results::{self, Reads};
-use crate::storage::Get;
+use crate::storage::{Get, NotDone};
 use crate::task::TaskResult;
 use actix::prelude::*;
 pub use around::{Past, Runnable, Surroundings};
@@ -20,10 +21,11 @@ use bytes::{inputs, task_bytes};
 use call::{How, Keys, ToRun};
 use held::{Held, Known};
 use keys::Worth;
+pub use leave::{HandBack, Which};
 use pleach_dispatch::memory::Demand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
-use pleach_dispatch::{InstanceId, LeaseId, SlotId};
+use pleach_dispatch::{InstanceId, LeaseId, SlotId, StudyId};
 use pleach_regions::{DataRegion, Identity, RegionKey, Shelved};
 use pleach_workflow::{Operation, Stage};
 use std::collections::HashMap;
@@ -76,6 +78,7 @@ type Put = (RegionKey, Arc<DataRegion>, Option<Identity>);
 
 /// See the module.
 pub struct StageActor {
+    study: StudyId,
     lease: LeaseId,
     number: u32,
     stage: Arc<Stage>,
@@ -110,7 +113,7 @@ impl StageActor {
     /// # Errors
     /// When the bucket does not fit the stage.
     pub fn new(
-        lease: LeaseId,
+        (study, lease): (StudyId, LeaseId),
         runnable: Runnable,
         work: BucketWork,
         around: Surroundings,
@@ -126,6 +129,7 @@ impl StageActor {
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
         let held = Held::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
+            study,
             lease,
             number,
             stage,
@@ -316,7 +320,8 @@ impl StageActor {
                         self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
                         self.run.handle_done(call.node);
                     }
-                    Err(cause) => self.run.handle_failed(call.node, &cause),
+                    Err(NotDone::Failed(cause)) => self.run.handle_failed(call.node, &cause),
+                    Err(NotDone::Lacks(key)) => self.run.handle_lacking(call.node, key),
                 }
                 if let Some(Keys { key, .. }) = shared {
                     self.held.results().end(&key);
@@ -410,7 +415,7 @@ impl StageActor {
     }
 
     fn perform(&mut self, effect: Effect, puts: &mut Vec<Put>) {
-        let (lease, worker) = (self.lease, self.around.worker.clone());
+        let (study, lease, worker) = (self.study, self.lease, self.around.worker.clone());
         match effect {
             Effect::Done { instance, outputs } => {
                 let mut results = Vec::new();
@@ -427,11 +432,18 @@ impl StageActor {
                     }
                 }
                 let tasks = std::mem::take(&mut self.ran);
-                worker.do_send(FromStage::Report(ToManager::Done { lease, instance, results, tasks }));
+                let done = ToManager::Done { study, lease, instance, results, tasks };
+                worker.do_send(FromStage::Report(done));
             }
             Effect::Failed { instance, cause } => {
                 let tasks = std::mem::take(&mut self.ran);
-                worker.do_send(FromStage::Report(ToManager::Failed { lease, instance, cause, tasks }));
+                let failed = ToManager::Failed { study, lease, instance, cause, tasks };
+                worker.do_send(FromStage::Report(failed));
+            }
+            Effect::Lacking { instance, key } => {
+                let tasks = std::mem::take(&mut self.ran);
+                let lacking = ToManager::Lacking { study, lease, instance, key, tasks };
+                worker.do_send(FromStage::Report(lacking));
             }
             Effect::Drop(output) => self.held.remove(output),
             Effect::Over => worker.do_send(FromStage::Over(lease)),

@@ -1,18 +1,30 @@
 //! The storage actor: the data regions of one node.
 //!
-//! Inputs of the study are loaded when first asked for, each once, off this thread; stage actors put stage outputs into
-//! the same memory. Regions go when the manager says that nobody will read them again.
+//! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, or from another
+//! worker. Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
+//! them again.
 
+use crate::exchange::Exchange;
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
+/// What has to be done before a source can be read.
+pub type Preparation = Pin<Box<dyn Future<Output = Result<(), TaskFailure>> + Send>>;
+
 /// A region that comes from outside the study, such as the image file of a tile.
 pub trait Source: Send + Sync {
+    /// Has what is to be read brought here, if it has to be.
+    fn prepare(&self) -> Option<Preparation> {
+        None
+    }
+
     /// Reads and decodes it.
     ///
     /// # Errors
@@ -20,13 +32,45 @@ pub trait Source: Send + Sync {
     fn load(&self) -> Result<DataRegion, TaskFailure>;
 }
 
+/// Where a region is to be had that is not here.
+#[derive(Clone)]
+pub enum Origin {
+    /// From outside the study.
+    Source(Arc<dyn Source>),
+    /// From one of these workers.
+    Workers(Vec<SocketAddr>),
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(_) => f.write_str("Source"),
+            Self::Workers(workers) => f.debug_tuple("Workers").field(workers).finish(),
+        }
+    }
+}
+
+/// Why a region, or what is made of it, is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// It never will be.
+    Failed(TaskFailure),
+    /// This region is not to be had here; elsewhere it may be.
+    Lacks(RegionKey),
+}
+
 /// A region, or why there is none.
-pub type Fetched = Result<Arc<DataRegion>, TaskFailure>;
+pub type Fetched = Result<Arc<DataRegion>, NotDone>;
 
 /// Asks for a region; answered as soon as it is there.
 #[derive(Debug, Message)]
 #[rtype(result = "Fetched")]
 pub struct Get(pub RegionKey);
+
+/// Says where regions are to be had, before they are asked for. What is prepared is prepared now: while others compute.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Expect(pub Vec<(RegionKey, Origin)>);
 
 /// Nobody will read these regions again.
 #[derive(Debug, Message)]
@@ -42,13 +86,14 @@ pub struct Held;
 #[rtype(result = "()")]
 struct Loaded {
     key: RegionKey,
-    result: Result<DataRegion, TaskFailure>,
+    result: Fetched,
 }
 
 /// See the module.
 pub struct StorageActor {
     ram: Arc<RamTier>,
-    sources: HashMap<RegionKey, Arc<dyn Source>>,
+    origins: HashMap<RegionKey, Origin>,
+    exchange: Option<Exchange>,
     /// Those who wait for a load that is under way.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
     /// Loads that failed: tried once, since the same file gives the same error.
@@ -70,26 +115,65 @@ impl StorageActor {
         pool: Arc<rayon::ThreadPool>,
         ram: Arc<RamTier>,
     ) -> Self {
-        Self { ram, sources, waiting: HashMap::new(), failed: HashMap::new(), pool }
+        let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
+        let (waiting, failed) = (HashMap::new(), HashMap::new());
+        Self { ram, origins, exchange: None, waiting, failed, pool }
+    }
+
+    /// The same, which can fetch from other workers.
+    #[must_use]
+    pub fn with_exchange(self, exchange: Exchange) -> Self {
+        Self { exchange: Some(exchange), ..self }
     }
 
     fn find(&self, key: RegionKey) -> Option<Fetched> {
         let stored = self.ram.get(key).map(Ok);
-        stored.or_else(|| self.failed.get(&key).map(|cause| Err(cause.clone())))
+        stored.or_else(|| self.failed.get(&key).map(|cause| Err(NotDone::Failed(cause.clone()))))
     }
 
-    fn load(&self, key: RegionKey, ctx: &Context<Self>) {
-        let Some(source) = self.sources.get(&key).map(Arc::clone) else {
-            let at = "storage".to_owned();
-            let result = Err(TaskFailure { at, cause: format!("region {key} is not here") });
-            ctx.address().do_send(Loaded { key, result });
-            return;
-        };
+    fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
         let storage = ctx.address();
-        self.pool.spawn(move || {
-            let result = crate::task::guarded("input", || source.load());
-            storage.do_send(Loaded { key, result });
-        });
+        match self.origins.get(&key).cloned() {
+            Some(Origin::Source(source)) => {
+                let preparation = source.prepare();
+                let pool = Arc::clone(&self.pool);
+                let told = storage.clone();
+                let load = move || {
+                    pool.spawn(move || {
+                        let result = crate::task::guarded("input", || source.load());
+                        let result = result.map(Arc::new).map_err(NotDone::Failed);
+                        storage.do_send(Loaded { key, result });
+                    });
+                };
+                match preparation {
+                    None => load(),
+                    Some(preparation) => {
+                        let load = async move {
+                            match preparation.await {
+                                Ok(()) => load(),
+                                Err(cause) => {
+                                    told.do_send(Loaded { key, result: Err(NotDone::Failed(cause)) })
+                                }
+                            }
+                        };
+                        ctx.spawn(load.into_actor(self));
+                    }
+                }
+            }
+            Some(Origin::Workers(workers)) if self.exchange.is_some() => {
+                let fetch = self.exchange.as_ref().map(|exchange| exchange.fetch(key, &workers));
+                let fetch = async move {
+                    // Whoever could not give it, and why, the manager finds out by asking for it again.
+                    let fetched = match fetch {
+                        Some(fetch) => fetch.await.ok(),
+                        None => None,
+                    };
+                    storage.do_send(Loaded { key, result: fetched.ok_or(NotDone::Lacks(key)) });
+                };
+                ctx.spawn(fetch.into_actor(self));
+            }
+            _ => storage.do_send(Loaded { key, result: Err(NotDone::Lacks(key)) }),
+        }
     }
 }
 
@@ -110,11 +194,27 @@ impl Handler<Get> for StorageActor {
         if waiting.len() == 1 {
             self.load(key, ctx);
         }
-        Box::pin(async move {
-            let gone =
-                || TaskFailure { at: "storage".to_owned(), cause: "the storage actor is gone".to_owned() };
-            answered.await.unwrap_or_else(|_| Err(gone()))
-        })
+        Box::pin(async move { answered.await.unwrap_or(Err(NotDone::Lacks(key))) })
+    }
+}
+
+impl Handler<Expect> for StorageActor {
+    type Result = ();
+
+    fn handle(&mut self, Expect(regions): Expect, ctx: &mut Self::Context) {
+        for (key, origin) in regions {
+            let is_new = !self.origins.contains_key(&key) && self.ram.get(key).is_none();
+            if let Origin::Source(source) = &origin
+                && is_new
+                && let Some(preparation) = source.prepare()
+            {
+                // Whoever asks for the region finds out what came of it.
+                ctx.spawn(async move { drop(preparation.await) }.into_actor(self));
+            }
+            // What failed may have been repaired since, or be had from somebody else.
+            self.failed.remove(&key);
+            self.origins.insert(key, origin);
+        }
     }
 }
 
@@ -122,15 +222,15 @@ impl Handler<Loaded> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, Loaded { key, result }: Loaded, _: &mut Self::Context) {
-        let fetched = result.map(Arc::new);
-        match &fetched {
-            // One load a key is under way at most, so the key is free.
+        match &result {
+            // Another worker's copy and one that was made here are the same.
             Ok(region) => drop(self.ram.insert(key, Arc::clone(region))),
-            Err(cause) => drop(self.failed.insert(key, cause.clone())),
+            Err(NotDone::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
+            Err(NotDone::Lacks(_)) => {}
         }
         for answer in self.waiting.remove(&key).unwrap_or_default() {
             // Whoever asked may be gone by now.
-            let _ = answer.send(fetched.clone());
+            let _ = answer.send(result.clone());
         }
     }
 }
@@ -141,6 +241,10 @@ impl Handler<Release> for StorageActor {
     fn handle(&mut self, Release(keys): Release, _: &mut Self::Context) {
         for key in keys {
             self.ram.remove(key);
+            // Where other workers had it, it is gone as well; a file can be read again.
+            if matches!(self.origins.get(&key), Some(Origin::Workers(_))) {
+                self.origins.remove(&key);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The task actor: one slot of a worker, running one operation at a time on the thread pool.
 
 use crate::recall::{Recall, Recalled};
+use crate::storage::NotDone;
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest};
@@ -52,7 +53,7 @@ pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
 #[derive(Debug)]
 pub struct TaskResult {
     /// Outputs in order, or why there are none. Of a task that was recalled, those that were wanted.
-    pub outputs: Result<Vec<Option<DataRegion>>, TaskFailure>,
+    pub outputs: Result<Vec<Option<DataRegion>>, NotDone>,
     /// It was not run: an earlier study had.
     pub recalled: bool,
     /// Wall seconds of finding it there, or of keeping it.
@@ -70,8 +71,13 @@ pub struct TaskResult {
 impl TaskResult {
     /// A task that was not run.
     pub(crate) fn failed(cause: TaskFailure) -> Self {
+        Self::not_done(NotDone::Failed(cause))
+    }
+
+    /// A task that was not run, for whichever reason.
+    pub(crate) fn not_done(why: NotDone) -> Self {
         Self {
-            outputs: Err(cause),
+            outputs: Err(why),
             recalled: false,
             digests: Vec::new(),
             seconds: 0.0,
@@ -168,7 +174,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         recall.keep(outputs, &digests, seconds);
         cache_seconds = looked_for + start.elapsed().as_secs_f64();
     }
-    let outputs = outputs.map(|outputs| outputs.into_iter().map(Some).collect());
+    let outputs = outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(NotDone::Failed);
     TaskResult { outputs, recalled: false, cache_seconds, digests, seconds, digest_seconds, peak_bytes }
 }
 

@@ -1,69 +1,40 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
+//!
+//! A worker of its own process outlives its link: it goes on with what it has, and over the next link says what that is
+//! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `leave` lets the
+//! worker go in order.
+
+mod attach;
+mod bucket;
+mod leave;
+mod setup;
+
+pub use attach::Connected;
+pub use leave::{Abandon, Drain};
+pub use setup::{Opener, Remote, Resources, WorkerSetup};
 
 use crate::results::Results;
-use crate::stage::{FromStage, Granted, Past, Runnable, StageActor, Surroundings, missing_bytes};
-use crate::storage::{Held, Release, StorageActor};
-use crate::task::{Meter, TaskActor};
+use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, missing_bytes};
+use crate::storage::{Held, Release};
+use crate::task::TaskActor;
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
-use pleach_dispatch::LeaseId;
-use pleach_dispatch::costs::Costs;
+use attach::Unsafe;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::{Budget, Demand};
-use pleach_dispatch::message::{BucketWork, TaskFailure, ToManager, ToWorker};
+use pleach_dispatch::message::{ToManager, ToWorker};
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_regions::{Ledger, RamTier, RegionKey};
-use pleach_workflow::{Origin, Read, Registry, Stage, StageInput, Task};
+use pleach_dispatch::{LeaseId, StudyId};
+use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// What a worker may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Resources {
-    /// Tasks it can run at once.
-    pub slots: NonZeroU32,
-    /// Bytes of regions and of running tasks that it may hold.
-    pub memory_bytes: u64,
-    /// Tasks of one bucket that may run at once; `None`: as many as there are slots.
-    pub active_paths: Option<NonZeroU32>,
-    /// Measures what tasks take.
-    pub meter: Meter,
-}
-
-/// What a worker brings along.
-pub struct WorkerSetup {
-    /// What it may use.
-    pub resources: Resources,
-    /// The operations linked in.
-    pub registry: Registry,
-    /// Its storage.
-    pub storage: Addr<StorageActor>,
-    /// As many threads as slots.
-    pub pool: Arc<rayon::ThreadPool>,
-    /// What its storage holds in memory.
-    pub ram: Arc<RamTier>,
-    /// Bytes held on this node.
-    pub ledger: Arc<Ledger>,
-    /// What operations are believed to cost; it learns from every task.
-    pub costs: Arc<Mutex<Costs>>,
-    /// What is known from before the study.
-    pub past: Past,
-    /// Is told of the most bytes ever held and reserved at once.
-    pub peak_bytes: Arc<AtomicU64>,
-}
-
-impl fmt::Debug for WorkerSetup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerSetup").field("resources", &self.resources).finish_non_exhaustive()
-    }
-}
-
 /// A bucket at this worker.
 struct Bucket {
+    study: StudyId,
     stage: Addr<StageActor>,
     /// What it reads, each once, and its bytes.
     inputs: Vec<(RegionKey, u64)>,
@@ -74,10 +45,19 @@ pub struct WorkerActor {
     core: Worker,
     setup: WorkerSetup,
     slots: Vec<Addr<TaskActor>>,
-    link: Box<dyn Link>,
+    /// `None`: there is none now.
+    link: Option<Box<dyn Link>>,
     incoming: Option<Incoming>,
-    stages: Vec<Runnable>,
+    studies: HashMap<StudyId, Vec<Runnable>>,
     running: HashMap<LeaseId, Bucket>,
+    /// The studies of regions that are, or may come to be, in storage.
+    study_of: HashMap<RegionKey, StudyId>,
+    /// What is told again over another link.
+    unsafe_reports: Unsafe,
+    /// Whose worker this is.
+    manager: Option<u64>,
+    draining: bool,
+    dismissed: bool,
     /// What the tasks of this worker have computed.
     results: Arc<Mutex<Results>>,
     estimates: Arc<Mutex<Estimates>>,
@@ -92,30 +72,53 @@ impl fmt::Debug for WorkerActor {
 impl WorkerActor {
     /// A worker that reaches its manager over `link` and hears from it through `incoming`.
     pub fn new(setup: WorkerSetup, link: impl Link, incoming: Incoming) -> Self {
+        Self { link: Some(Box::new(link)), incoming: Some(incoming), ..Self::unconnected(setup) }
+    }
+
+    /// A worker that is yet to be [`Connected`].
+    #[must_use]
+    pub fn unconnected(setup: WorkerSetup) -> Self {
+        let budget = Budget { bytes: setup.resources.memory_bytes, ..Budget::UNLIMITED };
+        let window = setup.remote.as_ref().map_or(0, |remote| remote.window);
         Self {
-            core: Worker::new(
-                setup.resources.slots.get(),
-                Budget { bytes: setup.resources.memory_bytes, ..Budget::UNLIMITED },
-            ),
+            core: Worker::new(setup.resources.slots.get(), budget).with_window(window),
             slots: Vec::new(),
+            unsafe_reports: Unsafe::new(setup.remote.is_some()),
             setup,
-            link: Box::new(link),
-            incoming: Some(incoming),
-            stages: Vec::new(),
+            link: None,
+            incoming: None,
+            studies: HashMap::new(),
             running: HashMap::new(),
+            study_of: HashMap::new(),
+            manager: None,
+            draining: false,
+            dismissed: false,
             results: Arc::default(),
             estimates: Arc::default(),
         }
     }
 
-    fn send(&self, message: &ToManager, ctx: &mut Context<Self>) {
+    /// Says something that is of this link only.
+    fn send(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
         if !self.sent(message) {
-            ctx.stop();
+            self.disconnected(ctx);
         }
     }
 
     fn sent(&self, message: &ToManager) -> bool {
-        codec::encode(message).is_ok_and(|frame| self.link.send(frame).is_ok())
+        let send = |link: &dyn Link| codec::encode(message).is_ok_and(|frame| link.send(frame).is_ok());
+        // Without one, the next one begins with all there is to say.
+        self.link.as_deref().is_none_or(send)
+    }
+
+    /// Says something that must not be lost with this link.
+    fn report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
+        // What no frame can hold is refused here as the manager would.
+        let Ok(frame) = codec::encode(message) else { return ctx.stop() };
+        self.unsafe_reports.keep(message, &frame);
+        if self.link.as_deref().is_some_and(|link| link.send(frame).is_err()) {
+            self.disconnected(ctx);
+        }
     }
 
     /// Says what is in storage, before anything that may follow from it.
@@ -123,44 +126,6 @@ impl WorkerActor {
         self.core.handle_stored(self.setup.ram.held_bytes());
         for (lease, bucket) in &self.running {
             self.core.handle_missing(*lease, missing_bytes(&self.setup.ram, &bucket.inputs));
-        }
-    }
-
-    fn assigned(&mut self, lease: LeaseId, work: BucketWork, later: bool, ctx: &mut Context<Self>) {
-        self.core.handle_assigned(lease, work.stage, work.bucket, later);
-        let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
-        let around = Surroundings {
-            worker: ctx.address().recipient(),
-            storage: self.setup.storage.clone(),
-            slots: self.slots.clone(),
-            ram: Arc::clone(&self.setup.ram),
-            ledger: Arc::clone(&self.setup.ledger),
-            results: Arc::clone(&self.results),
-            estimates: Arc::clone(&self.estimates),
-            costs: Arc::clone(&self.setup.costs),
-            past: self.setup.past.clone(),
-            active_paths: self.setup.resources.active_paths,
-        };
-        let stage = self.stages.get(work.stage as usize).cloned();
-        // Those of its operations that are not linked in are missing.
-        let is_complete = |stage: &Runnable| stage.operations.len() == stage.stage.tasks.len();
-        let actor =
-            stage.filter(is_complete).and_then(|stage| StageActor::new(lease, stage, work, around).ok());
-        match actor {
-            Some(actor) => {
-                let inputs = actor.inputs().to_vec();
-                self.running.insert(lease, Bucket { stage: actor.start(), inputs });
-            }
-            None => {
-                // Nothing was run: refuse the whole bucket, with a reason.
-                let at = "worker".to_owned();
-                let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
-                for instance in ids {
-                    let (cause, tasks) = (cause.clone(), Vec::new());
-                    self.send(&ToManager::Failed { lease, instance, cause, tasks }, ctx);
-                }
-                self.core.handle_stage_over(lease);
-            }
         }
     }
 
@@ -182,6 +147,7 @@ impl WorkerActor {
             }
         }
         self.setup.peak_bytes.fetch_max(self.core.peak_bytes(), Ordering::Relaxed);
+        self.leave_if_done(ctx);
     }
 
     /// What nobody holds stays as long as nothing else needs its room.
@@ -194,10 +160,11 @@ impl WorkerActor {
     }
 
     /// Lets go of regions, and goes on when they are gone; `call` is answered then.
-    fn release(&self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
+    fn release(&mut self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         keys.iter().for_each(|key| results.released(key));
         drop(results);
+        keys.iter().for_each(|key| _ = self.study_of.remove(key));
         self.setup.storage.do_send(Release(keys));
         // Storage works in the order in which it was told: what comes after the release finds the regions gone.
         let gone = self.setup.storage.send(Held).into_actor(self);
@@ -209,6 +176,37 @@ impl WorkerActor {
             actor.perform(ctx);
         }));
     }
+
+    fn hear(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
+        match message {
+            ToWorker::Welcome { manager } => self.welcomed(manager, ctx),
+            ToWorker::Study { study, stages, least_bytes } => {
+                self.core.handle_study(study, stages.len() as u32, least_bytes);
+                self.studies.insert(study, bucket::runnable(&stages, &self.setup.registry));
+            }
+            ToWorker::Assign { study, lease, work, later, inputs, peers } => {
+                self.expect(&work, &inputs, &peers);
+                self.assigned(study, lease, work, later, ctx);
+            }
+            ToWorker::Keep { lease, instances, .. } => self.keep(lease, instances, ctx),
+            ToWorker::Revoke { lease } => self.revoke(lease, ctx),
+            ToWorker::Share { lease } => self.hand_back(lease, Which::Part, ctx),
+            ToWorker::Copy { study, key, from } => self.copy(study, key, from, ctx),
+            ToWorker::Release { keys } => self.release(keys, None, ctx),
+            ToWorker::Over { study } => self.over(study, ctx),
+            ToWorker::Durable { reports } => self.unsafe_reports.are_safe(reports),
+            ToWorker::NoFile { digest } => {
+                if let Some(remote) = &self.setup.remote {
+                    remote.files.refused(&digest);
+                }
+            }
+            ToWorker::Echo { call } => self.release(Vec::new(), Some(call), ctx),
+            ToWorker::Drain => self.drain(ctx),
+            ToWorker::Dismiss => self.dismissed = true,
+            ToWorker::Stop => self.core.handle_stop(),
+            ToWorker::Finished => ctx.stop(),
+        }
+    }
 }
 
 impl Actor for WorkerActor {
@@ -218,10 +216,13 @@ impl Actor for WorkerActor {
         let pool = &self.setup.pool;
         let Resources { slots, meter, .. } = self.setup.resources;
         self.slots = (0..slots.get()).map(|_| TaskActor::new(Arc::clone(pool), meter).start()).collect();
+        if let Some(asks) = self.setup.remote.as_mut().and_then(|remote| remote.asks.take()) {
+            ctx.add_stream(UnboundedReceiverStream::new(asks));
+        }
         if let Some(incoming) = self.incoming.take() {
             ctx.add_stream(UnboundedReceiverStream::new(incoming));
+            self.join(ctx);
         }
-        self.send(&ToManager::Join { slots: slots.get() }, ctx);
         self.perform(ctx);
     }
 }
@@ -232,24 +233,29 @@ impl StreamHandler<Frame> for WorkerActor {
         let message = match codec::decode(&frame) {
             Ok(message) => message,
             Err(error) => {
-                self.link.refuse(&error);
+                if let Some(link) = &self.link {
+                    link.refuse(&error);
+                }
                 return ctx.stop();
             }
         };
         self.look();
-        match message {
-            ToWorker::Study { stages, least_bytes } => {
-                self.core.handle_study(stages.len() as u32, least_bytes);
-                self.stages = runnable(&stages, &self.setup.registry);
-            }
-            ToWorker::Assign { lease, work, later } => self.assigned(lease, work, later, ctx),
-            ToWorker::Release { keys } => self.release(keys, None, ctx),
-            ToWorker::Echo { call } => self.release(Vec::new(), Some(call), ctx),
-            ToWorker::Stop => self.core.handle_stop(),
-            ToWorker::Finished => ctx.stop(),
-        }
+        self.hear(message, ctx);
         self.perform(ctx);
     }
+
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        self.disconnected(ctx);
+    }
+}
+
+/// Files that are to be had from the manager, by digest.
+impl StreamHandler<[u8; 32]> for WorkerActor {
+    fn handle(&mut self, digest: [u8; 32], ctx: &mut Self::Context) {
+        self.send(&ToManager::File { digest }, ctx);
+    }
+
+    fn finished(&mut self, _: &mut Self::Context) {}
 }
 
 impl Handler<FromStage> for WorkerActor {
@@ -260,7 +266,15 @@ impl Handler<FromStage> for WorkerActor {
         match message {
             FromStage::Demand { lease, demand } => self.core.handle_demand(lease, demand),
             FromStage::SlotFree { slot, lease, demand } => self.core.handle_slot_free(slot, lease, demand),
-            FromStage::Report(message) => self.send(&message, ctx),
+            FromStage::Report(message) => match message {
+                ToManager::Done { .. } | ToManager::Failed { .. } => self.report(&message, ctx),
+                message => {
+                    if let ToManager::Lacking { lease, instance, .. } = message {
+                        self.unsafe_reports.not_ours(lease, &[instance]);
+                    }
+                    self.send(&message, ctx);
+                }
+            },
             FromStage::Over(lease) => {
                 self.running.remove(&lease);
                 self.core.handle_stage_over(lease);
@@ -270,24 +284,17 @@ impl Handler<FromStage> for WorkerActor {
     }
 }
 
-/// The stages of a study, with the operations that are linked in.
-fn runnable(stages: &[Stage], registry: &Registry) -> Vec<Runnable> {
-    let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
-    let readers = |stage: usize, output: usize| {
-        let reads = |(input, origin): (usize, &StageInput)| {
-            (origin.origin == Origin::Stage { stage, output }).then_some(Read::StageInput(input))
-        };
-        let readers = stages.iter().flat_map(|other| {
-            let inputs: Vec<Read> = other.inputs.iter().enumerate().filter_map(reads).collect();
-            let reads = move |task: &&Task| task.reads.iter().any(|read| inputs.contains(read));
-            other.tasks.iter().filter(reads)
-        });
-        readers.filter_map(find).collect()
-    };
-    let runnable = |(number, stage): (usize, &Stage)| Runnable {
-        stage: Arc::new(stage.clone()),
-        operations: stage.tasks.iter().filter_map(find).collect(),
-        readers: (0..stage.outputs.len()).map(|output| readers(number, output)).collect(),
-    };
-    stages.iter().enumerate().map(runnable).collect()
+impl WorkerActor {
+    /// Has a stage give back instances, and hands those to the manager.
+    fn hand_back(&mut self, lease: LeaseId, which: Which, ctx: &mut Context<Self>) {
+        let Some(bucket) = self.running.get(&lease) else { return };
+        let study = bucket.study;
+        let asked = bucket.stage.send(HandBack(which)).into_actor(self);
+        ctx.spawn(asked.map(move |back, actor, ctx| {
+            let instances = back.unwrap_or_default();
+            actor.unsafe_reports.not_ours(lease, &instances);
+            actor.send(&ToManager::Back { study, lease, instances }, ctx);
+            actor.perform(ctx);
+        }));
+    }
 }

@@ -11,7 +11,7 @@ use actix::prelude::*;
 use bytes::Bytes;
 use cluster::{Cluster, HOUR, patient, soon, until};
 use outcome::{Sets, check};
-use pleach_actors::manager::{Connect, ManagerActor, Outcome};
+use pleach_actors::manager::{Connect, ManagerActor, Newcomer, Outcome};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
@@ -340,7 +340,11 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
             let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
             let far = soon(connecting).await.expect("it may come in");
             let near = soon(peers.recv()).await.expect("it has come in");
-            manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+            manager.do_send(Connect {
+                link: Box::new(near.link),
+                incoming: near.incoming,
+                newcomer: Newcomer::local(),
+            });
             let setup = WorkerSetup {
                 resources: Resources {
                     slots: NonZeroU32::new(2).expect("two"),
@@ -356,6 +360,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
                 past: Past::default(),
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
+                remote: None,
             };
             WorkerActor::new(setup, far.link, far.incoming).start();
         }

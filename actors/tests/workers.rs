@@ -7,7 +7,7 @@ mod toy;
 
 use actix::prelude::*;
 use outcome::{Sets, check};
-use pleach_actors::manager::{Connect, ManagerActor, Outcome};
+use pleach_actors::manager::{Connect, ManagerActor, Newcomer, Outcome};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
@@ -71,7 +71,11 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
         let slots = NonZeroU32::new(2).expect("two");
         for link in links {
             let (near, far) = link.map_or_else(pair, breaking);
-            manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+            manager.do_send(Connect {
+                link: Box::new(near.link),
+                incoming: near.incoming,
+                newcomer: Newcomer::local(),
+            });
             let setup = WorkerSetup {
                 resources: Resources { slots, memory_bytes, active_paths: None, meter: unmetered },
                 registry: registry().0,
@@ -82,6 +86,7 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
                 past: Past::default(),
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
+                remote: None,
             };
             WorkerActor::new(setup, far.link, far.incoming).start();
         }
@@ -104,7 +109,11 @@ fn a_worker_that_breaks_the_language_is_dropped() {
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
         let (near, mut far) = pair();
-        manager.do_send(Connect { link: Box::new(near.link), incoming: near.incoming });
+        manager.do_send(Connect {
+            link: Box::new(near.link),
+            incoming: near.incoming,
+            newcomer: Newcomer::local(),
+        });
         far.link.send(vec![0xff; 9]).unwrap();
         let end = tokio::time::timeout(DEADLINE, far.incoming.recv()).await.expect("the manager answers");
         assert!(end.is_none(), "the manager closes the link without a word");

@@ -1,7 +1,7 @@
 //! One task on its way: what stands for it, how it is done, and all that it takes to run it.
 
 use crate::recall::Recall;
-use crate::storage::{Get, StorageActor};
+use crate::storage::{Get, NotDone, StorageActor};
 use crate::task::{RunTask, TaskActor, TaskResult};
 use actix::Addr;
 use pleach_dispatch::message::{Reused, TaskFailure};
@@ -57,13 +57,13 @@ impl ToRun {
                 Input::Here(region) => Ok(region),
                 Input::Stored(key) => {
                     let answer = storage.send(Get(key)).await;
-                    answer.unwrap_or_else(|_| Err(fail("the storage actor is gone")))
+                    answer.unwrap_or_else(|_| Err(NotDone::Failed(fail("the storage actor is gone"))))
                 }
-                Input::Missing => Err(fail("an input that an earlier task wrote is gone")),
+                Input::Missing => Err(NotDone::Failed(fail("an input that an earlier task wrote is gone"))),
             };
             match region {
                 Ok(region) => regions.push(region),
-                Err(cause) => return TaskResult::failed(cause),
+                Err(why) => return TaskResult::not_done(why),
             }
         }
         let gone = fail("the task actor is gone");

@@ -367,7 +367,13 @@ impl Manager {
         Some((self.leases_of(worker), member.draining))
     }
 
-    /// Operations of a study's stages that a worker lacks.
+    /// What is known of a worker.
+    #[must_use]
+    pub fn facts(&self, worker: WorkerId) -> Option<&Facts> {
+        self.members.get(&worker).map(|member| &member.facts)
+    }
+
+    /// Operations of the studies' stages that a worker lacks.
     #[must_use]
     pub fn lacking(&self, worker: WorkerId) -> Vec<(String, u32)> {
         let Some(operations) = self.members.get(&worker).and_then(|member| member.facts.operations.as_ref())

@@ -2,18 +2,29 @@
 
 use crate::memory::Drain;
 use crate::plan::{OutputPlan, Sharing};
-use crate::{BucketId, InstanceId, LeaseId, WorkerId};
-use pleach_regions::{RegionKey, Table};
+use crate::{BucketId, InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{Stage, Value};
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 
 /// From a worker to the manager.
+///
+/// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports: they are numbered from 1 in the order in which they are
+/// sent over one connection, and a worker keeps each until it is [`Durable`](ToWorker::Durable), to send it again over
+/// the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToManager {
     /// The worker is there and can run this many tasks at once.
     Join {
         /// Its slots.
         slots: u32,
+        /// The process: another one each time it is started.
+        incarnation: u64,
+        /// The port at which others fetch regions from it, if they can.
+        exchange_port: Option<u16>,
+        /// What it has from before.
+        before: Option<Before>,
     },
     /// Slots are free: send up to this many buckets, now or when there are any.
     Request {
@@ -29,6 +40,8 @@ pub enum ToManager {
     },
     /// An instance is finished, and what others read of it is stored.
     Done {
+        /// The study.
+        study: StudyId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -40,6 +53,8 @@ pub enum ToManager {
     },
     /// An instance cannot be finished.
     Failed {
+        /// The study.
+        study: StudyId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -49,43 +64,181 @@ pub enum ToManager {
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
     },
+    /// An instance lacks a region that it reads: whoever has it could not give it.
+    Lacking {
+        /// The study.
+        study: StudyId,
+        /// The lease it was granted under.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// The region.
+        key: RegionKey,
+        /// Tasks run since the last report.
+        tasks: Vec<TaskReport>,
+    },
+    /// Instances that the worker has not begun, for others.
+    Back {
+        /// The study.
+        study: StudyId,
+        /// The lease they were granted under.
+        lease: LeaseId,
+        /// The instances.
+        instances: Vec<InstanceId>,
+    },
+    /// A region has been fetched from another worker, as it was told to.
+    Copied {
+        /// The study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
+    /// Asks for the content of an input file, which comes as a region does, under the first half of the digest.
+    File {
+        /// BLAKE3 of the content.
+        digest: [u8; 32],
+    },
+    /// The worker has been asked to leave: it wants nothing more.
+    Drain,
     /// The worker leaves; what it has not reported is free for others.
     Leave,
+}
+
+/// What a worker has of studies that it was told of over an earlier connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// The manager that told it, by the number of its state: of another one it has nothing.
+    pub manager: u64,
+    /// By study.
+    pub studies: Vec<StudyBefore>,
+}
+
+/// What a worker has of one study.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StudyBefore {
+    /// The study.
+    pub study: StudyId,
+    /// Leases, with the instances that it executes or has not been told are durable.
+    pub leases: Vec<(LeaseId, Vec<InstanceId>)>,
+    /// Regions in its storage.
+    pub held: Vec<RegionKey>,
 }
 
 /// From the manager to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToWorker {
-    /// The stages of the study, once, before anything else.
+    /// The worker has joined.
+    Welcome {
+        /// The number of the manager's state.
+        manager: u64,
+    },
+    /// A study, before anything else of it.
     Study {
-        /// In the plan's order.
+        /// Its number.
+        study: StudyId,
+        /// Its stages, in the plan's order.
         stages: Vec<Stage>,
         /// What the study takes, one task at a time.
         least_bytes: u64,
     },
     /// A bucket to execute.
     Assign {
+        /// The study.
+        study: StudyId,
         /// The lease to report under.
         lease: LeaseId,
         /// The bucket.
         work: BucketWork,
         /// It answers the request that was made with `after`, not one for any bucket.
         later: bool,
+        /// What it reads that comes from files.
+        inputs: Vec<InputFile>,
+        /// Where the workers are that it names.
+        peers: Vec<(WorkerId, SocketAddr)>,
+    },
+    /// Of a lease from before, only these instances are to be gone on with; none: others have them.
+    Keep {
+        /// The study.
+        study: StudyId,
+        /// The lease.
+        lease: LeaseId,
+        /// The instances.
+        instances: Vec<InstanceId>,
+    },
+    /// A lease need not be gone on with: others were faster, or nobody wants it any more.
+    Revoke {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Others are idle: hand back a part of what has not been begun of this lease.
+    Share {
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Fetch a region from a worker that leaves, and say so.
+    Copy {
+        /// The study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+        /// Where it is.
+        from: SocketAddr,
     },
     /// Nobody will read these regions again.
     Release {
         /// Their keys.
         keys: Vec<RegionKey>,
     },
+    /// There is nothing more to do for a study.
+    Over {
+        /// The study.
+        study: StudyId,
+    },
+    /// So many of the connection's reports, from the first one on, are on disk.
+    Durable {
+        /// Reports.
+        reports: u64,
+    },
+    /// The manager does not have a file that was asked for.
+    NoFile {
+        /// BLAKE3 of the content.
+        digest: [u8; 32],
+    },
     /// The answer to a [`Call`](ToManager::Call): all that there was to say before it has been said.
     Echo {
         /// The call's number.
         call: u64,
     },
+    /// Begin nothing more, hand back what can be, and ask for nothing.
+    Drain,
+    /// Nothing that the worker holds is needed: it may leave.
+    Dismiss,
     /// Start nothing more, and leave when nothing runs any more.
     Stop,
-    /// The study is over.
+    /// There is nothing more to do.
     Finished,
+}
+
+/// A region that comes from a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// The region's key.
+    pub key: RegionKey,
+    /// The file.
+    pub file: FileContent,
+    /// What the file is read as, and for which tile, where it is a reference.
+    pub reference: Option<(ElementType, FileContent)>,
+}
+
+/// A file: where it may lie, and what it holds wherever it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileContent {
+    /// Where it lies at whoever submitted the study.
+    pub path: String,
+    /// BLAKE3 of its content.
+    pub digest: [u8; 32],
+    /// Its length.
+    pub bytes: u64,
 }
 
 /// A bucket as a worker gets it.

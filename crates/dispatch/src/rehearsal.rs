@@ -45,7 +45,7 @@ pub fn rehearse(
     manager.handle_submit(STUDY, plan.clone(), &BTreeSet::new())?;
     let id = manager.handle_join(Facts::ANY);
     let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(plan.stages.len() as u32, 0);
+    worker.handle_study(STUDY, plan.stages.len() as u32, 0);
     let needs = Needs { least_bytes: 0, drains: vec![Drain::default(); plan.stages.len()] };
     let memory = Memory {
         stored: HashMap::new(),
@@ -175,7 +175,7 @@ impl Bucket {
                 stage::Effect::Drop(output) => {
                     memory.held_bytes -= self.written.remove(&output).unwrap_or(0);
                 }
-                stage::Effect::Failed { .. } | stage::Effect::Over => {}
+                stage::Effect::Failed { .. } | stage::Effect::Lacking { .. } | stage::Effect::Over => {}
             }
         }
         done

@@ -11,6 +11,7 @@ mod graph;
 mod order;
 mod task;
 mod tree;
+mod withdraw;
 
 use crate::InstanceId;
 use crate::memory::{Demand, TaskBytes};
@@ -18,6 +19,7 @@ use crate::message::{BucketWork, InstanceWork, TaskFailure};
 use crate::plan::OutputPlan;
 use forecast::Sizes;
 use graph::{Graph, NodeState};
+use pleach_regions::RegionKey;
 use pleach_workflow::{Read, Stage, StageOutput};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
@@ -252,6 +254,15 @@ impl BucketRun {
 
     /// A task has failed: so have all that wait for it, and the instances that end with one of them.
     pub fn handle_failed(&mut self, node: NodeId, cause: &TaskFailure) {
+        self.fail(node, |instance| Effect::Failed { instance, cause: cause.clone() });
+    }
+
+    /// A task could not be run, since a region that it reads is not to be had: the same, but for somebody else to try.
+    pub fn handle_lacking(&mut self, node: NodeId, key: RegionKey) {
+        self.fail(node, |instance| Effect::Lacking { instance, key });
+    }
+
+    fn fail(&mut self, node: NodeId, told: impl Fn(InstanceId) -> Effect) {
         self.stop_running(node);
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
@@ -261,7 +272,7 @@ impl BucketRun {
             self.open -= 1;
             self.graph.end(id, NodeState::Failed);
             for instance in self.graph.nodes[id.index()].leaves.clone() {
-                self.effects.push_back(Effect::Failed { instance, cause: cause.clone() });
+                self.effects.push_back(told(instance));
                 let gives = self.graph.nodes[id.index()].gives.clone();
                 gives.into_iter().for_each(|output| self.let_go(output));
             }

@@ -17,7 +17,7 @@ mod request;
 
 use crate::memory::{Budget, Demand, Forecast};
 use crate::stage::NodeId;
-use crate::{BucketId, LeaseId, SlotId};
+use crate::{BucketId, LeaseId, SlotId, StudyId};
 use admission::takes;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -119,6 +119,12 @@ pub struct Worker {
     /// A bucket of a later stage than this has been asked for, and is not yet there.
     asked_after: Option<u32>,
     last_stage: u32,
+    /// Stages and least bytes of the studies there are.
+    studies: BTreeMap<StudyId, (u32, u64)>,
+    /// Buckets asked for beyond those that idle slots take: their inputs are brought while others compute.
+    window: u32,
+    /// Nothing more is asked for.
+    draining: bool,
     calls: u64,
     /// The number of a call that has no answer yet.
     called: Option<u64>,
@@ -144,6 +150,9 @@ impl Worker {
             asked: 0,
             asked_after: None,
             last_stage: u32::MAX,
+            studies: BTreeMap::new(),
+            window: 0,
+            draining: false,
             calls: 0,
             called: None,
             stopping: false,
@@ -154,10 +163,45 @@ impl Worker {
         worker
     }
 
-    /// The manager has said how many stages the study has, and what it takes at least.
-    pub fn handle_study(&mut self, stages: u32, least_bytes: u64) {
-        self.last_stage = stages.saturating_sub(1);
-        self.budget.least_bytes = least_bytes;
+    /// Has it ask for `window` buckets beyond what its idle slots take: they wait here, and not at the manager.
+    #[must_use]
+    pub fn with_window(mut self, window: u32) -> Self {
+        self.window = window;
+        self.balance();
+        self
+    }
+
+    /// The manager has said how many stages a study has, and what it takes at least. Of several studies each can be
+    /// brought to its end one task at a time, and all of them with what that takes together.
+    pub fn handle_study(&mut self, study: StudyId, stages: u32, least_bytes: u64) {
+        self.studies.insert(study, (stages, least_bytes));
+        self.sum_up_studies();
+    }
+
+    /// There will be nothing more of a study.
+    pub fn handle_study_over(&mut self, study: StudyId) {
+        self.studies.remove(&study);
+        self.sum_up_studies();
+        self.balance();
+    }
+
+    fn sum_up_studies(&mut self) {
+        let last = self.studies.values().map(|(stages, _)| stages.saturating_sub(1)).max();
+        self.last_stage = last.unwrap_or(u32::MAX);
+        self.budget.least_bytes =
+            self.studies.values().fold(0, |sum, (_, least_bytes)| sum.saturating_add(*least_bytes));
+    }
+
+    /// The link to the manager is a new one: what was asked for over the old one has not been heard, or the answer is
+    /// lost.
+    pub fn handle_connected(&mut self) {
+        (self.asked, self.asked_after, self.called) = (0, None, None);
+        self.balance();
+    }
+
+    /// Nothing more is asked for; what is at hand goes on.
+    pub fn handle_drain(&mut self) {
+        self.draining = true;
     }
 
     /// A bucket of a stage has arrived, in answer to the request for a `later` one or to another one; what it

@@ -103,7 +103,9 @@ impl<'a> Sizes<'a> {
                     self.staying += if work.stays { self.store_bytes() } else { 0 };
                 }
                 Effect::Drop(output) => drop(self.held.remove(&output).expect("held")),
-                Effect::Failed { instance, .. } => self.ended.push(instance),
+                Effect::Failed { instance, .. } | Effect::Lacking { instance, .. } => {
+                    self.ended.push(instance)
+                }
                 Effect::Over => {}
             }
         }

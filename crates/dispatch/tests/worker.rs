@@ -4,7 +4,7 @@
 use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{BucketId, LeaseId, SlotId};
+use pleach_dispatch::{BucketId, LeaseId, SlotId, StudyId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ struct Shell {
 impl Shell {
     fn new(slots: u32, waiting: Vec<Bucket>) -> Self {
         let mut worker = Worker::new(slots, Budget::UNLIMITED);
-        worker.handle_study(STAGES, 0);
+        worker.handle_study(StudyId(0), STAGES, 0);
         let waiting = waiting.into();
         let (buckets, running) = (BTreeMap::new(), BTreeMap::new());
         let mut shell = Self {
@@ -287,7 +287,7 @@ fn a_bucket_that_has_not_spoken_holds_its_slot() {
         |heard| Demand { heard, ready: 1, next: Some(NodeId(0)), started: heard > 0, ..Demand::default() };
     let grant = |lease| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(0) };
     let mut worker = Worker::new(2, Budget::UNLIMITED);
-    worker.handle_study(1, 0);
+    worker.handle_study(StudyId(0), 1, 0);
     assert_eq!(effects(&mut worker), [request(2, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), demand(0));
@@ -311,7 +311,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     };
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(3, 0);
+    worker.handle_study(StudyId(0), 3, 0);
     assert_eq!(effects(&mut worker), [request(1, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);

@@ -72,6 +72,10 @@ impl Link for QuicLink {
     fn refuse(&self, why: &dyn Display) {
         self.let_go(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
     }
+
+    fn refuse_for_now(&self, why: &dyn Display) {
+        self.let_go(&Refusal::new(Cause::Busy, why));
+    }
 }
 
 /// Starts to carry frames over the streams of `connection`.

@@ -2,6 +2,7 @@
 
 use crate::InstanceId;
 use crate::message::TaskFailure;
+use pleach_regions::RegionKey;
 use pleach_workflow::Value;
 
 /// A task instance of the bucket. Numbers follow the order of execution: depth-first, parents before children.
@@ -73,8 +74,15 @@ pub enum Effect {
         /// Why.
         cause: TaskFailure,
     },
+    /// A stage instance lacks a region that it reads: others may have it.
+    Lacking {
+        /// The instance.
+        instance: InstanceId,
+        /// The region.
+        key: RegionKey,
+    },
     /// Nothing in this bucket reads the output any more.
     Drop(OutputId),
-    /// Every instance of the bucket is finished or failed.
+    /// Every instance of the bucket is finished, failed or handed back, and none of its tasks runs.
     Over,
 }

@@ -8,8 +8,12 @@ impl Worker {
     /// begun, or where none does, than the earliest at hand: it lets go of memory, and hoarding helps nobody. Says
     /// whether there was something to ask for.
     pub(super) fn request(&mut self) -> bool {
+        if self.draining {
+            return false;
+        }
         let before = self.effects.len();
-        let idle = self.free.len().saturating_sub(self.spoken_for()) as u32;
+        let places = self.free.len() + self.window as usize;
+        let idle = places.saturating_sub(self.spoken_for()) as u32;
         if idle > self.asked {
             self.effects.push_back(Effect::Request { buckets: idle - self.asked, after: None });
             self.asked = idle;

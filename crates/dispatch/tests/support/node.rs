@@ -93,7 +93,7 @@ impl<'a> Node<'a> {
         let id = manager.handle_join(Facts::ANY);
         let needs = &study.plan.needs;
         let mut worker = Worker::new(setup.slots, Budget { bytes: setup.budget, ..Budget::UNLIMITED });
-        worker.handle_study(study.plan.stages.len() as u32, needs.least_bytes);
+        worker.handle_study(STUDY, study.plan.stages.len() as u32, needs.least_bytes);
         let mut node = Self {
             study,
             setup,
@@ -222,7 +222,14 @@ impl<'a> Node<'a> {
             match effect {
                 ManagerEffect::Assign { lease, work, later, .. } => {
                     self.log.push(format!("manager gives {lease} of stage {}", work.stage));
-                    self.to_worker.push_back(ToWorker::Assign { lease, work, later });
+                    self.to_worker.push_back(ToWorker::Assign {
+                        study: STUDY,
+                        lease,
+                        work,
+                        later,
+                        inputs: Vec::new(),
+                        peers: Vec::new(),
+                    });
                 }
                 ManagerEffect::Study(_, Event::Release(keys)) => {
                     self.to_worker.push_back(ToWorker::Release { keys })
@@ -255,7 +262,7 @@ impl<'a> Node<'a> {
             return;
         }
         match message {
-            ToWorker::Assign { lease, work, later } => {
+            ToWorker::Assign { lease, work, later, .. } => {
                 self.log.push(format!("worker gets {lease} of stage {}, later: {later}", work.stage));
                 self.look();
                 self.worker.handle_assigned(lease, work.stage, work.bucket, later);
@@ -377,11 +384,17 @@ impl<'a> Node<'a> {
                         puts.push((plan.key, bucket.written[&output]));
                     }
                     let (results, tasks) = (Vec::new(), Vec::new());
-                    self.to_manager.push_back(ToManager::Done { lease, instance, results, tasks });
+                    self.to_manager.push_back(ToManager::Done {
+                        study: STUDY,
+                        lease,
+                        instance,
+                        results,
+                        tasks,
+                    });
                 }
                 stage::Effect::Drop(output) => drop(bucket.written.remove(&output).expect("held")),
                 stage::Effect::Over => self.local.push_back(Local::Over(lease)),
-                stage::Effect::Failed { .. } => panic!("nothing fails here"),
+                stage::Effect::Failed { .. } | stage::Effect::Lacking { .. } => panic!("nothing fails here"),
             }
         }
         self.stored.extend(puts);

@@ -247,6 +247,7 @@ impl<'a> Shell<'a> {
                     let end = Ok(contents.collect());
                     self.ended.push((instance, end));
                 }
+                Effect::Lacking { instance, key } => panic!("{instance} lacks {key}"),
                 Effect::Failed { instance, cause } => self.ended.push((instance, Err(cause.at))),
                 Effect::Drop(output) => {
                     assert!(self.held.remove(&output).is_some(), "{output:?} was not held");

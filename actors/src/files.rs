@@ -1,0 +1,166 @@
+//! Input files on a worker: where they lie if they lie here, and otherwise fetched from the manager by what they hold.
+//!
+//! A file counts as here when its content has the digest that it is known by, wherever it is. Fetched files are kept in a
+//! folder by digest: written under another name, synced, and renamed, so that a file of that name is whole.
+
+use crate::exchange::file_key;
+use crate::transport::quic::Arrival;
+use pleach_dispatch::message::FileContent;
+use pleach_regions::{Digest, RegionKey};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+/// What a file looked like when its content was digested.
+type Looks = (u64, Option<SystemTime>);
+
+/// What came of a fetch: a file, or why there is none.
+type Come = Option<Result<PathBuf, String>>;
+
+/// Content that has been asked for, and those who wait for it.
+type Awaited = ([u8; 32], watch::Sender<Come>);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Files {
+    folder: PathBuf,
+    /// Asks the manager for content.
+    ask: UnboundedSender<[u8; 32]>,
+    digested: Mutex<HashMap<PathBuf, (Looks, [u8; 32])>>,
+    /// Content that has been asked for, by the key under which it comes.
+    awaited: Mutex<HashMap<RegionKey, Awaited>>,
+}
+
+impl Files {
+    /// Keeps fetched files in `folder`; what is lacking is asked for through `ask`.
+    ///
+    /// # Errors
+    /// When there cannot be such a folder. What an earlier process did not finish is removed.
+    pub fn open(folder: PathBuf, ask: UnboundedSender<[u8; 32]>) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "part") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(Self { folder, ask, digested: Mutex::default(), awaited: Mutex::default() })
+    }
+
+    /// The file, if it is here. It reads the file that is at its path, unless it did before.
+    #[must_use]
+    pub fn here(&self, file: &FileContent) -> Option<PathBuf> {
+        let kept = self.kept(&file.digest);
+        if kept.is_file() {
+            return Some(kept);
+        }
+        let path = Path::new(&file.path);
+        (self.digest(path)? == file.digest).then(|| path.to_owned())
+    }
+
+    /// The file, fetched from the manager if need be.
+    ///
+    /// # Errors
+    /// Why it cannot be had, in words.
+    pub async fn get(&self, file: &FileContent) -> Result<PathBuf, String> {
+        if let Some(path) = self.here(file) {
+            return Ok(path);
+        }
+        let key = file_key(&Digest(file.digest));
+        let (mut come, is_first) = {
+            let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_first = !awaited.contains_key(&key);
+            let entry = awaited.entry(key).or_insert_with(|| (file.digest, watch::channel(None).0));
+            (entry.1.subscribe(), is_first)
+        };
+        if is_first && self.ask.send(file.digest).is_err() {
+            return Err("the worker ends".to_owned());
+        }
+        let come = come.wait_for(Option::is_some).await.map(|come| come.clone());
+        match come {
+            Ok(Some(come)) => come,
+            _ => Err("the worker ends".to_owned()),
+        }
+    }
+
+    /// Content that has been asked for and has not come: to be asked for again when there is a new connection.
+    #[must_use]
+    pub fn awaited(&self) -> Vec<[u8; 32]> {
+        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        awaited.values().map(|(digest, _)| *digest).collect()
+    }
+
+    /// Something has come that may be a file: kept, and given to whoever waits for it. To be called where it may take
+    /// time.
+    pub fn arrived(&self, arrival: Arrival) {
+        let (key, content) = match arrival {
+            Ok(region) => (region.key, Ok(region.bytes)),
+            Err(lost) => (lost.key, Err(lost.to_string())),
+        };
+        let digest = {
+            let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            awaited.get(&key).map(|(digest, _)| *digest)
+        };
+        let Some(digest) = digest else { return };
+        let kept = content.and_then(|bytes| {
+            let path = self.kept(&digest);
+            let fail = |error| format!("failed to keep an input file as {}: {error}", path.display());
+            if *blake3::hash(&bytes).as_bytes() != digest {
+                return Err("an input file came with other content than was asked for".to_owned());
+            }
+            self.keep(&path, &bytes).map(|()| path.clone()).map_err(fail)
+        });
+        self.come(key, kept);
+    }
+
+    /// The manager does not have it.
+    pub fn refused(&self, digest: &[u8; 32]) {
+        let why = "the manager does not have it; it has to be submitted with its files".to_owned();
+        self.come(file_key(&Digest(*digest)), Err(why));
+    }
+
+    fn come(&self, key: RegionKey, what: Result<PathBuf, String>) {
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, come)) = awaited.remove(&key) {
+            come.send_replace(Some(what));
+        }
+    }
+
+    fn kept(&self, digest: &[u8; 32]) -> PathBuf {
+        self.folder.join(blake3::Hash::from_bytes(*digest).to_hex().as_str())
+    }
+
+    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let part = path.with_extension("part");
+        let written = File::create(&part).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_data()
+        });
+        let renamed = written.and_then(|()| fs::rename(&part, path));
+        if renamed.is_err() {
+            // Whatever there is of it takes room.
+            let _ = fs::remove_file(&part);
+        }
+        renamed.and_then(|()| File::open(&self.folder)?.sync_all())
+    }
+
+    fn digest(&self, path: &Path) -> Option<[u8; 32]> {
+        let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let looks = (facts.len(), facts.modified().ok());
+        let known = self.digested.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
+        if let Some((_, digest)) = known.filter(|(before, _)| *before == looks) {
+            return Some(digest);
+        }
+        let mut hash = blake3::Hasher::new();
+        hash.update_reader(File::open(path).ok()?).ok()?;
+        let digest = *hash.finalize().as_bytes();
+        let mut digested = self.digested.lock().unwrap_or_else(PoisonError::into_inner);
+        digested.insert(path.to_owned(), (looks, digest));
+        Some(digest)
+    }
+}

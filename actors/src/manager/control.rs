@@ -1,0 +1,185 @@
+//! What operators, and the studies' own keepers, ask of the manager.
+
+use super::running::{Running, StudyRun};
+use super::view::ManagerView;
+use super::{ConnectionId, ManagerActor};
+use actix::prelude::*;
+use pleach_dispatch::StudyId;
+use pleach_dispatch::plan::PlanError;
+use pleach_dispatch::study::Study;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Ends all studies early: what runs is finished, nothing more is started.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Stop;
+
+/// Begins a study.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<(), BeginError>")]
+pub struct Begin {
+    /// Its number, never used before.
+    pub id: StudyId,
+    /// The study.
+    pub study: StudyRun,
+}
+
+/// Why a study was not begun.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BeginError {
+    /// The plan breaks its own rules.
+    #[error("the plan cannot be executed: {0}")]
+    Plan(#[from] PlanError),
+}
+
+/// Ends a study early.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Cancel(pub StudyId);
+
+/// So many of a study's results are on disk.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Durable {
+    /// The study.
+    pub study: StudyId,
+    /// Results reported, since the study was begun.
+    pub records: u64,
+}
+
+/// Has a worker leave when it has nothing left that is needed.
+#[derive(Debug, Message)]
+#[rtype(result = "Result<(), DrainError>")]
+pub struct Drain {
+    /// Its name.
+    pub name: String,
+}
+
+/// Why a worker cannot be drained.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DrainError {
+    /// There is none of that name.
+    #[error("no worker is named {name}; there are {there}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names there are.
+        there: String,
+    },
+}
+
+/// Gives out nothing for a while: workers of an earlier start of the manager come back with what they have.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Hold(pub Duration);
+
+/// Asks how things are.
+#[derive(Debug, Message)]
+#[rtype(result = "ManagerView")]
+pub struct Look;
+
+impl Handler<Stop> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Stop: Stop, ctx: &mut Self::Context) {
+        self.core.handle_stop();
+        self.perform(ctx);
+    }
+}
+
+impl Handler<Begin> for ManagerActor {
+    type Result = Result<(), BeginError>;
+
+    fn handle(&mut self, Begin { id, study }: Begin, ctx: &mut Self::Context) -> Self::Result {
+        let StudyRun { plan, finished, inputs, observer, replanner, done } = study;
+        // Before it is submitted: what follows from that is told to it.
+        let mut running = Running::new(&self.core, id, done, observer);
+        running.inputs = inputs;
+        running.replanner = replanner;
+        running.all_instances = plan.open(&finished).into_iter().filter(|open| *open).count();
+        self.studies.insert(id, running);
+        if let Err(error) = self.core.handle_submit(id, plan, &finished) {
+            self.studies.remove(&id);
+            return Err(error.into());
+        }
+        self.replan_soon_all(ctx);
+        self.perform(ctx);
+        Ok(())
+    }
+}
+
+impl Handler<Cancel> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Cancel(id): Cancel, ctx: &mut Self::Context) {
+        self.core.handle_cancel(id);
+        if let Some(mut running) = self.studies.remove(&id) {
+            running.outcome.stopped = true;
+            running.end();
+        }
+        self.perform(ctx);
+    }
+}
+
+impl Handler<Durable> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Durable { study, records }: Durable, _: &mut Self::Context) {
+        if let Some(running) = self.studies.get_mut(&study) {
+            running.durable = running.durable.max(records);
+        }
+        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.tell_safe(id));
+    }
+}
+
+impl Handler<Drain> for ManagerActor {
+    type Result = Result<(), DrainError>;
+
+    fn handle(&mut self, Drain { name }: Drain, ctx: &mut Self::Context) -> Self::Result {
+        let named = |connection: &&super::Connection| connection.newcomer.name == name;
+        let worker = self.connections.values().find(named).and_then(|connection| connection.worker);
+        let Some(worker) = worker else {
+            let there: Vec<&str> =
+                self.connections.values().map(|connection| connection.newcomer.name.as_str()).collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(DrainError::Unknown { name, there });
+        };
+        self.core.handle_drain(worker);
+        self.perform(ctx);
+        Ok(())
+    }
+}
+
+impl Handler<Hold> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Hold(time): Hold, ctx: &mut Self::Context) {
+        self.core.handle_hold();
+        ctx.run_later(time, |actor, ctx| {
+            actor.core.handle_resume();
+            actor.perform(ctx);
+        });
+    }
+}
+
+impl Handler<Look> for ManagerActor {
+    type Result = MessageResult<Look>;
+
+    fn handle(&mut self, Look: Look, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.look())
+    }
+}
+
+impl ManagerActor {
+    /// A study that is begun was cut for as many processors as its planner thought of.
+    fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
+        let ids: Vec<StudyId> = self.studies.keys().copied().collect();
+        for id in ids {
+            if self.core.study(id).is_some_and(|study: &Study| study.leases() == 0) {
+                self.replan_soon(id, ctx);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What follows from events: messages to workers, and what is told of studies.
+
+use super::{Failure, ManagerActor, Notice, Progress, REPLAN_AFTER};
+use crate::transport::codec;
+use actix::prelude::*;
+use pleach_dispatch::manager::Effect;
+use pleach_dispatch::message::{BucketWork, TaskFailure, ToWorker};
+use pleach_dispatch::study::{self, Study};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+impl ManagerActor {
+    pub(super) fn perform(&mut self, ctx: &mut Context<Self>) {
+        // An embedded study is told of every event: nobody looks at it from outside.
+        let mut touched: BTreeSet<StudyId> = match self.service {
+            None => self.studies.keys().copied().collect(),
+            Some(_) => BTreeSet::new(),
+        };
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                Effect::Introduce { worker, study } => self.introduce(worker, study),
+                Effect::Assign { worker, study, lease, work, later } => {
+                    self.assign(worker, study, lease, work, later);
+                }
+                Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
+                Effect::Share { worker, lease, .. } => self.send(worker, &ToWorker::Share { lease }),
+                Effect::Copy { worker, study, key, from } => {
+                    let from = self.connection_of(from).and_then(|connection| connection.exchange);
+                    if let Some(from) = from {
+                        self.send(worker, &ToWorker::Copy { study, key, from });
+                    }
+                }
+                Effect::Study(id, effect) => {
+                    touched.insert(id);
+                    self.follow(id, effect, ctx);
+                }
+                Effect::Over { worker, study } => self.send(worker, &ToWorker::Over { study }),
+                Effect::Replan(study) => self.replan_soon(study, ctx),
+                Effect::Drain(worker) => self.send(worker, &ToWorker::Drain),
+                Effect::Dismiss(worker) => self.send(worker, &ToWorker::Dismiss),
+                Effect::Stop => self.broadcast(&ToWorker::Stop),
+                Effect::Stopped => {
+                    for running in self.studies.values_mut() {
+                        running.outcome.stopped = true;
+                        running.end();
+                    }
+                    ctx.stop();
+                }
+            }
+        }
+        for id in touched {
+            self.tell_progress(id);
+        }
+    }
+
+    fn tell_progress(&mut self, id: StudyId) {
+        let unfinished = self.core.study(id).map_or(0, Study::unfinished);
+        let Some(running) = self.studies.get_mut(&id) else { return };
+        let progress = Progress {
+            instances: running.all_instances - unfinished,
+            all_instances: running.all_instances,
+            tasks: running.tasks,
+            failed: running.outcome.failures.len(),
+        };
+        (running.observer)(Notice::Progress(progress));
+    }
+
+    fn follow(&mut self, id: StudyId, effect: study::Effect, ctx: &mut Context<Self>) {
+        if let study::Effect::Release(keys) = effect {
+            return self.broadcast(&ToWorker::Release { keys });
+        }
+        let Some(running) = self.studies.get_mut(&id) else { return };
+        match effect {
+            // What it reported stays: the same again is the same.
+            study::Effect::Reopened(_) => {
+                running.outcome.finished = running.outcome.finished.saturating_sub(1)
+            }
+            study::Effect::Failed { instance, origin, cause } => {
+                (running.observer)(Notice::Failed(instance));
+                running.outcome.failures.insert(instance, Failure { origin, cause });
+            }
+            study::Effect::Complete => {
+                self.tell_progress(id);
+                if let Some(mut running) = self.studies.remove(&id) {
+                    running.end();
+                }
+                if self.service.is_none() {
+                    self.broadcast(&ToWorker::Finished);
+                    ctx.stop();
+                }
+            }
+            study::Effect::Finished(_) | study::Effect::Release(_) | study::Effect::Revoke { .. } => {}
+        }
+    }
+
+    fn introduce(&mut self, worker: WorkerId, study: StudyId) {
+        let Some(plan) = self.core.study(study).map(Study::plan) else { return };
+        let (stages, least_bytes) = (plan.stages.clone(), plan.needs.least_bytes);
+        self.send(worker, &ToWorker::Study { study, stages, least_bytes });
+    }
+
+    /// A bucket that no frame can hold fails: it would be waited for for ever.
+    fn assign(&mut self, worker: WorkerId, study: StudyId, lease: LeaseId, work: BucketWork, later: bool) {
+        let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+        let mut inputs = BTreeMap::new();
+        if let Some(running) = self.studies.get(&study).filter(|running| !running.inputs.is_empty()) {
+            for key in work.instances.iter().flat_map(|instance| &instance.inputs) {
+                if let Some(input) = running.inputs.get(key) {
+                    inputs.entry(*key).or_insert_with(|| input.clone());
+                }
+            }
+        }
+        let inputs = inputs.into_values().collect();
+        let holders: BTreeSet<WorkerId> =
+            work.elsewhere.iter().flat_map(|region| &region.workers).copied().collect();
+        let address = |holder: WorkerId| self.connections.get(self.connection_of.get(&holder)?)?.exchange;
+        let peers: Vec<(WorkerId, SocketAddr)> =
+            holders.into_iter().filter_map(|holder| Some((holder, address(holder)?))).collect();
+        match codec::encode(&ToWorker::Assign { study, lease, work, later, inputs, peers }) {
+            // A link that is closed will say so.
+            Ok(frame) => {
+                if let Some(connection) = self.connection_of(worker) {
+                    let _ = connection.link.send(frame);
+                }
+            }
+            Err(error) => {
+                let cause = TaskFailure { at: "dispatch".to_owned(), cause: error.to_string() };
+                for instance in ids {
+                    self.core.handle_failed(worker, study, lease, instance, &cause);
+                }
+            }
+        }
+    }
+
+    pub(super) fn replan_soon(&mut self, study: StudyId, ctx: &mut Context<Self>) {
+        if self.studies.get(&study).is_none_or(|running| running.replanner.is_none()) {
+            return;
+        }
+        self.to_replan.insert(study);
+        if !std::mem::replace(&mut self.replan_is_due, true) {
+            ctx.run_later(REPLAN_AFTER, |actor, ctx| {
+                actor.replan();
+                actor.perform(ctx);
+            });
+        }
+    }
+}

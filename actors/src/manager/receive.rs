@@ -1,0 +1,245 @@
+//! What workers say.
+
+use super::connection::ConnectionId;
+use super::{ManagerActor, Notice, agree, named};
+use crate::exchange;
+use crate::transport::codec;
+use actix::prelude::*;
+use pleach_dispatch::message::{Before, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::{Digest, Table};
+use std::fmt;
+use std::net::SocketAddr;
+
+impl ManagerActor {
+    pub(super) fn receive(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
+        let message = match codec::decode::<ToManager>(frame) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(id, &error, ctx),
+        };
+        let worker = self.connections.get(&id).and_then(|connection| connection.worker);
+        match (message, worker) {
+            (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
+                self.join(id, slots, incarnation, exchange_port, before, ctx);
+            }
+            (ToManager::Request { buckets, after }, Some(worker)) => {
+                self.core.handle_request(worker, buckets, after);
+            }
+            // What earlier messages brought about has been sent with them.
+            (ToManager::Call { call }, Some(worker)) => self.send(worker, &ToWorker::Echo { call }),
+            (ToManager::Done { study, lease, instance, results, tasks }, Some(worker)) => {
+                self.done(id, worker, (study, lease, instance), results, &tasks);
+            }
+            (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
+                self.core.handle_failed(worker, study, lease, instance, &cause);
+                self.count(study, &tasks);
+                self.note_report(id, None);
+            }
+            (ToManager::Lacking { study, lease, instance, key, tasks }, Some(worker)) => {
+                self.core.handle_lacking(worker, study, lease, instance, &[key]);
+                self.count(study, &tasks);
+            }
+            (ToManager::Back { study, lease, instances }, Some(worker)) => {
+                self.core.handle_back(worker, study, lease, &instances);
+            }
+            (ToManager::Copied { study, key }, Some(worker)) => self.core.handle_copied(worker, study, key),
+            (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest),
+            (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
+            (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
+            // Joining twice, or speaking before joining: not a worker of ours.
+            (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
+            (_, None) => self.refuse(id, &"a worker joins before it says anything else", ctx),
+        }
+        self.perform(ctx);
+    }
+
+    fn join(
+        &mut self,
+        id: ConnectionId,
+        slots: u32,
+        incarnation: u64,
+        exchange_port: Option<u16>,
+        before: Option<Before>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(newcomer) = self.connections.get(&id).map(|connection| connection.newcomer.clone()) else {
+            return;
+        };
+        let named_so = |(other, connection): (&ConnectionId, &super::Connection)| {
+            let is_same = connection.worker.is_some() && connection.newcomer.name == newcomer.name;
+            is_same.then_some((*other, connection.incarnation, connection.newcomer.host))
+        };
+        let other = self.connections.iter().find_map(named_so).filter(|_| self.service.is_some());
+        if let Some((other, known, host)) = other {
+            if known != incarnation {
+                let host = host.map_or_else(String::new, |host| format!(" at {host}"));
+                let why = format!(
+                    "a worker named {}{host} is there already; names must differ (pleach certs issue --name)",
+                    newcomer.name
+                );
+                self.tell(&format!("refused a worker: {why}"));
+                if let Some(connection) = self.connections.remove(&id) {
+                    connection.link.refuse_for_now(&why);
+                }
+                return;
+            }
+            // The same process over a new connection: the old one is dead, and does not know yet.
+            self.close(other, false, ctx);
+        }
+        let facts = pleach_dispatch::manager::Facts { slots, ..newcomer.facts.clone() };
+        let worker = self.core.handle_join(facts);
+        self.connection_of.insert(worker, id);
+        let number = self.service.as_ref().map_or(0, |service| service.number);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.worker = Some(worker);
+            connection.incarnation = incarnation;
+            let port = newcomer.host.zip(exchange_port);
+            connection.exchange = port.map(|(host, port)| SocketAddr::new(host, port));
+            if self.service.is_some() {
+                connection.send(&ToWorker::Welcome { manager: number });
+            }
+        }
+        self.tell(&format!("worker {} has joined with {slots} slots", newcomer.name));
+        if let Some(before) = before.filter(|before| before.manager == number) {
+            self.take_up(worker, before);
+        }
+        let lacking = self.core.lacking(worker);
+        if !lacking.is_empty() {
+            let names: Vec<String> =
+                lacking.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            self.tell(&format!(
+                "worker {} lacks {}: it gets only stages that it can run",
+                newcomer.name,
+                names.join(", ")
+            ));
+        }
+    }
+
+    /// What a worker has from before: what is still of use stays with it.
+    fn take_up(&mut self, worker: WorkerId, before: Before) {
+        for had in before.studies {
+            let study = had.study;
+            let is_known = self.core.study(study).is_some();
+            let needless = self.core.handle_holds(worker, study, &had.held);
+            if !needless.is_empty() {
+                self.send(worker, &ToWorker::Release { keys: needless });
+            }
+            for (lease, instances) in had.leases {
+                let kept = self.core.handle_adopt(worker, study, lease, &instances);
+                let instances = kept.into_iter().collect();
+                self.send(worker, &ToWorker::Keep { study, lease, instances });
+            }
+            if !is_known {
+                self.send(worker, &ToWorker::Over { study });
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        id: ConnectionId,
+        worker: WorkerId,
+        (study, lease, instance): (StudyId, LeaseId, InstanceId),
+        results: Vec<Table>,
+        tasks: &[TaskReport],
+    ) {
+        let counted = self.core.handle_done(worker, study, lease, instance);
+        let mut record = None;
+        let mut differs = false;
+        if let Some(running) = self.studies.get_mut(&study) {
+            if counted {
+                running.outcome.finished += 1;
+                if !results.is_empty() {
+                    running.records += 1;
+                    record = Some((study, running.records));
+                    (running.observer)(Notice::Reported { instance, results: &results });
+                    running.outcome.results.insert(instance, results);
+                }
+            } else {
+                differs = !agree(running.outcome.results.get(&instance), &results);
+            }
+        }
+        if differs {
+            self.tell(&format!(
+                "worker {} reports other results for {} than there are, too late: they are refused",
+                self.name_of(worker),
+                named(study, instance)
+            ));
+        }
+        self.count(study, tasks);
+        self.note_report(id, record);
+    }
+
+    fn note_report(&mut self, id: ConnectionId, record: Option<(StudyId, u64)>) {
+        if self.service.is_none() {
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.reported(record);
+        }
+        if record.is_none() {
+            self.tell_safe(id);
+        }
+    }
+
+    pub(super) fn tell_safe(&mut self, id: ConnectionId) {
+        let studies = &self.studies;
+        let is_safe = |study: StudyId, record: u64| {
+            // Of a study that is over, everything is on disk or unwanted.
+            studies.get(&study).is_none_or(|running| running.durable >= record)
+        };
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.tell_safe(is_safe);
+        }
+    }
+
+    /// Tasks are counted whether or not the report was in time: they were run.
+    fn count(&mut self, study: StudyId, tasks: &[TaskReport]) {
+        let Some(running) = self.studies.get_mut(&study) else { return };
+        running.outcome.count(tasks);
+        (running.observer)(Notice::Done(tasks));
+        running.tasks += tasks.len() as u64;
+    }
+
+    /// Sends a file by the digest of its content, beside the frames.
+    fn send_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
+        let Some(service) = &self.service else { return };
+        let found = (service.find_file)(&digest);
+        let (network, tell) = (service.network.clone(), std::sync::Arc::clone(&service.tell));
+        let name = self.name_of(worker);
+        let Some(connection) = self.connection_of(worker) else { return };
+        match (found, connection.newcomer.regions.clone()) {
+            (Some(path), Some(regions)) => {
+                let digest = Digest(digest);
+                network.spawn(async move {
+                    let key = exchange::file_key(&digest);
+                    if let Err(error) = exchange::send_file(&regions, key, digest, &path).await {
+                        tell(&format!("failed to send an input file to worker {name}: {error}"));
+                    }
+                });
+            }
+            _ => connection.send(&ToWorker::NoFile { digest }),
+        }
+    }
+
+    /// Ends a connection that breaks the language.
+    pub(super) fn refuse(&mut self, id: ConnectionId, why: &dyn fmt::Display, ctx: &mut Context<Self>) {
+        if let Some(connection) = self.connections.get(&id) {
+            connection.link.refuse(why);
+        }
+        self.close(id, true, ctx);
+    }
+
+    /// A connection has ended; `lost`: without the worker having said so.
+    pub(super) fn close(&mut self, id: ConnectionId, lost: bool, ctx: &mut Context<Self>) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if let Some(worker) = connection.worker {
+            self.connection_of.remove(&worker);
+            self.core.handle_leave(worker, lost);
+            let name = &connection.newcomer.name;
+            let how = if lost { "is lost" } else { "has left" };
+            self.tell(&format!("worker {name} {how}"));
+            self.perform(ctx);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! One study of the manager's while it runs.
+
+use super::outcome::{Observer, Outcome};
+use pleach_dispatch::manager::Manager;
+use pleach_dispatch::message::InputFile;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
+use pleach_dispatch::study::Study;
+use pleach_dispatch::{InstanceId, StudyId};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// Cuts what nobody has begun into buckets for another number of processors.
+pub trait Replanner: Send {
+    /// The new buckets of some of what is [`unstarted`](Study::unstarted), or `None` where all can stay as it is.
+    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>>;
+}
+
+/// A study to be run.
+pub struct StudyRun {
+    /// What to execute.
+    pub plan: ExecutionPlan,
+    /// Instances that have reported their results before.
+    pub finished: BTreeSet<InstanceId>,
+    /// The files it reads, by the keys of what is read from them.
+    pub inputs: HashMap<RegionKey, InputFile>,
+    /// Follows the study. It is told of every report; what it does not say is durable ([`Durable`](super::Durable)) is
+    /// not forgotten by the worker that has reported it.
+    pub observer: Observer,
+    /// Cuts buckets anew when workers come and go.
+    pub replanner: Option<Box<dyn Replanner>>,
+    /// Is told what the study came to.
+    pub done: oneshot::Sender<Outcome>,
+}
+
+impl fmt::Debug for StudyRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StudyRun").field("inputs", &self.inputs.len()).finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Running {
+    pub(super) outcome: Outcome,
+    pub(super) done: Option<oneshot::Sender<Outcome>>,
+    pub(super) observer: Observer,
+    pub(super) inputs: HashMap<RegionKey, InputFile>,
+    pub(super) replanner: Option<Box<dyn Replanner>>,
+    pub(super) all_instances: usize,
+    /// Tasks reported.
+    pub(super) tasks: u64,
+    /// Results reported, and how many of them are on disk.
+    pub(super) records: u64,
+    pub(super) durable: u64,
+    pub(super) begun: Instant,
+}
+
+impl Running {
+    pub(super) fn new(
+        core: &Manager,
+        id: StudyId,
+        done: oneshot::Sender<Outcome>,
+        observer: Observer,
+    ) -> Self {
+        Self {
+            outcome: Outcome::default(),
+            done: Some(done),
+            observer,
+            inputs: HashMap::new(),
+            replanner: None,
+            all_instances: core.study(id).map_or(0, Study::unfinished),
+            tasks: 0,
+            records: 0,
+            durable: 0,
+            begun: Instant::now(),
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        if let Some(done) = self.done.take() {
+            // Whoever wanted to know may have given up.
+            let _ = done.send(std::mem::take(&mut self.outcome));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What operators are shown: studies and workers, as they are at one moment.
+
+use super::ManagerActor;
+use pleach_dispatch::StudyId;
+use pleach_dispatch::study::Study;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// All that there is to see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ManagerView {
+    /// Studies that run.
+    pub studies: Vec<StudyView>,
+    /// Workers that are connected.
+    pub workers: Vec<WorkerView>,
+    /// How often buckets were cut anew.
+    pub replans: u64,
+    /// Instances that were in those buckets.
+    pub replanned_instances: u64,
+}
+
+/// A study that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyView {
+    /// Its number.
+    pub id: StudyId,
+    /// Stage instances finished or failed since it was begun here.
+    pub instances: usize,
+    /// Stage instances that there were to do.
+    pub all_instances: usize,
+    /// Tasks reported.
+    pub tasks: u64,
+    /// Stage instances failed.
+    pub failed: usize,
+    /// Results on disk.
+    pub durable: u64,
+    /// Buckets at workers.
+    pub leases: usize,
+    /// Since it was begun here.
+    pub age: Duration,
+}
+
+/// How a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It works, or waits for work.
+    Active,
+    /// It is to leave.
+    Draining,
+}
+
+/// A worker that is connected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerView {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub host: Option<IpAddr>,
+    /// How it is.
+    pub state: WorkerState,
+    /// Tasks it can run at once.
+    pub slots: u32,
+    /// Buckets it has.
+    pub leases: usize,
+    /// Bytes that it may hold.
+    pub memory_bytes: u64,
+    /// Operations that it lacks for the studies there are.
+    pub lacking: Vec<(String, u32)>,
+    /// When it has to end, in seconds since 1970, if it has to.
+    pub lease_end_seconds: Option<u64>,
+}
+
+impl ManagerActor {
+    pub(super) fn look(&self) -> ManagerView {
+        let studies = self.studies.iter().map(|(id, running)| {
+            let study = self.core.study(*id);
+            StudyView {
+                id: *id,
+                instances: running.all_instances - study.map_or(0, Study::unfinished),
+                all_instances: running.all_instances,
+                tasks: running.tasks,
+                failed: running.outcome.failures.len(),
+                durable: running.durable,
+                leases: study.map_or(0, Study::leases),
+                age: running.begun.elapsed(),
+            }
+        });
+        let workers = self.connections.values().filter_map(|connection| {
+            let worker = connection.worker?;
+            let (leases, draining) = self.core.worker(worker)?;
+            Some(WorkerView {
+                name: connection.newcomer.name.clone(),
+                host: connection.newcomer.host,
+                state: if draining { WorkerState::Draining } else { WorkerState::Active },
+                slots: self.core.facts(worker)?.slots,
+                leases,
+                memory_bytes: connection.newcomer.facts.memory_bytes,
+                lacking: self.core.lacking(worker),
+                lease_end_seconds: connection.newcomer.lease_end_seconds,
+            })
+        });
+        ManagerView {
+            studies: studies.collect(),
+            workers: workers.collect(),
+            replans: self.replanned.0,
+            replanned_instances: self.replanned.1,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Instances that leave a bucket before they are finished: for others to execute, or because nobody wants them.
+
+use super::{FromStage, StageActor};
+use actix::prelude::*;
+use pleach_dispatch::InstanceId;
+use std::collections::BTreeSet;
+
+/// Which instances are not to be executed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// A part of those that are not under way: others are idle.
+    Part,
+    /// All that are not under way: the worker is to leave.
+    NotUnderWay,
+    /// All that are not finished.
+    All,
+    /// These, if they are not finished.
+    These(BTreeSet<InstanceId>),
+}
+
+/// Asks a stage actor for instances; it answers with those that it does not execute any more.
+#[derive(Debug, Message)]
+#[rtype(result = "Vec<InstanceId>")]
+pub struct HandBack(pub Which);
+
+impl Handler<HandBack> for StageActor {
+    type Result = Vec<InstanceId>;
+
+    fn handle(&mut self, HandBack(which): HandBack, _: &mut Self::Context) -> Self::Result {
+        let back = match which {
+            Which::Part => self.run.hand_back(false),
+            Which::NotUnderWay => self.run.hand_back(true),
+            Which::All => self.run.abandon(),
+            Which::These(instances) => self.run.withdraw(&instances),
+        };
+        self.follow();
+        let (lease, demand) = (self.lease, self.demand());
+        self.around.worker.do_send(FromStage::Demand { lease, demand });
+        back
+    }
+}

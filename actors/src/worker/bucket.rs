@@ -1,0 +1,138 @@
+//! Buckets as they arrive, and as they end before they are finished.
+
+use super::{Bucket, HandBack, Which, WorkerActor};
+use crate::stage::{Runnable, StageActor, Surroundings};
+use crate::storage::{Expect, Get, Origin};
+use actix::prelude::*;
+use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
+use pleach_dispatch::{LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use pleach_workflow::{Origin as StageOrigin, Read, Registry, Stage, StageInput, Task};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl WorkerActor {
+    /// Tells storage where to find what a bucket reads.
+    pub(super) fn expect(
+        &mut self,
+        work: &BucketWork,
+        inputs: &[InputFile],
+        peers: &[(WorkerId, SocketAddr)],
+    ) {
+        let mut regions: Vec<(RegionKey, Origin)> = Vec::new();
+        if let Some(remote) = &self.setup.remote {
+            let source = |input: &InputFile| Origin::Source(remote.opener.source(input, &remote.files));
+            regions.extend(inputs.iter().map(|input| (input.key, source(input))));
+        }
+        for region in &work.elsewhere {
+            let address = |worker: &WorkerId| {
+                peers.iter().find(|(known, _)| known == worker).map(|(_, address)| *address)
+            };
+            let holders = region.workers.iter().filter_map(address).collect();
+            regions.push((region.key, Origin::Workers(holders)));
+        }
+        if !regions.is_empty() {
+            self.setup.storage.do_send(Expect(regions));
+        }
+    }
+
+    pub(super) fn assigned(
+        &mut self,
+        study: StudyId,
+        lease: LeaseId,
+        work: BucketWork,
+        later: bool,
+        ctx: &mut Context<Self>,
+    ) {
+        self.core.handle_assigned(lease, work.stage, work.bucket, later);
+        let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
+        self.unsafe_reports.leased(study, lease, ids.iter().copied().collect());
+        if self.setup.remote.is_some() {
+            let stored = |output: &&pleach_dispatch::plan::OutputPlan| output.stored;
+            for instance in &work.instances {
+                let outputs = instance.outputs.iter().filter(stored).map(|output| output.key);
+                let keys = instance.inputs.iter().copied().chain(outputs);
+                self.study_of.extend(keys.map(|key| (key, study)));
+            }
+        }
+        let around = Surroundings {
+            worker: ctx.address().recipient(),
+            storage: self.setup.storage.clone(),
+            slots: self.slots.clone(),
+            ram: Arc::clone(&self.setup.ram),
+            ledger: Arc::clone(&self.setup.ledger),
+            results: Arc::clone(&self.results),
+            estimates: Arc::clone(&self.estimates),
+            costs: Arc::clone(&self.setup.costs),
+            past: self.setup.past.clone(),
+            active_paths: self.setup.resources.active_paths,
+        };
+        let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
+        // Those of its operations that are not linked in are missing.
+        let is_complete = |stage: &Runnable| stage.operations.len() == stage.stage.tasks.len();
+        let actor = stage
+            .filter(is_complete)
+            .and_then(|stage| StageActor::new((study, lease), stage, work, around).ok());
+        match actor {
+            Some(actor) => {
+                let inputs = actor.inputs().to_vec();
+                self.running.insert(lease, Bucket { study, stage: actor.start(), inputs });
+            }
+            None => {
+                // Nothing was run: refuse the whole bucket, with a reason.
+                let at = "worker".to_owned();
+                let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
+                for instance in ids {
+                    let (cause, tasks) = (cause.clone(), Vec::new());
+                    self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);
+                }
+                self.core.handle_stage_over(lease);
+            }
+        }
+    }
+
+    /// A lease is not to be gone on with.
+    pub(super) fn revoke(&mut self, lease: LeaseId, ctx: &mut Context<Self>) {
+        self.unsafe_reports.forget(lease);
+        if let Some(bucket) = self.running.get(&lease) {
+            let asked = bucket.stage.send(HandBack(Which::All)).into_actor(self);
+            ctx.spawn(asked.map(|_, actor, ctx| actor.perform(ctx)));
+        }
+    }
+
+    /// Fetches a region that would be lost with another worker.
+    pub(super) fn copy(&mut self, study: StudyId, key: RegionKey, from: SocketAddr, ctx: &mut Context<Self>) {
+        self.study_of.insert(key, study);
+        self.setup.storage.do_send(Expect(vec![(key, Origin::Workers(vec![from]))]));
+        let got = self.setup.storage.send(Get(key)).into_actor(self);
+        ctx.spawn(got.map(move |got, actor, ctx| {
+            if matches!(got, Ok(Ok(_))) {
+                actor.send(&ToManager::Copied { study, key }, ctx);
+            }
+            actor.look();
+            actor.perform(ctx);
+        }));
+    }
+}
+
+/// The stages of a study, with the operations that are linked in.
+pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<Runnable> {
+    let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
+    let readers = |stage: usize, output: usize| {
+        let reads = |(input, origin): (usize, &StageInput)| {
+            (origin.origin == StageOrigin::Stage { stage, output }).then_some(Read::StageInput(input))
+        };
+        let readers = stages.iter().flat_map(|other| {
+            let inputs: Vec<Read> = other.inputs.iter().enumerate().filter_map(reads).collect();
+            let reads = move |task: &&Task| task.reads.iter().any(|read| inputs.contains(read));
+            other.tasks.iter().filter(reads)
+        });
+        readers.filter_map(find).collect()
+    };
+    let runnable = |(number, stage): (usize, &Stage)| Runnable {
+        stage: Arc::new(stage.clone()),
+        operations: stage.tasks.iter().filter_map(find).collect(),
+        readers: (0..stage.outputs.len()).map(|output| readers(number, output)).collect(),
+    };
+    stages.iter().enumerate().map(runnable).collect()
+}

@@ -1,0 +1,65 @@
+//! Leaving in order: nothing new is asked for, what has not been begun goes back, what is under way is finished and told,
+//! what only this worker holds is fetched by others, and then the manager lets it go.
+
+use super::setup::Event;
+use super::{Which, WorkerActor};
+use actix::prelude::*;
+use pleach_dispatch::LeaseId;
+use pleach_dispatch::message::ToManager;
+
+/// The worker is to leave, in order.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Drain;
+
+/// There is no more time: the worker leaves at once. What it has not told is computed again.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Abandon;
+
+impl WorkerActor {
+    pub(super) fn drain(&mut self, ctx: &mut Context<Self>) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.core.handle_drain();
+        self.send(&ToManager::Drain, ctx);
+        let leases: Vec<LeaseId> = self.running.keys().copied().collect();
+        leases.into_iter().for_each(|lease| self.hand_back(lease, Which::NotUnderWay, ctx));
+    }
+
+    /// Leaves when there is nothing to do, nothing to tell, and nothing that anybody needs.
+    pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
+        if self.dismissed && self.running.is_empty() && self.unsafe_reports.is_empty() {
+            let _ = self.sent(&ToManager::Leave);
+            self.end(ctx);
+        }
+    }
+
+    pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
+        self.link = None;
+        if let Some(remote) = &self.setup.remote {
+            // The process may have ended by itself.
+            let _ = remote.events.send(Event::Left);
+        }
+        ctx.stop();
+    }
+}
+
+impl Handler<Drain> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, Drain: Drain, ctx: &mut Self::Context) {
+        self.drain(ctx);
+        self.perform(ctx);
+    }
+}
+
+impl Handler<Abandon> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, Abandon: Abandon, ctx: &mut Self::Context) {
+        let _ = self.sent(&ToManager::Leave);
+        self.end(ctx);
+    }
+}

@@ -1,0 +1,108 @@
+//! Instances that leave a bucket before they are finished: handed back so that others may run them, or no longer wanted.
+//!
+//! What only they would have needed is not run any more; a task of it that runs already runs to its end.
+
+use super::BucketRun;
+use super::graph::NodeState;
+use super::task::NodeId;
+use crate::InstanceId;
+use std::collections::BTreeSet;
+
+impl BucketRun {
+    /// Instances to hand back: of those that are not under way the later half, or with `all` every one. An instance is
+    /// under way when it is the next to be finished by a task that runs. They are no longer executed here.
+    pub fn hand_back(&mut self, all: bool) -> Vec<InstanceId> {
+        let under_way = self.under_way();
+        let open: Vec<InstanceId> = self
+            .open_leaves()
+            .flat_map(|(_, instances)| instances)
+            .filter(|id| !under_way.contains(id))
+            .collect();
+        // With nothing under way something has to stay, or the bucket would only wander.
+        let keeps = match (all, under_way.is_empty()) {
+            (true, _) => 0,
+            (false, true) => open.len().div_ceil(2),
+            (false, false) => open.len() / 2,
+        };
+        self.withdraw(&open[keeps..].iter().copied().collect())
+    }
+
+    /// Nothing of the bucket is wanted any more. Returns the instances that were not finished.
+    pub fn abandon(&mut self) -> Vec<InstanceId> {
+        let open: Vec<InstanceId> = self.open_leaves().flat_map(|(_, instances)| instances).collect();
+        self.withdraw(&open.into_iter().collect())
+    }
+
+    /// Last tasks that have not run, in order, with the instances that end there.
+    fn open_leaves(&self) -> impl Iterator<Item = (NodeId, Vec<InstanceId>)> {
+        let nodes = (0u32..).map(NodeId).zip(&self.graph.nodes);
+        let open = nodes.filter(|(_, node)| node.state == NodeState::Open && !node.leaves.is_empty());
+        open.map(|(id, node)| (id, node.leaves.clone()))
+    }
+
+    fn under_way(&self) -> BTreeSet<InstanceId> {
+        let mut under_way = BTreeSet::new();
+        for &running in self.running.iter().chain(&self.suspended) {
+            let (mut below, mut first) = (vec![running], None);
+            let mut seen = BTreeSet::new();
+            while let Some(id) = below.pop() {
+                let node = &self.graph.nodes[id.index()];
+                if node.state != NodeState::Open || !seen.insert(id) {
+                    continue;
+                }
+                if !node.leaves.is_empty() {
+                    first = Some(first.map_or(id, |first: NodeId| first.min(id)));
+                }
+                below.extend(&node.children);
+            }
+            if let Some(first) = first {
+                under_way.extend(self.graph.nodes[first.index()].leaves.iter().copied());
+            }
+        }
+        under_way
+    }
+
+    /// Does not execute these instances any more. Returns those of them that were not finished.
+    pub fn withdraw(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
+        let mut back = Vec::new();
+        let leaves: Vec<NodeId> = self.open_leaves().map(|(id, _)| id).collect();
+        for leaf in leaves {
+            let node = &mut self.graph.nodes[leaf.index()];
+            let (gone, stay) = node.leaves.iter().partition(|instance| instances.contains(instance));
+            node.leaves = stay;
+            let gone: Vec<InstanceId> = gone;
+            let gives = node.gives.clone();
+            for _ in &gone {
+                gives.iter().for_each(|output| self.let_go(*output));
+            }
+            back.extend(gone);
+        }
+        if !back.is_empty() {
+            self.give_up_unneeded();
+            self.end_if_over();
+        }
+        back
+    }
+
+    /// Gives up what no instance needs any more, except what runs.
+    fn give_up_unneeded(&mut self) {
+        let mut needed = vec![false; self.graph.nodes.len()];
+        for index in (0..needed.len()).rev() {
+            let node = &self.graph.nodes[index];
+            let open = node.state == NodeState::Open;
+            needed[index] =
+                open && (!node.leaves.is_empty() || node.children.iter().any(|child| needed[child.index()]));
+        }
+        for id in (0..needed.len() as u32).map(NodeId) {
+            let at = &self.graph.nodes[id.index()];
+            if needed[id.index()] || at.state != NodeState::Open || self.running.contains(&id) {
+                continue;
+            }
+            self.open -= 1;
+            self.ready.remove(&id);
+            self.suspended.remove(&id);
+            self.graph.end(id, NodeState::Failed);
+            self.stop_reading(id);
+        }
+    }
+}
