@@ -1,4 +1,4 @@
-//! A woven study executed in this process: inputs, progress, the journal, and what was known before.
+//! A woven study executed, here or by a cluster: progress, the journal, and what was known before.
 
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
@@ -10,13 +10,13 @@ use crate::session::Session;
 use crate::study::Prepared;
 use crate::weave::{Woven, task_counts};
 use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
-use pleach_actors::manager::{Notice, TaskTotal};
+use pleach_actors::manager::{Notice, Observer, TaskTotal};
 use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::message::TaskDone;
-use pleach_dispatch::plan::Sharing;
+use pleach_dispatch::plan::{ExecutionPlan, Sharing};
 use pleach_regions::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,8 +36,68 @@ pub(crate) struct Executed {
     pub(crate) costs: Costs,
 }
 
+/// What is to be executed.
+pub(crate) struct ToExecute {
+    pub(crate) plan: ExecutionPlan,
+    /// Instances of which the results are known.
+    pub(crate) finished: BTreeSet<InstanceId>,
+    /// Follows the study.
+    pub(crate) observer: Observer,
+    /// What operations are believed to cost; whoever executes the study may learn.
+    pub(crate) costs: Arc<Mutex<Costs>>,
+    /// Counts the regions held, where they are held here.
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+/// Whoever executes a study.
+pub(crate) trait Executor {
+    /// Executes it to its end, or until it is stopped.
+    fn execute(&mut self, work: ToExecute) -> Outcome<Finished>;
+
+    /// What is to be done when responses can no longer be written down.
+    fn broken(&self) -> Box<dyn FnOnce() + Send>;
+
+    /// Is told how many responses are on disk of those that this process has reported.
+    fn durable(&self) -> Box<dyn FnMut(u64) + Send>;
+}
+
+/// Executes studies in this process.
+pub(crate) struct Here<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) past: &'a Past,
+    pub(crate) resources: Resources,
+    pub(crate) interrupt: &'a mut Interrupt,
+}
+
+impl Executor for Here<'_> {
+    fn execute(&mut self, work: ToExecute) -> Outcome<Finished> {
+        let executed = run_embedded(Embedded {
+            plan: work.plan,
+            finished: work.finished,
+            registry: self.prepared.registry.clone(),
+            sources: inputs::sources(self.prepared),
+            resources: self.resources,
+            costs: work.costs,
+            past: self.past.clone(),
+            ledger: work.ledger,
+            observer: work.observer,
+            stop: self.interrupt.take_asked(),
+        });
+        executed.map_err(Stop::defect)
+    }
+
+    fn broken(&self) -> Box<dyn FnOnce() + Send> {
+        Box::new(self.interrupt.asker())
+    }
+
+    fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
+        Box::new(|_| {})
+    }
+}
+
 /// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
-/// among the results, and tasks that only those needed are counted as if this one had run them.
+/// among the results, and tasks that only those needed are counted as if this one had run them. `follow` is told where
+/// progress can be looked at.
 ///
 /// # Errors
 /// [`Stop::Input`] when responses can no longer be written down, [`Stop::Defect`] when the plan cannot be executed.
@@ -46,9 +106,9 @@ pub(crate) fn execute(
     woven: &mut Woven,
     session: &Session,
     past: &Past,
-    resources: Resources,
+    executor: &mut impl Executor,
     shown: Shown,
-    interrupt: &mut Interrupt,
+    follow: impl FnOnce(Progress),
 ) -> Outcome<Executed> {
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
@@ -86,11 +146,15 @@ pub(crate) fn execute(
     };
     let progress = Progress::new(shown, totals, Arc::clone(&ledger));
     progress.known(before.values().map(|known| (known.evaluation, known.tile)));
+    follow(progress.clone());
     let told = progress.clone();
-    let writer = session.record(
-        move |known: &[Known]| told.known(known.iter().map(|known| (known.evaluation, known.tile))),
-        interrupt.asker(),
-    )?;
+    let (mut durable, mut records) = (executor.durable(), 0);
+    let acknowledge = move |known: &[Known]| {
+        records += known.len() as u64;
+        durable(records);
+        told.known(known.iter().map(|known| (known.evaluation, known.tile)));
+    };
+    let writer = session.record(acknowledge, executor.broken())?;
     let (recorder, told) = (writer.recorder(), progress.clone());
     let observer = move |notice: Notice<'_>| match notice {
         Notice::Reported { instance, results } => {
@@ -105,21 +169,12 @@ pub(crate) fn execute(
         }
         Notice::Progress(_) => {}
     };
-    let executed = run_embedded(Embedded {
-        plan,
-        finished,
-        registry: prepared.registry.clone(),
-        sources: inputs::sources(prepared),
-        resources,
-        costs: Arc::clone(&costs),
-        past: past.clone(),
-        ledger,
-        observer: Box::new(observer),
-        stop: interrupt.take_asked(),
-    });
+    let costs_of_all = Arc::clone(&costs);
+    let observer = Box::new(observer);
+    let executed = executor.execute(ToExecute { plan, finished, observer, costs: costs_of_all, ledger });
     let written = writer.finish();
     progress.finish();
-    let mut executed = executed.map_err(Stop::defect)?;
+    let mut executed = executed?;
     written.map_err(|error| {
         Stop::Input(format!(
             "--out {}: {error}; --resume continues the study",

@@ -21,6 +21,7 @@ mod past;
 mod progress;
 mod replay;
 mod report;
+mod results;
 mod session;
 mod size;
 mod study;

@@ -26,6 +26,29 @@ pub(crate) struct Totals {
     pub(crate) runs_of: HashMap<Run, Vec<Run>>,
 }
 
+/// How far a study is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    /// Evaluations of which every run is known or has failed.
+    pub(crate) evaluations: usize,
+    pub(crate) failed_runs: usize,
+    /// Tasks that this process had run.
+    pub(crate) tasks_run: u64,
+    pub(crate) tasks_left: u64,
+    /// Tasks that were run, or did not have to be.
+    pub(crate) tasks_done: u64,
+    /// Since this process began with the study.
+    pub(crate) passed: Duration,
+}
+
+impl Counts {
+    /// What is left, at the pace so far.
+    pub(crate) fn seconds_left(&self) -> Option<f64> {
+        let pace = self.passed.as_secs_f64() / self.tasks_done as f64;
+        (self.tasks_done > 0).then_some(pace * self.tasks_left as f64)
+    }
+}
+
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
@@ -110,6 +133,19 @@ impl Progress {
         let mut state = self.state();
         state.count(run, true);
         state.show();
+    }
+
+    /// How far the study is.
+    pub(crate) fn counts(&self) -> Counts {
+        let state = self.state();
+        Counts {
+            evaluations: state.evaluations,
+            failed_runs: state.failed,
+            tasks_run: state.tasks,
+            tasks_left: state.totals.tasks.saturating_sub(state.done),
+            tasks_done: state.done,
+            passed: state.start.elapsed(),
+        }
     }
 
     /// Nothing more will be shown.

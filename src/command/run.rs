@@ -1,24 +1,22 @@
 //! `pleach run`: a study from its file to its report.
 
-mod record;
-
 use super::way::{BucketLimits, Way};
 use super::{weigh, workers};
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
 use crate::costs;
-use crate::execution;
+use crate::execution::{self, Here};
 use crate::exit::{Outcome, Stop};
-use crate::gallery::{self, previews::Previews};
+use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
 use crate::journal;
 use crate::machine::{self, default_memory_bytes};
 use crate::output::folder::Folder;
-use crate::output::record::{Plan, PlanFile};
-use crate::output::{print_json, print_line, tables};
+use crate::output::record::Plan;
+use crate::output::{print_json, print_line};
 use crate::past;
 use crate::progress::Shown;
-use crate::report;
+use crate::results::{self, Written};
 use crate::session::{self, Found, Session};
 use crate::size::{MemorySize, human};
 use crate::study::Prepared;
@@ -27,7 +25,6 @@ use crate::weave::{self, Least, Loom, Woven};
 use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::costs::Costs;
-use record::Ended;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -74,17 +71,12 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     };
     let folder = &session.folder;
     say_what_is_known(args, &session);
-    let untimed = Plan { planning_seconds: None, ..plan.clone() };
-    let study_digest = &prepared.digest;
-    folder
-        .write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &untimed })?;
-    let names = &prepared.design.names;
-    folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)?;
+    results::write_plan(&prepared, &plan, folder)?;
 
     let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-    let executed =
-        execution::execute(&prepared, &mut woven, &session, &past, resources, shown, &mut interrupt)?;
+    let mut here = Here { prepared: &prepared, past: &past, resources, interrupt: &mut interrupt };
+    let executed = execution::execute(&prepared, &mut woven, &session, &past, &mut here, shown, |_| {})?;
     let costs_lost = keep_costs(args, &prepared, &executed.costs);
     let finished = &executed.finished;
     let collected = Collected::new(&prepared, &woven, &finished.outcome);
@@ -97,35 +89,15 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         )));
     }
 
-    let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
-    let metrics: Vec<&str> =
-        prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str()).collect();
-    let runs = &collected.runs;
-    folder.write("responses.csv", &tables::responses(&metrics, prepared.study.metric, &tiles, runs)?)?;
-    folder.write("failed.csv", &tables::failed(names, &prepared.design.evaluations, &tiles, runs)?)?;
-    let analysis = collected.analyse(&prepared)?;
-    folder.write("indices.csv", &analysis.csv()?)?;
-    folder.write_json("indices.json", &analysis.json())?;
-    let run = record::of(&Ended {
+    let done = results::Done {
         prepared: &prepared,
         plan: &plan,
         executed: &executed,
         past: &past,
-        collected: &collected,
         costs_lost,
         start,
-    });
-    folder.write_json("run.json", &run)?;
-    let gallery = gallery::make(&prepared, &past, &collected, &previews, folder)?;
-    let html = report::html(&report::Report {
-        study: &prepared.study,
-        plan: &plan,
-        run: &run,
-        analysis: &analysis,
-        runs,
-        gallery: &gallery,
-    });
-    folder.write("report.html", html.as_bytes())?;
+    };
+    let Written { run, analysis, gallery } = results::write(&done, &collected, &previews, folder)?;
     session.end(collected.failed() == 0)?;
 
     if args.json {

@@ -1,12 +1,12 @@
 //! Parameters of a workflow and the domains that samplers draw them from.
 
 use crate::value::{Real, Value, ValueType};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use thiserror::Error;
 
 /// The values a sampler may draw. A default, or a value given by the user, may lie outside it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Domain {
     /// Every real in `[low, high]`, `low < high`.
@@ -210,7 +210,7 @@ fn grid_value(value_type: ValueType, low: f64, step: f64, level: u32) -> Result<
 }
 
 /// One parameter of a workflow.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     /// Its name in study files, tables and reports.
     pub name: String,

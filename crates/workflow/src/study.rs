@@ -14,11 +14,12 @@ use crate::workflow::Workflow;
 use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
 pub use method::{BasePoints, Method};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// A checked study.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Study {
     /// Its name.
     pub name: String,

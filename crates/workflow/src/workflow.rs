@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A DAG of stages over the regions of one tile.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Workflow {
     /// Its name.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct RegionDecl {
 }
 
 /// The region that results are compared with: a stage output of the run at default values, or a file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReferenceDecl {
     /// Name and type under which stages read it.
     pub region: RegionDecl,
@@ -52,7 +52,7 @@ pub struct ReferenceDecl {
 }
 
 /// The table that responses are taken from.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Response {
     /// The stage that writes it.
     pub stage: usize,

@@ -3,12 +3,13 @@
 use super::fields::Section;
 use super::{FieldProblem, StudyError};
 use glob::MatchOptions;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A tile of the study.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tile {
     /// Name in tables: the file's name without extension where that is unique, else its path as seen from the
     /// study file.
@@ -18,7 +19,7 @@ pub struct Tile {
 }
 
 /// What results are compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reference {
     /// The output at default parameters: evaluation 0.
     Defaults,

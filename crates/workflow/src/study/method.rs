@@ -2,10 +2,11 @@
 
 use super::StudyError;
 use super::fields::Section;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// How parameter sets are chosen and analysed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// Morris' one-at-a-time screening.
     Moat {
@@ -31,7 +32,7 @@ pub enum Method {
 }
 
 /// How the base samples of a design are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BasePoints {
     /// Scrambled Sobol' points, which cover the parameters' ranges evenly.
     #[default]

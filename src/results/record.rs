@@ -1,29 +1,13 @@
 //! `run.json` of a study that has been run.
 
+use super::Done;
 use crate::analysis::Collected;
-use crate::execution::Executed;
-use crate::output::record::{self, Host, Plan, Run};
-use crate::study::Prepared;
+use crate::output::record::{self, Host, Run};
 use pleach_actors::manager::TaskTotal;
-use pleach_actors::stage::Past;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-/// All that is known of it.
-pub(super) struct Ended<'a> {
-    pub(super) prepared: &'a Prepared,
-    pub(super) plan: &'a Plan,
-    pub(super) executed: &'a Executed,
-    pub(super) past: &'a Past,
-    pub(super) collected: &'a Collected,
-    /// Why what operations cost is not kept, if it is not.
-    pub(super) costs_lost: Option<String>,
-    /// When the command began.
-    pub(super) start: Instant,
-}
-
-pub(super) fn of(ended: &Ended<'_>) -> Run {
-    let Ended { prepared, plan, executed, past, collected, start, .. } = *ended;
+pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
+    let Done { prepared, plan, executed, past, start, .. } = *done;
     let finished = &executed.finished;
     let stages = &prepared.study.workflow.stages;
     let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
@@ -58,7 +42,7 @@ pub(super) fn of(ended: &Ended<'_>) -> Run {
     let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
     let cache = past.cache.as_ref().map(|cache| {
         let mut cache = record::Cache::of(cache);
-        cache.reports.extend(ended.costs_lost.clone());
+        cache.reports.extend(done.costs_lost.clone());
         cache
     });
     if let Some(cache) = &cache {

@@ -1,0 +1,85 @@
+//! The files of a study's results: what was planned, what came of it, what it says.
+//!
+//! The same for a study executed here and by a cluster. How it is executed, and what is printed, is not decided here.
+
+mod record;
+
+use crate::analysis::{Analysis, Collected};
+use crate::execution::Executed;
+use crate::exit::Outcome;
+use crate::gallery::{self, Gallery, previews::Previews};
+use crate::output::folder::Folder;
+use crate::output::record::{Plan, PlanFile, Run};
+use crate::output::tables;
+use crate::report;
+use crate::study::Prepared;
+use pleach_actors::stage::Past;
+use std::time::Instant;
+
+/// A study that has been executed.
+pub(crate) struct Done<'a> {
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) plan: &'a Plan,
+    pub(crate) executed: &'a Executed,
+    pub(crate) past: &'a Past,
+    /// Why what operations cost is not kept, if it is not.
+    pub(crate) costs_lost: Option<String>,
+    /// When it began.
+    pub(crate) start: Instant,
+}
+
+/// What was written, for whoever shows it.
+pub(crate) struct Written {
+    pub(crate) run: Run,
+    pub(crate) analysis: Analysis,
+    pub(crate) gallery: Gallery,
+}
+
+/// Writes what is known before anything is executed: `plan.json` and `samples.csv`.
+///
+/// # Errors
+/// [`Stop::Input`](crate::exit::Stop::Input) when the folder cannot be written to.
+pub(crate) fn write_plan(prepared: &Prepared, plan: &Plan, folder: &Folder) -> Outcome {
+    let untimed = Plan { planning_seconds: None, ..plan.clone() };
+    let study_digest = &prepared.digest;
+    folder
+        .write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &untimed })?;
+    let names = &prepared.design.names;
+    folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)
+}
+
+/// Writes all results.
+///
+/// # Errors
+/// [`Stop::Input`](crate::exit::Stop::Input) when the folder cannot be written to.
+pub(crate) fn write(
+    done: &Done<'_>,
+    collected: &Collected,
+    previews: &Previews,
+    folder: &Folder,
+) -> Outcome<Written> {
+    let Done { prepared, plan, past, .. } = *done;
+    let names = &prepared.design.names;
+    let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
+    let metrics: Vec<&str> =
+        prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str()).collect();
+    let runs = &collected.runs;
+    folder.write("responses.csv", &tables::responses(&metrics, prepared.study.metric, &tiles, runs)?)?;
+    folder.write("failed.csv", &tables::failed(names, &prepared.design.evaluations, &tiles, runs)?)?;
+    let analysis = collected.analyse(prepared)?;
+    folder.write("indices.csv", &analysis.csv()?)?;
+    folder.write_json("indices.json", &analysis.json())?;
+    let run = record::of(done, collected);
+    folder.write_json("run.json", &run)?;
+    let gallery = gallery::make(prepared, past, collected, previews, folder)?;
+    let html = report::html(&report::Report {
+        study: &prepared.study,
+        plan,
+        run: &run,
+        analysis: &analysis,
+        runs,
+        gallery: &gallery,
+    });
+    folder.write("report.html", html.as_bytes())?;
+    Ok(Written { run, analysis, gallery })
+}
