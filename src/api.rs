@@ -30,8 +30,8 @@ use std::net::TcpListener;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use token::ApiToken;
+use tokio::sync::Semaphore;
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,13 @@
 //! The command line's grammar.
 //!
-//! Here are the commands for one machine; those that speak with a manager are in [`client`].
+//! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
+//! processes of a cluster in [`node`].
 
 mod client;
+mod node;
 
-pub(crate) use client::{
-    CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
-};
+pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
+pub(crate) use node::{ManagerProcessArgs, Until, WorkerProcessArgs};
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -14,6 +15,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pleach_actors::transport::identity::{NodeName, Role};
+use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     /// Make certificates for the nodes of a cluster, and tokens to get one for
     #[command(subcommand)]
     Certs(CertsCommand),
+    /// Run the manager of a cluster: studies are submitted to it, workers come to it
+    Manager(ManagerProcessArgs),
+    /// Run a worker: it executes what a manager gives it
+    Worker(WorkerProcessArgs),
     /// Submit a study to a manager
     Submit(SubmitArgs),
     /// Show a manager's studies and workers
@@ -213,7 +219,8 @@ pub(crate) enum TaskOrderName {
     Best,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum StrategyName {
     /// Run everything, equal or not
     None,
@@ -247,7 +254,8 @@ pub(crate) enum PlanStrategyName {
     All,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ReuseName {
     /// Tasks that are equal after equal tasks
     Tree,

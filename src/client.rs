@@ -83,8 +83,7 @@ impl Client {
     /// # Errors
     /// [`Stop::Input`] for what is wrong with certificates and tokens.
     pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> Outcome<Self> {
-        let trust =
-            Trust::load(&args.certs).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
+        let trust = Trust::load(&args.certs).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
         let token = match (&args.token_file, token) {
             (Some(file), _) => {
                 Some(ApiToken::read(file).map_err(|error| Stop::Input(format!("--token-file: {error}")))?)
@@ -252,13 +251,18 @@ impl Client {
             Ok(response) => response,
             Err(error) => {
                 let why = format!("cannot reach the manager at {}: {}", self.manager, cause(&error));
-                return if is_about_trust(&error) { Err(Stop::Refused(why)) } else { Ok(Err(Attempt::Again(why))) };
+                return if is_about_trust(&error) {
+                    Err(Stop::Refused(why))
+                } else {
+                    Ok(Err(Attempt::Again(why)))
+                };
             }
         };
         let status = response.status().as_u16();
         let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == PROBLEM);
         let problem = json::<Problem>(&mut response, LONGEST_PROBLEM_BYTES).ok().filter(|_| is_problem);
-        let detail = problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
+        let detail =
+            problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
         Ok(Err(match status {
             503 => Attempt::Again(format!("{}: {detail}", self.manager)),
             _ => Attempt::Refused(Refusal { status, detail }),

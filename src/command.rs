@@ -6,6 +6,7 @@ mod completions;
 mod drain;
 mod explain;
 mod man;
+mod manager;
 mod plan;
 mod results;
 mod run;
@@ -14,7 +15,8 @@ mod status;
 pub(crate) mod submit;
 mod tissue;
 mod watch;
-mod way;
+pub(crate) mod way;
+mod worker;
 mod workflow;
 
 use crate::cli::{
@@ -36,6 +38,8 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Certs(command) => certs::execute(&command),
+        Command::Manager(args) => manager::execute(&args),
+        Command::Worker(args) => worker::execute(&args),
         Command::Submit(args) => submit::execute(&args),
         Command::Status(args) => status::execute(&args),
         Command::Watch(args) => watch::execute(&args),
@@ -75,7 +79,7 @@ impl PlanReuseName {
 
 /// Makes ready for planning what the study itself leaves open: what operations cost, from the studies that a cache has
 /// seen, and the order of tasks.
-fn weigh(prepared: &mut Prepared, buckets: BucketArgs, cache: Option<&Path>) -> Outcome {
+pub(crate) fn weigh(prepared: &mut Prepared, buckets: BucketArgs, cache: Option<&Path>) -> Outcome {
     prepared.costs = cache.map(costs::read).unwrap_or_default();
     match buckets.task_order {
         TaskOrderName::Given => Ok(()),

@@ -3,9 +3,12 @@
 //! What is written down of a study, and kept for others, stands for the files as they were digested. A file that has changed
 //! since then fails its runs.
 
+use crate::service::submission::InputFile as SubmittedFile;
 use crate::study::Prepared;
-use pleach_actors::storage::Source;
-use pleach_dispatch::message::TaskFailure;
+use pleach_actors::files::Files;
+use pleach_actors::storage::{Preparation, Source};
+use pleach_actors::worker::Opener;
+use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, RegionKey};
 use pleach_workflow::Reference;
@@ -75,6 +78,87 @@ pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>
         }
     }
     sources
+}
+
+/// What workers are told of the files of a study, by key; `files` are those of [`Prepared::files`], in that order, as they
+/// are where the study was submitted.
+pub(crate) fn specified(prepared: &Prepared, files: &[SubmittedFile]) -> HashMap<RegionKey, InputFile> {
+    let content = |file: &SubmittedFile| FileContent {
+        path: file.path.clone(),
+        digest: file.digest.bytes(),
+        bytes: file.bytes,
+    };
+    let elements = prepared.study.workflow.reference_elements();
+    let images = prepared.study.workflow.inputs.len();
+    let mut inputs = HashMap::new();
+    for (number, facts) in prepared.tiles.iter().enumerate() {
+        let tile = content(&files[number]);
+        for &key in &facts.inputs[..images] {
+            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None });
+        }
+        if let Some(mask) = files.get(prepared.tiles.len() + number) {
+            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
+                let reference = Some((element, tile.clone()));
+                inputs.insert(key, InputFile { key, file: content(mask), reference });
+            }
+        }
+    }
+    inputs
+}
+
+/// Reads input files on a worker.
+pub(crate) struct FileOpener;
+
+impl Opener for FileOpener {
+    fn source(&self, input: &InputFile, files: &Arc<Files>) -> Arc<dyn Source> {
+        Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) })
+    }
+}
+
+/// A file that may have to be fetched.
+struct WorkersFile {
+    input: InputFile,
+    files: Arc<Files>,
+}
+
+impl WorkersFile {
+    fn contents(&self) -> impl Iterator<Item = &FileContent> {
+        let tile = self.input.reference.iter().map(|(_, tile)| tile);
+        std::iter::once(&self.input.file).chain(tile)
+    }
+
+    fn here(&self, file: &FileContent) -> Result<PathBuf, TaskFailure> {
+        let gone = || TaskFailure {
+            at: "input".to_owned(),
+            cause: format!("{}: it has changed since the study was submitted", file.path),
+        };
+        self.files.here(file).ok_or_else(gone)
+    }
+}
+
+impl Source for WorkersFile {
+    fn prepare(&self) -> Option<Preparation> {
+        let contents: Vec<FileContent> = self.contents().cloned().collect();
+        let files = Arc::clone(&self.files);
+        Some(Box::pin(async move {
+            for file in contents {
+                files.get(&file).await.map_err(|cause| TaskFailure {
+                    at: "input".to_owned(),
+                    cause: format!("{}: {cause}", file.path),
+                })?;
+            }
+            Ok(())
+        }))
+    }
+
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        let path = self.here(&self.input.file)?;
+        let read_as = match &self.input.reference {
+            None => ReadAs::Tile,
+            Some((element, tile)) => ReadAs::Reference { tile: self.here(tile)?, element: *element },
+        };
+        File { path, digest: Some(self.input.file.digest), read_as }.load()
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! It is the only home of terminal output and exit codes.
 
 mod analysis;
-#[cfg_attr(not(test), expect(dead_code, reason = "the manager's process will serve it"))]
 mod api;
 mod application;
 mod cli;
@@ -25,7 +24,6 @@ mod progress;
 mod replay;
 mod report;
 mod results;
-#[cfg_attr(not(test), expect(dead_code, reason = "the manager's process will use it"))]
 mod service;
 mod session;
 mod size;

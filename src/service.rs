@@ -1,4 +1,16 @@
-//! The manager as a service: what it is given, and what it keeps.
+//! The manager's process: studies that are submitted, executed by its workers, and kept.
+//!
+//! - [`submission`]: what a client submits, and what the manager makes of it;
+//! - [`state`]: the folder that survives the process: who it is, and a folder for each study;
+//! - [`studies`]: the studies there are, and what can be done with them over HTTP;
+//! - [`job`]: one study from its plan to its results;
+//! - [`inputs`]: files that clients have sent.
+//!
+//! Who executes what is decided by the manager actor; results are written as `pleach run` writes them.
 
 pub(crate) mod inputs;
+pub(crate) mod job;
+pub(crate) mod metrics;
+pub(crate) mod state;
+pub(crate) mod studies;
 pub(crate) mod submission;

@@ -38,6 +38,18 @@ pub(crate) struct Prepared {
     pub(crate) digest: String,
 }
 
+/// A study as it is received from whoever has read its files.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) study: Study,
+    pub(crate) evaluations: Vec<Vec<Value>>,
+    /// The parameter sets come from a table, not from the method.
+    pub(crate) is_table: bool,
+    pub(crate) parameter_sets: PathBuf,
+    pub(crate) tiles: Vec<TileFacts>,
+    pub(crate) file_digests: Vec<Option<[u8; 32]>>,
+}
+
 impl Prepared {
     /// Reads a study; with `table`, its parameter sets come from that file.
     ///
@@ -74,6 +86,55 @@ impl Prepared {
             digests,
             digest,
         })
+    }
+
+    /// A study that somebody else has read: its files are as they were there. Paths are where they lie there, `inputs` what
+    /// stands for them here; of its parameter sets, those of a table come with it.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when its parameter sets are not those of its method.
+    pub(crate) fn received(received: Received) -> Outcome<Self> {
+        let Received { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } = received;
+        let design = if is_table {
+            design_of_rows(&study, &study.method, rows)
+        } else {
+            let drawn = design(&parameter_sets, &study, None)?;
+            if drawn.evaluations != rows {
+                let name = &study.name;
+                return Err(Stop::Input(format!(
+                    "study {name}: its parameter sets are not those of its method and seed"
+                )));
+            }
+            drawn
+        };
+        let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
+        let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
+        let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
+        evaluations.extend(design.evaluations.iter().cloned());
+        let digests = digests(&study, &evaluations);
+        let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
+        Ok(Self {
+            study,
+            registry: application::registry(),
+            design,
+            evaluations,
+            parameter_sets,
+            tiles,
+            costs: Costs::default(),
+            file_digests: OnceCell::from(file_digests),
+            digests,
+            digest,
+        })
+    }
+
+    /// The file that says which parameter sets there are.
+    pub(crate) fn parameter_sets(&self) -> &Path {
+        &self.parameter_sets
+    }
+
+    /// Image files that the study reads: its tiles, then the references, where those are files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        files(&self.study)
     }
 
     /// Digests of all that the results depend on, by part: what is asked, and the content of every image file.
@@ -176,12 +237,18 @@ fn cannot_be_drawn(file: &Path, error: impl std::error::Error) -> Stop {
     Stop::Input(format!("{}: method: {error}", file.display()))
 }
 
-/// Parameter sets from a file. A table that holds Morris trajectories is analysed as such.
+/// Parameter sets from a file.
 fn read_table(table: &Path, study: &Study, method: &Method) -> Outcome<Design> {
     let fail = |text: String| Stop::Input(format!("{}: {text}", table.display()));
     let text = text::read(table).map_err(|error| fail(format!("failed to read: {error}")))?;
     let parameters = &study.workflow.parameters;
     let rows = table::parse(&text, parameters).map_err(|error| fail(error.to_string()))?;
+    Ok(design_of_rows(study, method, rows))
+}
+
+/// Parameter sets that somebody chose. Those that hold Morris trajectories are analysed as such.
+fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Design {
+    let parameters = &study.workflow.parameters;
     let mut design = Design::of_rows(parameters, rows);
     if let Method::Moat { levels, .. } = method
         && let Ok(found) = Trajectories::recover(parameters, &design.evaluations, Some(*levels as u32))
@@ -189,7 +256,7 @@ fn read_table(table: &Path, study: &Study, method: &Method) -> Outcome<Design> {
     {
         design.structure = Structure::Trajectories(found);
     }
-    Ok(design)
+    design
 }
 
 /// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole.

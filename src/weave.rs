@@ -9,12 +9,14 @@ mod forecast;
 pub(crate) mod identity;
 mod loom;
 mod memory;
+mod replan;
 mod tasks;
 
 pub(crate) use figures::{PlanFigures, of as figures};
 pub(crate) use forecast::{Forecast, forecast};
 pub(crate) use loom::Loom;
 pub(crate) use memory::{Least, rehearse};
+pub(crate) use replan::Replan;
 pub(crate) use tasks::task_counts;
 
 use pleach_dispatch::costs::Costs;
@@ -23,6 +25,7 @@ use pleach_regions::RegionKey;
 use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, SolveError, StageIndex, Strategy};
 use pleach_workflow::{Operation, Origin, Registry, Stage, StageInput, Value, Workflow};
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -100,6 +103,10 @@ pub(crate) struct Woven {
     runs: Runs,
     graph: CompactGraph,
     first_evaluation: usize,
+    /// What the plan was made from, for it to be made anew.
+    stages: Vec<loom::StageProblem>,
+    /// Of each tile.
+    pixels: Vec<u64>,
 }
 
 /// The study is too large to be planned. Everything else that `pleach-reuse` can refuse is a defect of ours.
@@ -127,8 +134,9 @@ pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven,
     let figures = figures::of(&loom, &solutions, level, workers)?;
     let plan = execution(&loom, &solutions, level);
     let first_evaluation = usize::from(!loom.material.reference_run);
-    let Loom { runs, graph, .. } = loom;
-    Ok(Woven { plan, figures, runs, graph, first_evaluation })
+    let Loom { runs, graph, stages, material, .. } = loom;
+    let pixels = material.tiles.iter().map(|tile| tile.pixels).collect();
+    Ok(Woven { plan, figures, runs, graph, first_evaluation, stages, pixels })
 }
 
 impl Woven {
@@ -147,6 +155,14 @@ impl Woven {
     pub(crate) fn first_run(&self, instance: pleach_dispatch::InstanceId) -> (usize, usize) {
         let run = self.graph.instance(InstanceId(instance.0)).first_run;
         (self.runs.evaluation(run) + self.first_evaluation, self.runs.tile(run))
+    }
+
+    /// Lets go of what it takes to plan the study anew while it runs, for workers that come and go.
+    pub(crate) fn take_replan(&mut self, max_buckets: NonZeroUsize) -> Replan {
+        let stages = std::mem::take(&mut self.stages);
+        let tile_pixels =
+            |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
+        Replan::new(stages, max_buckets, tile_pixels)
     }
 
     /// The stage of an instance.

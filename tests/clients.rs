@@ -52,7 +52,10 @@ fn nobody_answers() {
     let answer = call(folder, &format!("status --manager {nobody} --certs c1 --timeout 1s"));
     let lines: Vec<&str> = answer.stderr.lines().collect();
     assert_eq!((answer.code, lines.len()), (4, 2), "{answer:?}");
-    assert!(lines[0].ends_with("; trying again for 1 s") && lines[1].ends_with("; tried for 1 s"), "{lines:?}");
+    assert!(
+        lines[0].ends_with("; trying again for 1 s") && lines[1].ends_with("; tried for 1 s"),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -72,7 +75,8 @@ fn what_is_wrong_with_arguments() {
         ),
         (
             format!("status --manager {nobody} --certs ca"),
-            "--certs ca: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not".to_owned(),
+            "--certs ca: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not"
+                .to_owned(),
         ),
         (
             format!("status {to} --token-file none"),

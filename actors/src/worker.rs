@@ -11,7 +11,7 @@ mod setup;
 
 pub use attach::Connected;
 pub use leave::{Abandon, Drain};
-pub use setup::{Opener, Remote, Resources, WorkerSetup};
+pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
 
 use crate::results::Results;
 use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, missing_bytes};
@@ -30,7 +30,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// How often the manager is told what is in storage, for people to see.
+const SAY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A bucket at this worker.
 struct Bucket {
@@ -216,6 +220,15 @@ impl Actor for WorkerActor {
         let pool = &self.setup.pool;
         let Resources { slots, meter, .. } = self.setup.resources;
         self.slots = (0..slots.get()).map(|_| TaskActor::new(Arc::clone(pool), meter).start()).collect();
+        if self.setup.remote.is_some() {
+            let mut said = 0;
+            ctx.run_interval(SAY_AGAIN, move |actor, ctx| {
+                let bytes = actor.setup.ram.held_bytes();
+                if std::mem::replace(&mut said, bytes) != bytes {
+                    actor.send(&ToManager::Stored { bytes }, ctx);
+                }
+            });
+        }
         if let Some(asks) = self.setup.remote.as_mut().and_then(|remote| remote.asks.take()) {
             ctx.add_stream(UnboundedReceiverStream::new(asks));
         }

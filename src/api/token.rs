@@ -63,7 +63,8 @@ impl ApiToken {
     /// [`TokenError`].
     pub(crate) fn read_or_make(path: &Path) -> Result<Self, TokenError> {
         match Self::read(path) {
-            Err(TokenError::File(CertsError::File { source, .. })) if source.kind() == ErrorKind::NotFound => {}
+            Err(TokenError::File(CertsError::File { source, .. }))
+                if source.kind() == ErrorKind::NotFound => {}
             read => return read,
         }
         let mut bytes = [0; TOKEN_BYTES];

@@ -185,9 +185,22 @@ mod tests {
             assert!(is_result_name(name), "{name:?}");
             assert!(Path::new(name).components().all(|part| matches!(part, Component::Normal(_))));
         }
-        for name in
-            ["", "/", "/etc/passwd", "..", "../a", "a/../b", "a/..", "a//b", "a/", ".", "a/.b", "a\\b", "a\0", "a\nb"]
-        {
+        for name in [
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/..",
+            "a//b",
+            "a/",
+            ".",
+            "a/.b",
+            "a\\b",
+            "a\0",
+            "a\nb",
+        ] {
             assert!(!is_result_name(name), "{name:?}");
         }
     }

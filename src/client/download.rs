@@ -30,7 +30,9 @@ struct Plan {
 pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &Transfer) -> Outcome<usize> {
     let names = client.result_names(id)?;
     if let Some(name) = names.iter().find(|name| !is_result_name(name)) {
-        return Err(Stop::Refused(format!("the manager names a result {name:?}, which would lead elsewhere")));
+        return Err(Stop::Refused(format!(
+            "the manager names a result {name:?}, which would lead elsewhere"
+        )));
     }
     let digest = if names.iter().any(|name| name == PLAN) { digest(client, id)? } else { String::new() };
     let folder = Folder::take(out, &digest)?;
@@ -50,9 +52,8 @@ fn digest(client: &Client, id: &str) -> Outcome<String> {
 
 /// Writes beside the target, syncs, and renames, once all of it is there. What is cut short is asked for again.
 fn save(client: &Client, id: &str, name: &str, target: &Path, transfer: &Transfer) -> Outcome {
-    let fail = |error: io::Error| {
-        Stop::Input(format!("--out: failed to write {}: {error}", target.display()))
-    };
+    let fail =
+        |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", target.display()));
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(fail)?;
     let mut part = target.as_os_str().to_owned();
@@ -72,8 +73,7 @@ fn save(client: &Client, id: &str, name: &str, target: &Path, transfer: &Transfe
 const ATTEMPTS: usize = 3;
 
 fn fetch(client: &Client, id: &str, name: &str, part: &Path, transfer: &Transfer) -> Outcome {
-    let fail =
-        |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", part.display()));
+    let fail = |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", part.display()));
     let mut why = String::new();
     for _ in 0..ATTEMPTS {
         let mut file = File::create(part).map_err(fail)?;

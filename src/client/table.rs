@@ -7,44 +7,56 @@ use crate::size::human;
 /// The workers, a line each.
 pub(crate) fn workers(workers: &[Worker]) -> String {
     let header = ["WORKER", "STATE", "CORES", "RUNNING", "HELD", "OF", "ADDRESS", "REMARKS"];
-    lines(header, workers.iter().map(|worker| {
-        let lacking = worker.lacking.iter().map(|operation| plain(operation)).collect::<Vec<_>>().join(", ");
-        let mut remarks = Vec::new();
-        if !lacking.is_empty() {
-            remarks.push(format!("lacks {lacking}"));
-        }
-        if let Some(until) = worker.until {
-            remarks.push(format!("until {:02}:{:02} UTC", until.to_utc().hour(), until.to_utc().minute()));
-        }
-        [
-            plain(&worker.name),
-            worker.state.to_string(),
-            worker.cores.to_string(),
-            worker.running.to_string(),
-            human(worker.bytes),
-            human(worker.memory_bytes),
-            plain(&worker.address),
-            remarks.join("; "),
-        ]
-    }))
+    lines(
+        header,
+        workers.iter().map(|worker| {
+            let lacking =
+                worker.lacking.iter().map(|operation| plain(operation)).collect::<Vec<_>>().join(", ");
+            let mut remarks = Vec::new();
+            if !lacking.is_empty() {
+                remarks.push(format!("lacks {lacking}"));
+            }
+            if let Some(until) = worker.until {
+                remarks.push(format!(
+                    "until {:02}:{:02} UTC",
+                    until.to_utc().hour(),
+                    until.to_utc().minute()
+                ));
+            }
+            [
+                plain(&worker.name),
+                worker.state.to_string(),
+                worker.cores.to_string(),
+                worker.running.to_string(),
+                human(worker.bytes),
+                human(worker.memory_bytes),
+                plain(&worker.address),
+                remarks.join("; "),
+            ]
+        }),
+    )
 }
 
 /// The studies, a line each.
 pub(crate) fn studies(studies: &[Study]) -> String {
-    let header = ["STUDY", "NAME", "STATE", "EVALUATIONS", "TASKS RUN", "LEFT", "TIME LEFT", "FAILED", "REMARKS"];
-    lines(header, studies.iter().map(|study| {
-        [
-            plain(&study.id),
-            plain(&study.name),
-            study.state.to_string(),
-            format!("{}/{}", study.evaluations_done, study.evaluations),
-            study.tasks_executed.to_string(),
-            study.tasks_left.to_string(),
-            time_left(study).unwrap_or_default(),
-            study.failed.to_string(),
-            study.message.as_deref().map(plain).unwrap_or_default(),
-        ]
-    }))
+    let header =
+        ["STUDY", "NAME", "STATE", "EVALUATIONS", "TASKS RUN", "LEFT", "TIME LEFT", "FAILED", "REMARKS"];
+    lines(
+        header,
+        studies.iter().map(|study| {
+            [
+                plain(&study.id),
+                plain(&study.name),
+                study.state.to_string(),
+                format!("{}/{}", study.evaluations_done, study.evaluations),
+                study.tasks_executed.to_string(),
+                study.tasks_left.to_string(),
+                time_left(study).unwrap_or_default(),
+                study.failed.to_string(),
+                study.message.as_deref().map(plain).unwrap_or_default(),
+            ]
+        }),
+    )
 }
 
 /// Columns as wide as their longest text, two spaces between them, nothing at the ends of lines.

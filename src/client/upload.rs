@@ -22,8 +22,7 @@ pub(crate) fn missing(
     missing: &[InputDigest],
     transfer: &Transfer,
 ) -> Outcome {
-    let by_digest: HashMap<InputDigest, &InputFile> =
-        inputs.iter().map(|file| (file.digest, file)).collect();
+    let by_digest: HashMap<InputDigest, &InputFile> = inputs.iter().map(|file| (file.digest, file)).collect();
     let wanted = missing.iter().map(|digest| {
         by_digest.get(digest).copied().ok_or_else(|| {
             Stop::Refused(format!("the manager asks for {digest}, which is no file that this study reads"))

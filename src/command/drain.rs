@@ -8,8 +8,7 @@ use crate::output::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &DrainArgs) -> Outcome {
-    let client =
-        Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let worker = client.drain(&args.worker)?;
     print_line(&format!("worker {} is {}", plain(&worker.name), worker.state));
     Ok(())

@@ -8,8 +8,7 @@ use crate::output::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &ResultsArgs) -> Outcome {
-    let client =
-        Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let transfer = Transfer::new("receiving results", false);
     let received = download::results(&client, &args.id, &args.out, &transfer);
     transfer.finish();

@@ -15,8 +15,7 @@ struct Status {
 
 /// Runs the command.
 pub(super) fn execute(args: &StatusArgs) -> Outcome {
-    let client =
-        Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,

@@ -84,7 +84,9 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> Outcome {
     let study = follow::to_its_end(client, id, args.json)?;
     let mut files = None;
     if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
-        client.waiting().goes_on(format!("study {told} is complete; pleach results {told} brings its results"));
+        client
+            .waiting()
+            .goes_on(format!("study {told} is complete; pleach results {told} brings its results"));
         let transfer = Transfer::new("receiving results", args.json);
         let received = download::results(client, id, out, &transfer);
         transfer.finish();

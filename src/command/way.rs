@@ -14,7 +14,7 @@ const MAX_BUCKET_SIZE: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0"
 
 /// A way to plan a study, but for the limits of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(crate) struct Way {
     strategy: StrategyName,
     /// What tasks share; `None`: nothing is shared between tasks without buckets.
     sharing: Option<Sharing>,
@@ -22,7 +22,7 @@ pub(super) struct Way {
 
 /// The limits that strategies keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BucketLimits {
+pub(crate) struct BucketLimits {
     max_bucket_size: NonZeroUsize,
     max_buckets: NonZeroUsize,
 }
@@ -33,7 +33,7 @@ impl BucketLimits {
     ///
     /// # Errors
     /// [`WeaveError`] when the study is too large to be planned.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         args: BucketArgs,
         loom: &Loom<'_>,
         workers: NonZeroU32,
@@ -51,7 +51,7 @@ impl BucketLimits {
 }
 
 impl Way {
-    pub(super) fn new(strategy: StrategyName, reuse: ReuseName) -> Self {
+    pub(crate) fn new(strategy: StrategyName, reuse: ReuseName) -> Self {
         let has_buckets = !matches!(strategy, StrategyName::None | StrategyName::Stage);
         let sharing = has_buckets.then_some(match reuse {
             ReuseName::Tree => Sharing::Tree,
@@ -62,17 +62,17 @@ impl Way {
     }
 
     /// The same with tasks shared as in trees, if they are shared otherwise.
-    pub(super) fn as_tree(self) -> Option<Self> {
+    pub(crate) fn as_tree(self) -> Option<Self> {
         let other = self.sharing.filter(|sharing| *sharing != Sharing::Tree);
         other.map(|_| Self { sharing: Some(Sharing::Tree), ..self })
     }
 
     /// What is merged before there are buckets.
-    pub(super) fn merging(self) -> Merging {
+    pub(crate) fn merging(self) -> Merging {
         if self.strategy == StrategyName::None { Merging::None } else { Merging::Merged }
     }
 
-    pub(super) fn level(self, limits: BucketLimits) -> Level {
+    pub(crate) fn level(self, limits: BucketLimits) -> Level {
         let BucketLimits { max_bucket_size, max_buckets } = limits;
         let strategy = match self.strategy {
             StrategyName::None => return Level::None,
@@ -85,7 +85,7 @@ impl Way {
         Level::Merged { strategy, sharing: self.sharing.unwrap_or_default() }
     }
 
-    pub(super) fn strategy_name(self) -> &'static str {
+    pub(crate) fn strategy_name(self) -> &'static str {
         match self.strategy {
             StrategyName::None => "none",
             StrategyName::Stage => "stage",
@@ -97,7 +97,7 @@ impl Way {
     }
 
     /// The level of reuse, where there is a choice.
-    pub(super) fn reuse_name(self) -> Option<&'static str> {
+    pub(crate) fn reuse_name(self) -> Option<&'static str> {
         self.sharing.map(|sharing| match sharing {
             Sharing::Tree => "tree",
             Sharing::Dataflow => "dataflow",
@@ -106,13 +106,13 @@ impl Way {
     }
 
     /// Of the limits, that of a bucket's size, where it counts.
-    pub(super) fn max_bucket_size(self, limits: BucketLimits) -> Option<usize> {
+    pub(crate) fn max_bucket_size(self, limits: BucketLimits) -> Option<usize> {
         let has = matches!(self.strategy, StrategyName::Naive | StrategyName::Sca | StrategyName::Rtma);
         has.then_some(limits.max_bucket_size.get())
     }
 
     /// Of the limits, that of the number of a stage's buckets, where it counts.
-    pub(super) fn max_buckets(self, limits: BucketLimits) -> Option<usize> {
+    pub(crate) fn max_buckets(self, limits: BucketLimits) -> Option<usize> {
         (self.strategy == StrategyName::Trtma).then_some(limits.max_buckets.get())
     }
 }

@@ -26,6 +26,13 @@ pub(crate) struct InputDigest([u8; 32]);
 #[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
 pub(crate) struct NoDigest;
 
+impl InputDigest {
+    /// As bytes.
+    pub(crate) fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+}
+
 impl From<blake3::Hash> for InputDigest {
     fn from(hash: blake3::Hash) -> Self {
         Self(hash.into())

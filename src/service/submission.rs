@@ -1,24 +1,54 @@
-//! What a client submits: a study, as far as the manager needs to know it, and the files that it reads.
+//! What a client submits: a study that it has read and checked, and the files that the study reads, by what they hold.
 //!
 //! The files themselves are sent apart ([`inputs`](super::inputs)), and only where the manager lacks them.
 
+mod check;
+
 use super::inputs::InputDigest;
-use crate::cli::SubmitArgs;
+use crate::cli::{ReuseName, StrategyName, SubmitArgs};
 use crate::exit::{Outcome, Stop};
-use crate::study::Prepared;
+use crate::study::{Prepared, Received};
+use crate::weave::{TileFacts, identity};
+use pleach_workflow::{Reference, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 /// The form of what is written here; another one is another number.
 const VERSION: u32 = 1;
 
 /// A study and the files it reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Submission {
     pub(crate) version: u32,
+    /// The client's build: what a study comes to depends on it.
+    pub(crate) build: String,
     pub(crate) name: String,
+    /// Its tiles, then its references, where those are files.
     pub(crate) inputs: Vec<InputFile>,
+    /// Of each tile.
+    pub(crate) pixels: Vec<u64>,
+    /// As read from its file, with absolute paths.
+    pub(crate) study: Study,
+    /// The file that says which parameter sets there are.
+    pub(crate) parameter_sets: PathBuf,
+    /// They come from a table.
+    pub(crate) is_table: bool,
+    /// The parameter sets of evaluations 1, 2, ….
+    pub(crate) evaluations: Vec<Vec<Value>>,
+    pub(crate) plan: PlanChoice,
+}
+
+/// How a study is to be planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanChoice {
+    pub(crate) strategy: StrategyName,
+    pub(crate) reuse: ReuseName,
+    pub(crate) max_bucket_size: Option<NonZeroUsize>,
+    pub(crate) max_buckets: Option<NonZeroUsize>,
 }
 
 /// A file that a study reads.
@@ -38,19 +68,103 @@ impl Submission {
     /// # Errors
     /// [`Stop::Input`] as for `pleach run`, and when a file cannot be read.
     pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
-        let prepared = Prepared::load(&args.study, args.table.as_deref())?;
-        let mut inputs = Vec::with_capacity(prepared.study.tiles.len());
-        for tile in &prepared.study.tiles {
-            let fail = |error| Stop::Input(format!("{}: {error}", tile.path.display()));
-            let path = tile.path.canonicalize().map_err(fail)?;
-            let mut hasher = blake3::Hasher::new();
-            hasher.update_reader(File::open(&path).map_err(fail)?).map_err(fail)?;
-            inputs.push(InputFile {
-                path: path.to_string_lossy().into_owned(),
-                digest: InputDigest::from(hasher.finalize()),
-                bytes: hasher.count(),
-            });
+        let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+        prepared.check_runnable()?;
+        crate::command::weigh(&mut prepared, args.buckets, None)?;
+        let inputs = prepared.files().map(input_file).collect::<Outcome<_>>()?;
+        let mut study = prepared.study.clone();
+        let absolute = |path: &mut PathBuf| {
+            let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
+            *path = path.canonicalize().map_err(fail)?;
+            Ok(())
+        };
+        study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
+        if let Reference::Masks(masks) = &mut study.reference {
+            masks.iter_mut().try_for_each(absolute)?;
         }
-        Ok(Self { version: VERSION, name: prepared.study.name, inputs })
+        let is_table = args.table.is_some() || matches!(study.method, pleach_workflow::Method::Table { .. });
+        Ok(Self {
+            version: VERSION,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            name: study.name.clone(),
+            inputs,
+            pixels: prepared.tiles.iter().map(|tile| tile.pixels).collect(),
+            parameter_sets: prepared.parameter_sets().to_owned(),
+            is_table,
+            evaluations: prepared.design.evaluations.clone(),
+            plan: PlanChoice {
+                strategy: args.strategy,
+                reuse: args.reuse,
+                max_bucket_size: args.buckets.max_bucket_size,
+                max_buckets: args.buckets.max_buckets,
+            },
+            study,
+        })
     }
+
+    /// The study, number `id` of this manager. Files are looked for by `find`; where one is not found, its path stays as
+    /// it is at the client.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when the submission is not what this build of pleach makes of a study.
+    pub(crate) fn prepare(
+        &self,
+        id: u32,
+        find: impl Fn(&Path, InputDigest) -> Option<PathBuf>,
+    ) -> Outcome<Prepared> {
+        self.check().map_err(|what| Stop::Input(format!("study {}: {what}", self.name)))?;
+        let received = Received {
+            study: self.study.clone(),
+            evaluations: self.evaluations.clone(),
+            is_table: self.is_table,
+            parameter_sets: self.parameter_sets.clone(),
+            tiles: self.tiles(id),
+            file_digests: self.inputs.iter().map(|input| Some(input.digest.bytes())).collect(),
+        };
+        let mut prepared = Prepared::received(received)?;
+        prepared.check_runnable()?;
+        // Only now: what a study is does not depend on where its files lie.
+        let place = |path: &mut PathBuf, input: &InputFile| {
+            if let Some(found) = find(path, input.digest) {
+                *path = found;
+            }
+        };
+        let (tiles, masks) = self.inputs.split_at(self.pixels.len());
+        prepared.study.tiles.iter_mut().zip(tiles).for_each(|(tile, input)| place(&mut tile.path, input));
+        if let Reference::Masks(paths) = &mut prepared.study.reference {
+            paths.iter_mut().zip(masks).for_each(|(path, input)| place(path, input));
+        }
+        Ok(prepared)
+    }
+
+    /// Keys are of this study alone: another one may read the same files, and let go of them at another time.
+    fn tiles(&self, id: u32) -> Vec<TileFacts> {
+        let workflow = &self.study.workflow;
+        let of = |what: &str, input: &InputFile| {
+            identity::of_file(&format!("study {id} {what}"), Path::new(&input.path))
+        };
+        let elements = workflow.reference_elements();
+        let count = self.pixels.len();
+        let facts = |number: usize| {
+            let tile = &self.inputs[number];
+            let mut inputs: Vec<_> = workflow.inputs.iter().map(|input| of(&input.region, tile)).collect();
+            if let Some(mask) = self.inputs.get(count + number) {
+                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask)));
+            }
+            TileFacts { pixels: self.pixels[number], inputs }
+        };
+        (0..count).map(facts).collect()
+    }
+}
+
+fn input_file(path: &Path) -> Outcome<InputFile> {
+    let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
+    let path = path.canonicalize().map_err(fail)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(&path).map_err(fail)?).map_err(fail)?;
+    Ok(InputFile {
+        path: path.to_string_lossy().into_owned(),
+        digest: InputDigest::from(hasher.finalize()),
+        bytes: hasher.count(),
+    })
 }

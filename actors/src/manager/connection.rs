@@ -74,6 +74,8 @@ pub(super) struct Connection {
     pub(super) incarnation: u64,
     /// Where others fetch regions from it.
     pub(super) exchange: Option<SocketAddr>,
+    /// Bytes of regions in its storage.
+    pub(super) bytes: u64,
     /// Reports that it has not been told are safe, in order: which record of which study has to be on disk for each.
     unsafe_reports: VecDeque<Option<(StudyId, u64)>>,
     /// Reports that it may be told are safe.
@@ -122,6 +124,7 @@ impl Handler<Connect> for ManagerActor {
             worker: None,
             incarnation: 0,
             exchange: None,
+            bytes: 0,
             unsafe_reports: VecDeque::new(),
             safe_reports: 0,
             told_safe: 0,

@@ -44,6 +44,11 @@ impl ManagerActor {
             }
             (ToManager::Copied { study, key }, Some(worker)) => self.core.handle_copied(worker, study, key),
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest),
+            (ToManager::Stored { bytes }, Some(_)) => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.bytes = bytes;
+                }
+            }
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // Joining twice, or speaking before joining: not a worker of ours.

@@ -62,6 +62,8 @@ pub struct WorkerView {
     pub slots: u32,
     /// Buckets it has.
     pub leases: usize,
+    /// Bytes of regions that it has in storage, as it said last.
+    pub bytes: u64,
     /// Bytes that it may hold.
     pub memory_bytes: u64,
     /// Operations that it lacks for the studies there are.
@@ -94,6 +96,7 @@ impl ManagerActor {
                 state: if draining { WorkerState::Draining } else { WorkerState::Active },
                 slots: self.core.facts(worker)?.slots,
                 leases,
+                bytes: connection.bytes,
                 memory_bytes: connection.newcomer.facts.memory_bytes,
                 lacking: self.core.lacking(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,

@@ -78,10 +78,10 @@ pub fn client(
     clock: &Arc<dyn Clock>,
 ) -> Result<(ClientConfig, ServerName<'static>), NetworkError> {
     let roots = roots(&trust.authority).map_err(unusable)?;
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build().map_err(unusable)?;
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(roots, provider()).build().map_err(unusable)?;
     let builder = ClientConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
-    let builder =
-        builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_webpki_verifier(verifier);
+    let builder = builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_webpki_verifier(verifier);
     let mut config = match &trust.credentials {
         Some(shown) => builder.with_client_auth_cert(shown.chain(), shown.key()).map_err(unusable)?,
         None => builder.with_no_client_auth(),

@@ -98,6 +98,11 @@ pub enum ToManager {
         /// BLAKE3 of the content.
         digest: [u8; 32],
     },
+    /// What is in the worker's storage now; said when that has changed, and not more often than it is worth.
+    Stored {
+        /// Bytes of regions.
+        bytes: u64,
+    },
     /// The worker has been asked to leave: it wants nothing more.
     Drain,
     /// The worker leaves; what it has not reported is free for others.

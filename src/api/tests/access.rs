@@ -96,7 +96,8 @@ fn strangers_send_nothing() {
     let site = Site::new();
     let digest = "0".repeat(64);
     let mut connection = site.connect("w1");
-    let head = format!("PUT /api/v1/inputs/{digest} HTTP/1.1\r\nHost: m\r\nContent-Length: 4000000000\r\n\r\n");
+    let head =
+        format!("PUT /api/v1/inputs/{digest} HTTP/1.1\r\nHost: m\r\nContent-Length: 4000000000\r\n\r\n");
     connection.write_all(head.as_bytes()).unwrap();
     assert_eq!(reply(&mut connection).status, 401);
     let body = serde_json::to_vec(&submission("nuclei", Vec::new())).unwrap();

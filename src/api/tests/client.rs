@@ -95,7 +95,10 @@ fn how_a_study_ended_decides_how_a_command_does() {
     site.memory.kept().completes_after = Some(1);
     site.memory.kept().fails = 2;
     let some = follow::verdict(&follow::to_its_end(&client, &id, true).unwrap());
-    assert!(matches!(&some, Err(Stop::SomeFailed(text)) if text.starts_with("2 runs of study s1")), "{some:?}");
+    assert!(
+        matches!(&some, Err(Stop::SomeFailed(text)) if text.starts_with("2 runs of study s1")),
+        "{some:?}"
+    );
     assert_eq!(follow::watch(&client, Some(&id)).unwrap().len(), 1);
     assert!(follow::watch(&client, None).unwrap().is_empty(), "what had ended before is not watched");
 }
@@ -116,7 +119,10 @@ fn what_the_manager_refuses_is_said_in_its_words() {
     assert_eq!(client.workers().unwrap().len(), 2);
     let worker = ManagerArgs { certs: site.certs("w1"), ..site.args() };
     let told = refused(self::client(&worker).studies());
-    assert!(told.ends_with("a token (Authorization: Bearer TOKEN) or a client's certificate is needed"), "{told}");
+    assert!(
+        told.ends_with("a token (Authorization: Bearer TOKEN) or a client's certificate is needed"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -142,7 +148,8 @@ fn tokens_and_certificates() {
     assert!(input(&nowhere, None).starts_with("--certs: "));
     // A manager of another cluster is not believed, at the first attempt.
     let other = Site::new();
-    let args = ManagerArgs { certs: other.certs("c1"), timeout: Span(Duration::from_secs(600)), ..site.args() };
+    let args =
+        ManagerArgs { certs: other.certs("c1"), timeout: Span(Duration::from_secs(600)), ..site.args() };
     let told = refused(client(&args).studies());
     assert!(told.starts_with("cannot reach the manager at") && told.contains("certificate"), "{told}");
 }
@@ -189,7 +196,11 @@ fn a_study_is_submitted_once() {
     let client = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
     site.memory.kept().lost_answers = 2;
     let id = submit(&client, &study(&site), true).unwrap();
-    assert_eq!(site.memory.kept().submissions, 4, "three times until an answer came, and once after the files");
+    assert_eq!(
+        site.memory.kept().submissions,
+        4,
+        "three times until an answer came, and once after the files"
+    );
     assert_eq!(client.studies().unwrap().len(), 1);
     assert_eq!(client.studies().unwrap()[0].id, id);
 }

@@ -30,7 +30,15 @@ impl Contract {
     }
 
     /// Asks for `path`, which is one of the form `template`.
-    fn ask(&mut self, method: &str, template: &str, path: &str, headers: &[&str], body: &[u8], status: u16) -> Reply {
+    fn ask(
+        &mut self,
+        method: &str,
+        template: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+        status: u16,
+    ) -> Reply {
         let reply = self.site.ask(method, path, headers, body);
         self.compare(method, template, &reply, status);
         reply
@@ -231,9 +239,15 @@ fn no_route_is_missing_from_the_document() {
 #[test]
 fn what_there_is_not_is_told() {
     let site = Site::new();
-    for path in ["/", "/api", "/api/v2/studies", "/api/v1/studies/", "/api/v1/studies/%ff", "/%2e%2e/etc/passwd"] {
+    for path in
+        ["/", "/api", "/api/v2/studies", "/api/v1/studies/", "/api/v1/studies/%ff", "/%2e%2e/etc/passwd"]
+    {
         let reply = site.ask("GET", path, &[], b"");
-        assert_eq!((reply.status, reply.header("Content-Type")), (404, Some("application/problem+json")), "{path}");
+        assert_eq!(
+            (reply.status, reply.header("Content-Type")),
+            (404, Some("application/problem+json")),
+            "{path}"
+        );
         assert!(!reply.detail().is_empty());
     }
     let reply = site.ask("PATCH", "/api/v1/studies", &[], b"");
@@ -249,9 +263,17 @@ fn paths_do_not_lead_elsewhere() {
     site.ask("POST", STUDIES, &[JSON], &submission);
     site.memory.set("s1", StudyState::Complete, None);
     std::fs::write(site.place.path().join("results/secret"), "secret").unwrap();
-    for name in
-        ["../secret", "..%2Fsecret", "%2e%2e/secret", "%2e%2e%2fsecret", "previews/../../secret", "/etc/passwd", "%2Fetc%2Fpasswd", "..%5csecret", "run.json%00"]
-    {
+    for name in [
+        "../secret",
+        "..%2Fsecret",
+        "%2e%2e/secret",
+        "%2e%2e%2fsecret",
+        "previews/../../secret",
+        "/etc/passwd",
+        "%2Fetc%2Fpasswd",
+        "..%5csecret",
+        "run.json%00",
+    ] {
         let listed = name.replace("%2F", "/").replace("%2f", "/").replace("%2e", ".");
         for odd in [None, Some(listed)] {
             site.memory.kept().odd_result = odd;

@@ -44,7 +44,9 @@ fn what_stops_coming_is_not_waited_for() {
     let brief = Duration::from_millis(100);
     let site = Site::within(Limits { body: brief, ..Limits::default() });
     let digest = "0".repeat(64);
-    for request in ["POST /api/v1/studies HTTP/1.1".to_owned(), format!("PUT /api/v1/inputs/{digest} HTTP/1.1")] {
+    for request in
+        ["POST /api/v1/studies HTTP/1.1".to_owned(), format!("PUT /api/v1/inputs/{digest} HTTP/1.1")]
+    {
         let mut connection = site.connect("ca");
         let head = authorized(&site, &request);
         connection.write_all(format!("{head}Content-Length: 50\r\n\r\n{{\"version\"").as_bytes()).unwrap();

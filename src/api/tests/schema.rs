@@ -46,7 +46,10 @@ pub(super) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -
             }
             "required" => {
                 let has = |name: &Value| value.get(name.as_str().unwrap()).is_some();
-                fits(value.as_object().is_none() || rule.as_array().unwrap().iter().all(has), "lacks fields")?;
+                fits(
+                    value.as_object().is_none() || rule.as_array().unwrap().iter().all(has),
+                    "lacks fields",
+                )?;
             }
             "properties" => {
                 for (name, inner) in value.as_object().into_iter().flatten() {

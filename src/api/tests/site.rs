@@ -43,9 +43,10 @@ pub(super) struct Reply {
 
 impl Reply {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().filter_map(|line| line.split_once(": ")).find_map(|(found, value)| {
-            found.eq_ignore_ascii_case(name).then_some(value)
-        })
+        self.head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .find_map(|(found, value)| found.eq_ignore_ascii_case(name).then_some(value))
     }
 
     pub(super) fn json(&self) -> serde_json::Value {
@@ -127,7 +128,14 @@ impl Site {
     }
 
     /// Asks with the credentials of a folder and no token.
-    pub(super) fn ask_as(&self, certs: &str, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Reply {
+    pub(super) fn ask_as(
+        &self,
+        certs: &str,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+    ) -> Reply {
         let mut connection = self.connect(certs);
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         // A test may say another one.

@@ -24,8 +24,12 @@ fn files(folder: &Path) -> Vec<String> {
 fn apart(test: &str, folder: &Path, around: &[&str]) -> Output {
     let exe = std::env::current_exe().unwrap();
     let words: Vec<String> = around.iter().map(|&word| word.to_owned()).collect();
-    let own = [exe.to_str().unwrap(), "--exact", &format!("{}::{test}", module_path!().split_once("::").unwrap().1)]
-        .map(str::to_owned);
+    let own = [
+        exe.to_str().unwrap(),
+        "--exact",
+        &format!("{}::{test}", module_path!().split_once("::").unwrap().1),
+    ]
+    .map(str::to_owned);
     let all: Vec<String> = words.into_iter().chain(own).collect();
     Command::new(&all[0]).args(&all[1..]).env("PLEACH_TEST_FOLDER", folder).output().unwrap()
 }
@@ -129,7 +133,9 @@ fn a_full_disk_leaves_nothing() {
         let has_run = String::from_utf8_lossy(&ended.stdout).contains("running 1 test");
         assert!(!has_run, "{said}{}", String::from_utf8_lossy(&ended.stdout));
     }
-    println!("SKIPPED a full disk of input files: no file system can be mounted here, not even in a namespace");
+    println!(
+        "SKIPPED a full disk of input files: no file system can be mounted here, not even in a namespace"
+    );
 }
 
 proptest! {

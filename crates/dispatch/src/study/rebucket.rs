@@ -14,6 +14,12 @@ impl Study {
         ids.filter(|(_, bucket)| self.is_unstarted(bucket)).map(|(id, bucket)| (id, &bucket.open))
     }
 
+    /// The bucket that an instance is in, or was in last.
+    #[must_use]
+    pub fn bucket_of(&self, instance: InstanceId) -> Option<BucketId> {
+        self.instances.get(instance.index()).map(|instance| instance.bucket)
+    }
+
     /// Puts the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets` instead. Those keep the order
     /// they are in, behind all buckets there have been.
     ///

@@ -1,0 +1,94 @@
+//! The grammar of the commands that are processes of a cluster.
+
+use super::{Span, threads};
+use crate::size::MemorySize;
+use clap::Args;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct ManagerProcessArgs {
+    /// Where workers connect (QUIC over UDP)
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7117")]
+    pub(crate) listen: SocketAddr,
+    /// Where clients ask (HTTPS)
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7118")]
+    pub(crate) http: SocketAddr,
+    /// Folder for studies, their journals and their results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: PathBuf,
+    /// Folder of the manager's certificate and key; with the authority's key (pleach certs init) workers may join with tokens
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: PathBuf,
+    /// File with the token that clients show [default: token in --state, made where there is none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerProcessArgs {
+    /// Where the manager is, as HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) manager: String,
+    /// Folder of the worker's certificate and key; with --token they are put there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: PathBuf,
+    /// Token to get a certificate with (pleach certs token), or a file that holds it
+    #[arg(long, value_name = "TOKEN|FILE", requires = "name")]
+    pub(crate) token: Option<String>,
+    /// Name to get a certificate for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Tasks that run at once, 1 to 1024 [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) cores: Option<NonZeroU32>,
+    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) memory: Option<MemorySize>,
+    /// Folder for input files that the manager sends [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ssd: Option<PathBuf>,
+    /// Where other workers fetch regions (QUIC over UDP) [default: any port]
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
+    pub(crate) listen: SocketAddr,
+    /// Folder in memory that workers of one machine share
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    pub(crate) shared: PathBuf,
+    /// Buckets asked for beyond what idle processors take: their inputs come while others compute
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) window: u32,
+    /// When the machine goes: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker leaves
+    /// before, and begins nothing that cannot end by then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<Until>,
+    /// How long leaving in order may take; then the worker leaves at once
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(crate) drain_timeout: Span,
+}
+
+/// A moment, in seconds since 1970, or a time from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    At(u64),
+    In(Span),
+}
+
+impl std::str::FromStr for Until {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(seconds) = text.parse::<u64>() {
+            return Ok(Self::At(seconds));
+        }
+        if let Ok(span) = text.parse::<Span>() {
+            return Ok(Self::In(span));
+        }
+        let format = &time::format_description::well_known::Rfc3339;
+        let moment = time::OffsetDateTime::parse(text, format).ok();
+        let seconds = moment.and_then(|moment| u64::try_from(moment.unix_timestamp()).ok());
+        seconds.map(Self::At).ok_or_else(|| {
+            "a time as in 2026-12-24T18:00:00Z, seconds since 1970, or a time from now as in 90m is allowed".to_owned()
+        })
+    }
+}

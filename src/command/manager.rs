@@ -1,0 +1,159 @@
+//! `pleach manager`: the process that studies are submitted to and workers come to.
+
+use crate::api::{self, Limits, token::ApiToken};
+use crate::cli::ManagerProcessArgs;
+use crate::exit::{Outcome, Stop};
+use crate::interrupt::Interrupt;
+use crate::output::print_line;
+use crate::service::inputs::InputStore;
+use crate::service::state::State;
+use crate::service::studies::{Asked, Shared};
+use actix::prelude::*;
+use pleach_actors::manager::{Connect, Hold, ManagerActor, Newcomer, Service};
+use pleach_actors::transport::certs::{CA_KEY_FILE, Credentials};
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::https;
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::{Board, JoinDesk, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::settings::Settings;
+use pleach_dispatch::manager::Facts;
+use std::net::TcpListener;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Threads for everything that is sent and received.
+const NETWORK_THREADS: usize = 2;
+
+/// Workers of the last start have come back by then: the longest they wait before they try again, and some more.
+const COMING_BACK: Duration = Duration::from_millis(2500);
+
+/// Runs the command.
+pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
+    let mut interrupt = Interrupt::listen()?;
+    let state = State::open(&args.state)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
+    let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
+    if credentials.identity().role != Role::Manager {
+        let found = credentials.identity();
+        return Err(Stop::Input(format!(
+            "--certs {}: holds the certificate of {found}; a manager's is needed (pleach certs issue --role manager)",
+            args.certs.display()
+        )));
+    }
+    let token = match &args.token_file {
+        Some(file) => ApiToken::read(file),
+        None => ApiToken::read_or_make(&state.token()),
+    };
+    let token = token.map_err(Stop::input)?;
+    let store = Arc::new(InputStore::open(&state.inputs()).map_err(Stop::input)?);
+    let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
+    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| say(&notice.to_string())));
+    let settings = Settings::default();
+    let desk = desk(args)?;
+    let setup = ServerSetup {
+        credentials: Arc::clone(&credentials),
+        hello: Hello::default(),
+        version: Version::here(),
+        roles: vec![Role::Worker],
+        settings,
+        clock: Arc::clone(&clock),
+        board,
+        desk,
+    };
+    let tls = https::server(&credentials, &clock).map_err(Stop::input)?;
+    let listener = TcpListener::bind(args.http)
+        .map_err(|error| Stop::Input(format!("--http {}: {error}", args.http)))?;
+    let asked_to_stop = interrupt.take_asked();
+    System::new().block_on(async move {
+        let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();
+        let files = Arc::clone(&shared);
+        let service = Service {
+            number: state.number(),
+            epoch: state.starts(),
+            find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
+            tell: Arc::new(say),
+            network: network.handle().clone(),
+        };
+        let manager = ManagerActor::service(service).start();
+        let opened = Shared::open(
+            state,
+            Arc::clone(&store),
+            manager.clone(),
+            network.handle().clone(),
+            Arc::new(say),
+        )?;
+        if opened.goes_on() {
+            manager.do_send(Hold(COMING_BACK));
+        }
+        // Nobody else sets it.
+        let _ = shared.set(Arc::clone(&opened));
+        let (server, mut peers) = Server::listen(&network, args.listen, setup).map_err(Stop::input)?;
+        let http = listener.local_addr().map_err(Stop::defect)?;
+        let control = Arc::new(Asked(opened));
+        let served = api::serve(api::Setup {
+            listener,
+            tls,
+            control,
+            token,
+            inputs: store,
+            limits: Limits::default(),
+        });
+        let served = served.map_err(Stop::defect)?;
+        say(&format!("workers connect to {}, clients to https://{http}", server.address()));
+        let mut asked_to_stop = asked_to_stop;
+        loop {
+            tokio::select! {
+                peer = peers.recv() => match peer {
+                    Some(peer) => manager.do_send(connect(peer)),
+                    None => break,
+                },
+                _ = &mut asked_to_stop => break,
+            }
+        }
+        say("the manager ends; its studies go on when it is started again");
+        served.stop();
+        Ok(())
+    })
+}
+
+/// Gives certificates for tokens, where the authority's key is at hand: in the folder of certificates, or above it, where
+/// `pleach certs issue` makes folders for nodes.
+fn desk(args: &ManagerProcessArgs) -> Outcome<Option<Arc<JoinDesk>>> {
+    let places = [args.certs.as_path(), args.certs.parent().unwrap_or(&args.certs)];
+    let Some(folder) = places.into_iter().find(|folder| folder.join(CA_KEY_FILE).is_file()) else {
+        return Ok(None);
+    };
+    let desk = JoinDesk::open(folder);
+    let desk = desk.map_err(|error| Stop::Input(format!("--certs {}: {error}", folder.display())))?;
+    Ok(Some(Arc::new(desk)))
+}
+
+fn connect(peer: Peer) -> Connect {
+    let Peer { identity, hello, address, link, incoming, regions, arrivals: _ } = peer;
+    let operations = hello.operations.into_iter().map(|operation| (operation.name, operation.version));
+    Connect {
+        link: Box::new(link),
+        incoming,
+        newcomer: Newcomer {
+            name: identity.name.to_string(),
+            host: Some(address.ip()),
+            facts: Facts {
+                slots: hello.cores,
+                memory_bytes: hello.memory_bytes,
+                operations: Some(operations.collect()),
+            },
+            regions: Some(regions),
+            lease_end_seconds: hello.lease_end_seconds,
+        },
+    }
+}
+
+/// One line for the operator, with the time.
+fn say(text: &str) {
+    let format = &time::format_description::well_known::Rfc3339;
+    let now = time::OffsetDateTime::now_utc();
+    let now = now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default();
+    print_line(&format!("{now} {text}"));
+}

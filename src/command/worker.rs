@@ -1,0 +1,300 @@
+//! `pleach worker`: a process that executes what a manager gives it, until it is told to leave.
+
+use super::workers;
+use crate::application;
+use crate::cli::{Until, WorkerProcessArgs};
+use crate::exit::{Outcome, Stop};
+use crate::inputs::FileOpener;
+use crate::interrupt::Interrupt;
+use crate::machine::default_memory_bytes;
+use crate::output::print_line;
+use crate::size::MemorySize;
+use actix::prelude::*;
+use pleach_actors::exchange::{Exchange, ExchangeSetup};
+use pleach_actors::files::Files;
+use pleach_actors::stage::Past;
+use pleach_actors::storage::StorageActor;
+use pleach_actors::task::THREAD_NAME;
+use pleach_actors::transport::backoff::Backoff;
+use pleach_actors::transport::certs::{Credentials, NODE_FILE};
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::hello::{Hello, TierSize, Version};
+use pleach_actors::transport::identity::{IdentityError, Role};
+use pleach_actors::transport::quic::{Board, Connector, Network, Peer, join};
+use pleach_actors::transport::refusal::Refusal;
+use pleach_actors::transport::settings::Settings;
+use pleach_actors::worker::{Abandon, Connected, Drain, Event, Remote, Resources, WorkerActor, WorkerSetup};
+use pleach_regions::{Ledger, RamTier};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::collections::HashMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// Threads for everything that is sent and received.
+const NETWORK_THREADS: usize = 2;
+
+/// Runs the command.
+pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
+    let mut interrupt = Interrupt::listen()?;
+    let manager = resolve(&args.manager)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
+    let settings = Settings::default();
+    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| say(&notice.to_string())));
+    get_certificate(args, manager, &network, &settings, &clock)?;
+    let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
+    let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
+    if credentials.identity().role != Role::Worker {
+        let found = credentials.identity();
+        return Err(Stop::Input(format!(
+            "--certs {}: holds the certificate of {found}; a worker's is needed (pleach certs issue --role worker)",
+            args.certs.display()
+        )));
+    }
+    let slots = workers(args.cores);
+    let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
+    pleach_pages::set_limit_bytes(memory_bytes);
+    let until = args.until.map(moment);
+    let registry = application::registry();
+    let hello = Hello {
+        cores: slots.get(),
+        memory_bytes,
+        tiers: vec![TierSize { name: "ram".to_owned(), bytes: memory_bytes }],
+        lease_end_seconds: until,
+        ..Hello::default()
+    }
+    .with_operations(&registry);
+    let connector = Connector::new(
+        &network,
+        manager,
+        Arc::clone(&credentials),
+        Version::here(),
+        settings.clone(),
+        &clock,
+        board.clone(),
+    )
+    .map_err(Stop::defect)?;
+    let ledger = Arc::new(Ledger::default());
+    let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
+    let exchange = ExchangeSetup {
+        credentials,
+        hello: hello.clone(),
+        version: Version::here(),
+        settings: settings.clone(),
+        clock,
+        board,
+        ram: Arc::clone(&ram),
+        shared: args.shared.is_dir().then(|| args.shared.clone()),
+    };
+    let exchange = Exchange::start(&network, args.listen, exchange).map_err(Stop::input)?;
+    let temporary = match args.ssd {
+        None => Some(tempfile::tempdir().map_err(Stop::input)?),
+        Some(_) => None,
+    };
+    let ssd = args.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
+    let (ask, asks) = unbounded_channel();
+    let files = Files::open(ssd.join("inputs"), ask)
+        .map_err(|error| Stop::Input(format!("--ssd {}: {error}", ssd.display())))?;
+    let files = Arc::new(files);
+    let (events, told) = unbounded_channel();
+    let incarnation = random()?;
+    let process = Process { args, manager, hello, connector, settings, files: Arc::clone(&files), until };
+    let asked = interrupt.take_asked();
+    System::new().block_on(async move {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(slots.get() as usize)
+            .thread_name(|number| format!("{THREAD_NAME}{number}"))
+            .build()
+            .map_err(Stop::defect)?;
+        let pool = Arc::new(pool);
+        let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
+        let storage = storage.with_exchange(exchange.clone()).start();
+        let setup = WorkerSetup {
+            resources: Resources { slots, memory_bytes, active_paths: None, meter },
+            registry,
+            storage,
+            pool,
+            ram,
+            ledger,
+            costs: Arc::default(),
+            past: Past::default(),
+            peak_bytes: Arc::default(),
+            remote: Some(Remote {
+                incarnation,
+                exchange: exchange.clone(),
+                opener: Arc::new(FileOpener),
+                files,
+                asks: Some(asks),
+                events,
+                window: args.window,
+            }),
+        };
+        let worker = WorkerActor::unconnected(setup).start();
+        let served = process.serve(&worker, told, asked).await;
+        exchange.close().await;
+        process.connector.close().await;
+        served
+    })
+}
+
+/// The process around the worker actor.
+struct Process<'a> {
+    args: &'a WorkerProcessArgs,
+    manager: SocketAddr,
+    hello: Hello,
+    connector: Connector,
+    settings: Settings,
+    files: Arc<Files>,
+    until: Option<u64>,
+}
+
+impl Process<'_> {
+    /// Keeps the worker connected until it has left.
+    async fn serve(
+        &self,
+        worker: &Addr<WorkerActor>,
+        mut told: UnboundedReceiver<Event>,
+        mut asked: oneshot::Receiver<()>,
+    ) -> Outcome {
+        let mut backoff = Backoff::new(self.settings.first_wait, self.settings.longest_wait, random()?);
+        let mut is_connected = false;
+        let mut leaving: Option<tokio::time::Instant> = None;
+        let ends =
+            self.until.map(|until| tokio::time::Instant::now() + left(until, self.args.drain_timeout.0));
+        loop {
+            // A wait that never ends stands for a moment that there is not.
+            let never = tokio::time::Instant::now() + Duration::from_secs(3600);
+            tokio::select! {
+                connected = self.connect(&mut backoff), if !is_connected => {
+                    self.attach(worker, connected?);
+                    is_connected = true;
+                }
+                event = told.recv() => match event {
+                    Some(Event::Disconnected) => {
+                        say("the manager is lost; what is under way goes on");
+                        is_connected = false;
+                    }
+                    Some(Event::Left) | None => {
+                        say("the worker has left");
+                        return Ok(());
+                    }
+                },
+                _ = &mut asked, if leaving.is_none() => {
+                    say("asked to leave: what is under way is finished, the rest is handed back");
+                    leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
+                    worker.do_send(Drain);
+                }
+                () = tokio::time::sleep_until(ends.unwrap_or(never)), if ends.is_some() && leaving.is_none() => {
+                    say("the time is nearly up (--until): what is under way is finished, the rest is handed back");
+                    leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
+                    worker.do_send(Drain);
+                }
+                () = tokio::time::sleep_until(leaving.unwrap_or(never)), if leaving.is_some() => {
+                    say("there is no more time (--drain-timeout): the worker leaves at once");
+                    worker.do_send(Abandon);
+                    leaving = Some(never);
+                }
+            }
+        }
+    }
+
+    async fn connect(&self, backoff: &mut Backoff) -> Outcome<Peer> {
+        let mut last = String::new();
+        let wait = async |refusal: &Refusal, wait: Duration| {
+            let text = refusal.to_string();
+            if text != last {
+                say(&format!("cannot reach the manager at {}: {text}; trying again", self.manager));
+                last = text;
+            }
+            tokio::time::sleep(wait).await;
+        };
+        let peer =
+            self.connector.keep_connecting(self.manager, Role::Manager, &self.hello, backoff, wait).await;
+        let peer = peer.map_err(|refusal| {
+            Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
+        })?;
+        say(&format!("connected to {} at {}", peer.identity, self.manager));
+        Ok(peer)
+    }
+
+    fn attach(&self, worker: &Addr<WorkerActor>, peer: Peer) {
+        let Peer { link, incoming, mut arrivals, .. } = peer;
+        let files = Arc::clone(&self.files);
+        actix::spawn(async move {
+            while let Some(arrival) = arrivals.recv().await {
+                let files = Arc::clone(&files);
+                // It may take as long as the disk does.
+                let kept = tokio::task::spawn_blocking(move || files.arrived(arrival)).await;
+                if kept.is_err() {
+                    return;
+                }
+            }
+        });
+        worker.do_send(Connected { link: Box::new(link), incoming });
+    }
+}
+
+/// Measures a task by what its thread allocates.
+fn meter(work: &mut dyn FnMut()) -> Option<u64> {
+    Some(pleach_pages::metered(work).1)
+}
+
+fn resolve(address: &str) -> Outcome<SocketAddr> {
+    let fail = |what: String| Stop::Input(format!("--manager {address}: {what}; HOST:PORT is allowed"));
+    let mut found = address.to_socket_addrs().map_err(|error| fail(error.to_string()))?;
+    found.next().ok_or_else(|| fail("it has no address".to_owned()))
+}
+
+/// Gets a certificate for a token, unless there is one.
+fn get_certificate(
+    args: &WorkerProcessArgs,
+    manager: SocketAddr,
+    network: &Network,
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+) -> Outcome {
+    let (Some(token), Some(name)) = (&args.token, &args.name) else { return Ok(()) };
+    if args.certs.join(NODE_FILE).is_file() {
+        return Ok(());
+    }
+    let text = std::fs::read_to_string(token).unwrap_or_else(|_| token.clone());
+    let name = name.parse().map_err(|error: IdentityError| Stop::Input(format!("--name {name}: {error}")))?;
+    let joining = join::join(network, manager, text.trim(), name, &args.certs, settings, clock);
+    let joined = network.handle().block_on(joining);
+    joined.map(drop).map_err(|error| Stop::Refused(format!("no certificate from {manager}: {error}")))
+}
+
+/// Seconds since 1970.
+fn moment(until: Until) -> u64 {
+    match until {
+        Until::At(seconds) => seconds,
+        Until::In(span) => now() + span.0.as_secs(),
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
+}
+
+/// How long there is until the worker has to begin to leave.
+fn left(until: u64, drain: Duration) -> Duration {
+    Duration::from_secs(until.saturating_sub(now())).saturating_sub(drain)
+}
+
+fn random() -> Outcome<u64> {
+    let mut bytes = [0; 8];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Stop::defect("the system gives no random numbers"))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// One line for the operator, with the time.
+fn say(text: &str) {
+    let format = &time::format_description::well_known::Rfc3339;
+    let now = time::OffsetDateTime::now_utc();
+    let now = now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default();
+    print_line(&format!("{now} {text}"));
+}

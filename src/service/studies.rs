@@ -1,0 +1,291 @@
+//! The studies of a manager: those that wait for files, those that run, and those that have ended.
+
+mod control;
+mod entry;
+
+use super::inputs::{InputDigest, InputStore};
+use super::job::{self, Manager, Planned};
+use super::state::{Ended, Kept, State};
+use super::submission::Submission;
+use crate::api::control::Refused;
+use crate::api::view::{StudyState, Submitted};
+use crate::exit::{Outcome, Stop};
+use crate::inputs;
+use crate::study::Prepared;
+pub(crate) use control::Asked;
+use entry::{Entry, Phase};
+use pleach_actors::manager::{Look, ManagerView};
+use pleach_dispatch::message::InputFile;
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use time::OffsetDateTime;
+
+/// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
+const RUNNING_AT_ONCE: usize = 16;
+
+/// Where the operator is told.
+pub(crate) type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What all studies of a manager share.
+pub(crate) struct Shared {
+    pub(crate) state: State,
+    pub(crate) store: Arc<InputStore>,
+    pub(crate) manager: Manager,
+    pub(crate) network: tokio::runtime::Handle,
+    studies: Mutex<BTreeMap<u32, Entry>>,
+    /// A study has ended: another one may begin.
+    ended: Condvar,
+    tell: Tell,
+}
+
+impl Shared {
+    /// The studies of a folder: those that have not ended go on.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when one of them cannot be read.
+    pub(crate) fn open(
+        state: State,
+        store: Arc<InputStore>,
+        manager: Manager,
+        network: tokio::runtime::Handle,
+        tell: Tell,
+    ) -> Outcome<Arc<Self>> {
+        let kept = state.studies()?;
+        let (studies, ended) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Self { state, store, manager, network, studies, ended, tell });
+        for (id, kept, ended) in kept {
+            let missing = shared.missing(&kept.submission);
+            let phase = match ended {
+                Some(ended) => Phase::Ended(ended),
+                None if missing.is_empty() => Phase::Queued,
+                None => Phase::Waiting(missing),
+            };
+            let is_queued = matches!(phase, Phase::Queued);
+            shared.entries().insert(id, Entry::new(kept, phase));
+            if is_queued {
+                shared.start(id, None);
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Whether some study of an earlier start goes on.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.entries().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
+    }
+
+    pub(crate) fn tell(&self, text: &str) {
+        (self.tell)(text);
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        self.studies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files of a submission that are nowhere here.
+    fn missing(&self, submission: &Submission) -> Vec<InputDigest> {
+        let is_missing = |input: &&super::submission::InputFile| {
+            job::find(&self.store, std::path::Path::new(&input.path), input.digest).is_none()
+        };
+        let mut missing: Vec<InputDigest> =
+            submission.inputs.iter().filter(is_missing).map(|input| input.digest).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing
+    }
+
+    /// Where a file of this content lies that some study reads.
+    pub(crate) fn find_file(&self, digest: &[u8; 32]) -> Option<std::path::PathBuf> {
+        let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
+        let sent = self.store.path(digest);
+        if sent.is_file() {
+            return Some(sent);
+        }
+        let entries = self.entries();
+        let mut inputs = entries.values().flat_map(|entry| &entry.kept.submission.inputs);
+        let input = inputs.find(|input| input.digest == digest)?;
+        let path = std::path::PathBuf::from(&input.path);
+        path.is_file().then_some(path)
+    }
+
+    /// The files of a study, as its workers are told of them.
+    pub(crate) fn input_files(&self, id: u32, prepared: &Prepared) -> HashMap<RegionKey, InputFile> {
+        let entries = self.entries();
+        let Some(entry) = entries.get(&id) else { return HashMap::new() };
+        inputs::specified(prepared, &entry.kept.submission.inputs)
+    }
+
+    /// Takes a study, unless it was taken before under the same key.
+    fn submit(
+        self: &Arc<Self>,
+        submission: Submission,
+        key: Option<String>,
+        view: &ManagerView,
+    ) -> Result<Submitted, Refused> {
+        let known = key.as_ref().and_then(|key| {
+            let entries = self.entries();
+            let of = |entry: &Entry| entry.kept.key.as_ref() == Some(key);
+            entries.iter().find(|(_, entry)| of(entry)).map(|(id, entry)| (*id, entry.missing()))
+        });
+        if let Some((id, _)) = known {
+            return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
+        }
+        let id = self.entries().last_key_value().map_or(1, |(last, _)| last + 1);
+        let missing = self.missing(&submission);
+        let submitted = OffsetDateTime::now_utc();
+        let kept = Kept { submission, key, submitted };
+        // Planned now, so that what cannot be executed is refused now.
+        let planned = self.plan(id, &kept, view).map_err(|stop| match stop {
+            Stop::Input(text) => Refused::Study(text),
+            stop => Refused::Defect(format!("{stop:?}")),
+        })?;
+        let most = view.workers.iter().map(|worker| worker.memory_bytes).max();
+        if let Some(most) = most.filter(|most| planned.least_bytes > *most) {
+            return Err(Refused::Study(format!(
+                "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
+                 are needed",
+                kept.submission.name,
+                planned.least_bytes.div_ceil(1_000_000),
+                most / 1_000_000,
+                planned.least_bytes.div_ceil(1_000_000),
+            )));
+        }
+        self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(format!("{stop:?}")))?;
+        let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
+        let is_queued = missing.is_empty();
+        self.entries().insert(id, Entry::new(kept, phase));
+        if is_queued {
+            self.start(id, Some(planned));
+        }
+        Ok(Submitted { id: id.to_string(), missing })
+    }
+
+    fn plan(&self, id: u32, kept: &Kept, view: &ManagerView) -> Outcome<Planned> {
+        let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
+        let memory_bytes = view.workers.iter().map(|worker| worker.memory_bytes).min().unwrap_or(u64::MAX);
+        let slots = NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN);
+        let planning = || job::plan(id, kept, &self.store, slots, memory_bytes);
+        // What a client has made up may not end the manager.
+        let planned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
+        planned.unwrap_or_else(|_| {
+            let name = &kept.submission.name;
+            Err(Stop::Input(format!("study {name}: it cannot be planned: it is no study of this pleach")))
+        })
+    }
+
+    /// Looks again for files that a study waits for; gives those that are missing still.
+    fn look_for_files(self: &Arc<Self>, id: u32) -> Vec<InputDigest> {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(&id) else { return Vec::new() };
+        let Phase::Waiting(missing) = &mut entry.phase else { return Vec::new() };
+        missing.retain(|digest| !self.store.has(*digest));
+        let missing = missing.clone();
+        if missing.is_empty() {
+            entry.phase = Phase::Queued;
+            drop(entries);
+            self.start(id, None);
+        }
+        missing
+    }
+
+    /// Has a study executed, when it is its turn.
+    fn start(self: &Arc<Self>, id: u32, planned: Option<Planned>) {
+        let shared = Arc::clone(self);
+        // As threads that run tasks are: what fails there fails the study and not the process.
+        let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
+        let run = move || {
+            let job = || shared.run(id, planned);
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            if ended.is_err() {
+                shared.fail(id, "a defect in pleach; please report it".to_owned());
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name(name).spawn(run) {
+            self.fail(id, format!("the system gives no thread: {error}"));
+        }
+    }
+
+    fn run(self: &Arc<Self>, id: u32, planned: Option<Planned>) {
+        {
+            let mut entries = self.entries();
+            loop {
+                let is_queued = entries.get(&id).is_some_and(|entry| matches!(entry.phase, Phase::Queued));
+                if !is_queued {
+                    return;
+                }
+                let running = |entry: &&Entry| matches!(entry.phase, Phase::Running { .. });
+                if entries.values().filter(running).count() < RUNNING_AT_ONCE {
+                    break;
+                }
+                entries = self.ended.wait(entries).unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.phase = Phase::Running { progress: None };
+            }
+        }
+        let planned = planned.map_or_else(|| self.plan_again(id), Ok);
+        let follow = |progress| {
+            if let Some(entry) = self.entries().get_mut(&id)
+                && let Phase::Running { progress: place } = &mut entry.phase
+            {
+                *place = Some(progress);
+            }
+        };
+        let ended = planned.and_then(|planned| job::run(self, id, planned, follow));
+        match ended {
+            Ok(Some(ended)) => match self.state.end(id, &ended) {
+                Ok(()) => self.over(id, ended),
+                Err(stop) => self.fail(id, said(&stop)),
+            },
+            // Cancelled: whoever did so has written that down.
+            Ok(None) => {}
+            Err(stop) => self.fail(id, said(&stop)),
+        }
+    }
+
+    fn plan_again(&self, id: u32) -> Outcome<Planned> {
+        let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
+        let kept = kept.ok_or_else(|| Stop::defect("a study that is not there"))?;
+        let view = self.network.block_on(self.manager.send(Look)).map_err(Stop::defect)?;
+        self.plan(id, &kept, &view)
+    }
+
+    /// A study has ended, and that is on disk.
+    fn over(&self, id: u32, ended: Ended) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            self.tell(&format!("study {id} ({}) is {}", entry.kept.submission.name, ended.state));
+            entry.phase = Phase::Ended(ended);
+        }
+        self.ended.notify_all();
+    }
+
+    /// A study cannot go on now. It is tried again when the manager is started again.
+    fn fail(&self, id: u32, why: String) {
+        self.tell(&format!("study {id} cannot go on: {why}"));
+        let ended = Ended {
+            state: StudyState::Failed,
+            message: Some(format!("{why}; it goes on when the manager is started again")),
+            evaluations_done: 0,
+            tasks_executed: 0,
+            failed: 0,
+        };
+        if let Some(entry) = self.entries().get_mut(&id)
+            && !matches!(entry.phase, Phase::Ended(_))
+        {
+            entry.phase = Phase::Ended(ended);
+        }
+        self.ended.notify_all();
+    }
+}
+
+/// What a command would have said.
+fn said(stop: &Stop) -> String {
+    match stop {
+        Stop::Input(text) | Stop::SomeFailed(text) | Stop::Interrupted(text) | Stop::Defect(text) => {
+            text.clone()
+        }
+        stop => format!("{stop:?}"),
+    }
+}

@@ -1,0 +1,198 @@
+//! What is asked of the manager over HTTP.
+
+use super::entry::Phase;
+use super::{Ended, Shared};
+use crate::api::control::{Answer, Control, Refused};
+use crate::api::view::{Study, StudyState, Submitted, Worker, WorkerState, is_result_name};
+use crate::service::inputs::InputDigest;
+use crate::service::metrics;
+use crate::service::submission::Submission;
+use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView};
+use pleach_dispatch::StudyId;
+use std::path::PathBuf;
+use std::sync::Arc;
+use time::OffsetDateTime;
+
+/// The manager, as HTTP asks it.
+pub(crate) struct Asked(pub(crate) Arc<Shared>);
+
+/// Files of results that are for the manager only.
+const OWN: [&str; 1] = [crate::journal::NAME];
+
+impl Asked {
+    fn id(text: &str) -> Result<u32, Refused> {
+        text.parse()
+            .map_err(|_| Refused::Missing(format!("there is no study {text}; pleach status lists them")))
+    }
+
+    fn find(&self, text: &str) -> Result<Study, Refused> {
+        let id = Self::id(text)?;
+        let entries = self.0.entries();
+        let entry = entries.get(&id);
+        entry
+            .map(|entry| entry.view(id))
+            .ok_or_else(|| Refused::Missing(format!("there is no study {id}; pleach status lists them")))
+    }
+
+    async fn look(&self) -> Result<ManagerView, Refused> {
+        let gone = |_| Refused::NotReady("the manager ends".to_owned());
+        self.0.manager.send(Look).await.map_err(gone)
+    }
+
+    fn complete(&self, text: &str) -> Result<u32, Refused> {
+        let study = self.find(text)?;
+        if study.state != StudyState::Complete {
+            return Err(Refused::Conflict(format!(
+                "study {} is {}; there are results when it is complete",
+                study.id, study.state
+            )));
+        }
+        Self::id(text)
+    }
+
+    fn cancelled(&self, id: u32) -> Result<Study, Refused> {
+        let mut entries = self.0.entries();
+        let Some(entry) = entries.get_mut(&id) else {
+            return Err(Refused::Missing(format!("there is no study {id}; pleach status lists them")));
+        };
+        let before = entry.view(id);
+        match before.state {
+            StudyState::Cancelled => return Ok(before),
+            StudyState::Complete => {
+                return Err(Refused::Conflict(format!(
+                    "study {id} is complete; only one that is not can be cancelled"
+                )));
+            }
+            _ => {}
+        }
+        let ended = Ended {
+            state: StudyState::Cancelled,
+            message: None,
+            evaluations_done: before.evaluations_done,
+            tasks_executed: before.tasks_executed,
+            failed: before.failed,
+        };
+        // First on disk: a manager that is started again would go on with it.
+        self.0.state.end(id, &ended).map_err(|stop| Refused::NotReady(super::said(&stop)))?;
+        entry.phase = Phase::Ended(ended);
+        let study = entry.view(id);
+        drop(entries);
+        self.0.manager.do_send(Cancel(StudyId(id)));
+        self.0.ended.notify_all();
+        Ok(study)
+    }
+}
+
+impl Control for Asked {
+    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted> {
+        Box::pin(async move {
+            let view = self.look().await?;
+            let shared = Arc::clone(&self.0);
+            // Planning takes as long as it takes.
+            let submitted = tokio::task::spawn_blocking(move || shared.submit(submission, key, &view)).await;
+            submitted.map_err(|error| Refused::Defect(error.to_string()))?
+        })
+    }
+
+    fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let waiting: Vec<u32> = {
+                let entries = self.0.entries();
+                let waits =
+                    |(id, entry): (&u32, &super::Entry)| entry.missing().contains(&digest).then_some(*id);
+                entries.iter().filter_map(waits).collect()
+            };
+            waiting.into_iter().for_each(|id| _ = self.0.look_for_files(id));
+            Ok(())
+        })
+    }
+
+    fn studies(&self) -> Answer<'_, Vec<Study>> {
+        Box::pin(async move { Ok(self.0.entries().iter().map(|(id, entry)| entry.view(*id)).collect()) })
+    }
+
+    fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+        Box::pin(async move { self.find(id) })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+        Box::pin(async move { self.cancelled(Self::id(id)?) })
+    }
+
+    fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
+        Box::pin(async move {
+            let folder = self.0.state.results(self.complete(id)?);
+            let fail = |error: std::io::Error| Refused::Defect(format!("{}: {error}", folder.display()));
+            let mut names = Vec::new();
+            for entry in std::fs::read_dir(&folder).map_err(fail)? {
+                let entry = entry.map_err(fail)?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let is_file = entry.file_type().map_err(fail)?.is_file();
+                if is_file && is_result_name(&name) && !OWN.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+            names.sort();
+            Ok(names)
+        })
+    }
+
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
+        Box::pin(async move {
+            let path = self.0.state.results(self.complete(id)?).join(name);
+            let is_there = is_result_name(name) && !OWN.contains(&name) && path.is_file();
+            is_there
+                .then_some(path)
+                .ok_or_else(|| Refused::Missing(format!("study {id} has no result {name}")))
+        })
+    }
+
+    fn workers(&self) -> Answer<'_, Vec<Worker>> {
+        Box::pin(async move {
+            let mut workers: Vec<Worker> = self.look().await?.workers.iter().map(worker).collect();
+            workers.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(workers)
+        })
+    }
+
+    fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker> {
+        Box::pin(async move {
+            let told = self.0.manager.send(Drain { name: name.to_owned() }).await;
+            let told = told.map_err(|_| Refused::NotReady("the manager ends".to_owned()))?;
+            told.map_err(|error| Refused::Missing(error.to_string()))?;
+            let view = self.look().await?;
+            let found = view.workers.iter().find(|worker| worker.name == name).map(worker);
+            found.ok_or_else(|| Refused::Missing(format!("worker {name} has left")))
+        })
+    }
+
+    fn is_ready(&self) -> Answer<'_, bool> {
+        Box::pin(async move { Ok(self.look().await.is_ok()) })
+    }
+
+    fn metrics(&self) -> Answer<'_, String> {
+        Box::pin(async move {
+            let view = self.look().await?;
+            let studies: Vec<Study> = self.0.entries().iter().map(|(id, entry)| entry.view(*id)).collect();
+            Ok(metrics::text(&view, &studies))
+        })
+    }
+}
+
+fn worker(view: &manager::WorkerView) -> Worker {
+    let until = view.lease_end_seconds.and_then(|end| i64::try_from(end).ok());
+    Worker {
+        name: view.name.clone(),
+        state: match view.state {
+            manager::WorkerState::Active => WorkerState::Active,
+            manager::WorkerState::Draining => WorkerState::Draining,
+        },
+        cores: view.slots,
+        running: u32::try_from(view.leases).unwrap_or(u32::MAX),
+        bytes: view.bytes,
+        memory_bytes: view.memory_bytes,
+        address: view.host.map_or_else(|| "local".to_owned(), |host| host.to_string()),
+        lacking: view.lacking.iter().map(|(name, version)| format!("{name} {version}")).collect(),
+        until: until.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok()),
+    }
+}

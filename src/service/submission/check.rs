@@ -1,0 +1,106 @@
+//! Whether a submission is what a client of this build makes of a study: a client may be another one.
+//!
+//! The workflow was checked where it was read. Here it is only looked at whether what it refers to is there, so that
+//! nothing that follows can stumble.
+
+use super::{Submission, VERSION};
+use crate::application;
+use pleach_workflow::{Origin, Read, Reference, Stage};
+use thiserror::Error;
+
+/// What is wrong with a submission.
+#[derive(Debug, Error)]
+pub(crate) enum Unsound {
+    #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
+    Build { found: String },
+    #[error("form {found} of submissions; {VERSION} is understood")]
+    Form { found: u32 },
+    #[error("{found} {what}; {wanted} are needed")]
+    Count { what: &'static str, found: usize, wanted: usize },
+    #[error("{what} of stage {stage} refers to something that is not there")]
+    Dangling { what: &'static str, stage: String },
+    #[error("operation {name} {version} is not known here")]
+    Operation { name: String, version: u32 },
+    #[error("the response, or the reference, is of a stage that is not there")]
+    Response,
+}
+
+impl Submission {
+    pub(super) fn check(&self) -> Result<(), Unsound> {
+        if self.version != VERSION {
+            return Err(Unsound::Form { found: self.version });
+        }
+        if self.build != env!("CARGO_PKG_VERSION") {
+            return Err(Unsound::Build { found: self.build.clone() });
+        }
+        let (study, workflow) = (&self.study, &self.study.workflow);
+        let count = |what, found, wanted| {
+            if found == wanted { Ok(()) } else { Err(Unsound::Count { what, found, wanted }) }
+        };
+        let masks = match &study.reference {
+            Reference::Masks(masks) => masks.len(),
+            Reference::Defaults => 0,
+        };
+        count("tiles", study.tiles.len(), self.pixels.len())?;
+        count("files", self.inputs.len(), study.tiles.len() + masks)?;
+        if masks > 0 {
+            count("references", masks, study.tiles.len())?;
+        }
+        count("tiles", study.tiles.len().min(1), 1)?;
+        for row in &self.evaluations {
+            count("values of a parameter set", row.len(), workflow.parameters.len())?;
+        }
+        let stages = &workflow.stages;
+        for (number, stage) in stages.iter().enumerate() {
+            self.check_stage(number, stage)?;
+        }
+        let output =
+            |stage: usize, output: usize| stages.get(stage).is_some_and(|s| output < s.outputs.len());
+        let response = &workflow.response;
+        let reference = workflow.reference.as_ref();
+        let is_there = output(response.stage, response.output)
+            && reference.is_none_or(|reference| output(reference.stage, reference.output))
+            && study.metric < response.metrics.len();
+        if is_there { Ok(()) } else { Err(Unsound::Response) }
+    }
+
+    fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), Unsound> {
+        let workflow = &self.study.workflow;
+        let dangling = |what| Err(Unsound::Dangling { what, stage: stage.name.clone() });
+        let registry = application::registry();
+        let earlier = |origin: &Origin| match *origin {
+            Origin::Input(input) => input < workflow.inputs.len(),
+            Origin::Stage { stage, output } => {
+                stage < number && output < workflow.stages[stage].outputs.len()
+            }
+            Origin::Reference => true,
+        };
+        if stage.tasks.is_empty() || !stage.inputs.iter().all(|input| earlier(&input.origin)) {
+            return dangling("an input");
+        }
+        if stage.parameters.iter().any(|parameter| *parameter >= workflow.parameters.len()) {
+            return dangling("a parameter");
+        }
+        for (level, task) in stage.tasks.iter().enumerate() {
+            let Some(operation) = registry.get(&task.operation, task.version) else {
+                return Err(Unsound::Operation { name: task.operation.clone(), version: task.version });
+            };
+            let read = |read: &Read| match *read {
+                Read::StageInput(input) => input < stage.inputs.len(),
+                Read::Task { task, output } => task < level && output < stage.tasks[task].writes.len(),
+            };
+            let is_sound = task.reads.iter().all(read)
+                && task.reads.len() == operation.inputs().len()
+                && task.writes.len() == operation.outputs().len()
+                && task.arguments.len() == operation.arguments().len()
+                && task.arguments.iter().all(|argument| *argument < stage.parameters.len());
+            if !is_sound {
+                return dangling("a task");
+            }
+        }
+        let output = |output: &pleach_workflow::StageOutput| {
+            stage.tasks.get(output.task).is_some_and(|task| output.output < task.writes.len())
+        };
+        if stage.outputs.iter().all(output) { Ok(()) } else { dangling("an output") }
+    }
+}
