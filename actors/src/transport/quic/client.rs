@@ -100,8 +100,13 @@ impl Connector {
 
     /// Ends all its connections, and waits until the others have heard of it.
     pub async fn close(self) {
-        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
+    }
+
+    /// Ends all its connections, and makes none any more.
+    pub(crate) fn end(&self, refusal: &Refusal) {
+        refusal.close_endpoint(&self.endpoint);
     }
 
     /// Waits until all connections have ended by themselves.

@@ -106,8 +106,13 @@ impl Server {
     /// Ends all connections, and waits until the others have heard of it. Frames that are to arrive have to be waited
     /// for before: a link that has been let go of ends its connection when they have.
     pub async fn close(self) {
-        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
+    }
+
+    /// Ends all connections, and lets nobody in any more.
+    pub(crate) fn end(&self, refusal: &Refusal) {
+        refusal.close_endpoint(&self.endpoint);
     }
 
     /// Waits until all connections have ended by themselves.
