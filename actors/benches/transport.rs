@@ -1,8 +1,12 @@
 //! What the transport costs on loopback: data regions against plain quinn with the same settings in the same run,
-//! round trips of frames, and how long a frame takes while regions flow.
+//! round trips of frames, how long a frame takes while regions flow, and what workers of one machine gain by sharing
+//! memory.
 //!
 //! `cargo bench -p pleach-actors --bench transport [-- ROUNDS]`. Figures depend on the machine and on what else it does;
 //! the ratios are what counts. Rounds of both kinds alternate, and the median is shown.
+
+#[path = "transport/exchange.rs"]
+mod exchange;
 
 use bytes::Bytes;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
@@ -133,6 +137,13 @@ fn main() -> Outcome<()> {
         loaded.quantile(0.99),
         loaded.quantile(1.0)
     );
+    match exchange::rates(&near, &far, rounds)? {
+        Some(rates) => println!(
+            "regions between workers: {:.2} GB/s through shared memory, {:.2} GB/s over the network; ratio {:.2}",
+            rates.shared, rates.network, rates.ratio
+        ),
+        None => println!("regions between workers: skipped, no folder in memory here"),
+    }
     Ok(())
 }
 

@@ -139,7 +139,7 @@ impl Exchange {
             working: watch::Sender::new(()),
             now: Now::default(),
         });
-        network.handle().spawn(Arc::clone(&hub).let_in(peers));
+        hub.spawn(Arc::clone(&hub).let_in(peers));
         Ok(Self { end: Arc::new(End(hub)) })
     }
 

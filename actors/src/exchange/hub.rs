@@ -218,6 +218,15 @@ impl Hub {
         });
     }
 
+    /// Starts something that takes long, beside the network's threads.
+    pub(super) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        let is_working = self.working.subscribe();
+        self.handle.spawn_blocking(move || {
+            work();
+            drop(is_working);
+        });
+    }
+
     /// Waits until all that was started has ended, after [`end`](Self::end).
     pub(super) async fn is_over(&self) {
         self.working.closed().await;

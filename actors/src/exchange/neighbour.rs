@@ -338,7 +338,7 @@ fn borrow(
     };
     let (neighbour, folder, longest) =
         (Arc::clone(neighbour), Arc::clone(folder), hub.settings.longest_region_bytes);
-    spawn_blocking(move || {
+    hub.spawn_blocking(move || {
         let opened = if bytes <= longest {
             neighbour.views.open(slot, folder.path(), file.as_deref(), bytes).ok()
         } else {
