@@ -101,7 +101,8 @@ impl Exchange {
     /// # Errors
     /// [`NetworkError`]. A shared folder that cannot be used is no error: regions go over the network.
     pub fn start(network: &Network, listen: SocketAddr, setup: ExchangeSetup) -> Result<Self, NetworkError> {
-        let ExchangeSetup { credentials, hello, version, settings, clock, board, ram, shared } = setup;
+        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, shared } = setup;
+        settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
         let connector = Connector::new(
             network,
             listen,

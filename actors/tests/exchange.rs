@@ -15,6 +15,7 @@ use holder::{Holder, Said};
 use pleach_actors::exchange::{Exchange, ExchangeSetup, Failure, SendFileError, file_key, send_file};
 use pleach_actors::transport::hello::{Hello, Version};
 use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::Network;
 use pleach_actors::transport::refusal::Cause;
 use pleach_actors::transport::settings::Settings;
 use pleach_regions::{DataRegion, Digest, LabelMap, Ledger, RamTier, Raster, RegionKey, Table};
@@ -460,6 +461,19 @@ async fn an_exchange_that_ends_says_so() {
     soon(near.exchange.clone().close()).await;
     assert!(matches!(&soon(fetching).await.unwrap_err().tried[..], [_]));
     assert!(near.fetch(key(1), &[silent.address()]).await.is_err());
+}
+
+/// Its threads may go before it does: whoever waits is told.
+#[tokio::test]
+async fn an_exchange_without_a_network_gives_up() {
+    let mut cluster = Cluster::new(patient());
+    let near = Worker::new(&cluster, "w1", None);
+    let mut silent = Holder::new(&cluster, "w2");
+    let fetching = near.exchange.fetch(key(1), &[silent.address()]);
+    let _asked = soon(silent.asked()).await;
+    drop(std::mem::replace(&mut cluster.network, Network::start(1).unwrap()));
+    assert_eq!(soon(fetching).await.unwrap_err().tried[0].failure, Failure::Ended);
+    assert_eq!(near.fetch(key(1), &[silent.address()]).await, Err(vec![Failure::Ended]));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Regions from one worker to another as an exchange moves them, digest checked: through shared memory and over the
 //! network, in turns.
 
-use crate::{ANYWHERE, AT_ONCE, Outcome, REGION_BYTES, REGIONS, median, rate};
+use crate::{ANYWHERE, Outcome, REGION_BYTES, REGIONS, median, rate};
 use pleach_actors::exchange::{Exchange, ExchangeSetup};
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
@@ -16,6 +16,9 @@ use std::time::Instant;
 
 /// A folder in memory, where the system has one.
 const SHARED: &str = "/dev/shm";
+
+/// Fetched at once, as by a worker that fetches ahead of what it computes.
+const AT_ONCE: usize = 4;
 
 /// Medians in GB/s, and of the ratio between the two.
 pub(crate) struct Rates {
@@ -86,6 +89,6 @@ async fn fetch_all(asks: &Exchange, holds: &Exchange) -> Outcome<()> {
         }
         Outcome::Ok(())
     };
-    let (first, second) = tokio::join!(fetch(0), fetch(1));
-    first.and(second)
+    let all = tokio::join!(fetch(0), fetch(1), fetch(2), fetch(3));
+    all.0.and(all.1).and(all.2).and(all.3)
 }

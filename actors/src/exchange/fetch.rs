@@ -31,8 +31,25 @@ pub(super) fn join(hub: &Arc<Hub>, key: RegionKey, from: &[SocketAddr]) -> watch
     let holders = Arc::new(Mutex::new(from.to_vec()));
     transfers.insert(key, Transfer { done: done.clone(), holders: Arc::clone(&holders) });
     drop(transfers);
-    hub.spawn(run(Arc::clone(hub), key, done, holders));
+    hub.spawn(run(UnderWay { hub: Arc::clone(hub), key, done }, holders));
     fetched
+}
+
+/// A transfer's entry among those that are under way; gone with this, even if the network's threads end.
+struct UnderWay {
+    hub: Arc<Hub>,
+    key: RegionKey,
+    done: watch::Sender<Option<Fetched>>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut transfers = self.hub.transfers();
+        // The next one of this key may have begun.
+        if transfers.get(&self.key).is_some_and(|transfer| transfer.done.same_channel(&self.done)) {
+            transfers.remove(&self.key);
+        }
+    }
 }
 
 /// Waits for the end of a transfer.
@@ -51,13 +68,9 @@ pub(super) async fn wait(
     Err(FetchError { key, tried })
 }
 
-async fn run(
-    hub: Arc<Hub>,
-    key: RegionKey,
-    done: watch::Sender<Option<Fetched>>,
-    holders: Arc<Mutex<Vec<SocketAddr>>>,
-) {
-    let mut transfer = std::pin::pin!(transfer(&hub, key, &holders));
+async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
+    let UnderWay { hub, key, done } = &under_way;
+    let mut transfer = std::pin::pin!(transfer(hub, *key, &holders));
     loop {
         let fetched = tokio::select! {
             fetched = &mut transfer => Some(fetched),
@@ -66,7 +79,7 @@ async fn run(
         // Under the lock nobody joins.
         let mut transfers = hub.transfers();
         if fetched.is_some() || done.receiver_count() == 0 {
-            transfers.remove(&key);
+            transfers.remove(key);
             done.send_replace(fetched);
             return;
         }

@@ -11,7 +11,7 @@ use super::shared::views::Views;
 use crate::transport::quic::{Arrival, QuicLink, Region, Regions};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::{Incoming, Link};
-use pleach_regions::{DataRegion, Head, RegionKey};
+use pleach_regions::{DataRegion, Decoder, Head, RegionKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -71,6 +71,8 @@ pub(super) struct Neighbour {
     views: Views,
     /// It is on this machine, and nothing has gone wrong with that yet.
     shares: AtomicBool,
+    /// It has said where it is.
+    is_placed: AtomicBool,
     /// Messages from it.
     heard: AtomicU64,
     state: Mutex<State>,
@@ -93,6 +95,7 @@ impl Neighbour {
             slots: Mutex::default(),
             views: Views::default(),
             shares: AtomicBool::new(false),
+            is_placed: AtomicBool::new(false),
             heard: AtomicU64::new(0),
             state: Mutex::new(state),
         }
@@ -244,7 +247,8 @@ pub(super) async fn listen(
     mut incoming: Incoming,
     mut arrivals: Receiver<Arrival>,
 ) {
-    let mut look = tokio::time::interval((hub.settings.unused / LOOKS).min(Duration::from_secs(1)));
+    let often = hub.settings.unused / LOOKS;
+    let mut look = tokio::time::interval(often.clamp(Duration::from_millis(1), Duration::from_secs(1)));
     loop {
         tokio::select! {
             frame = incoming.recv() => {
@@ -283,6 +287,8 @@ pub(super) async fn listen(
 
 fn hear(hub: &Arc<Hub>, neighbour: &Arc<Neighbour>, message: Message) {
     match message {
+        // Said once.
+        Message::Here { .. } if neighbour.is_placed.swap(true, Ordering::Relaxed) => {}
         Message::Here { port, place } => {
             hub.is_at(neighbour, port);
             let is_here = hub.folder.as_ref().is_some_and(|folder| Some(folder.place()) == place.as_ref());
@@ -347,12 +353,11 @@ fn borrow(
         if opened.is_some() && file.is_some() {
             neighbour.say(&Message::Opened { slot });
         }
-        let body = opened.map(|view| view.read());
-        let is_read = body.is_some();
+        let read = opened.zip(Decoder::new(&head).ok()).map(|(view, decoder)| view.read(decoder));
+        let is_read = read.is_some();
         neighbour.say(&Message::Returned { slot, is_read });
-        let region = body.and_then(|body| DataRegion::decode_parts(&head, body).ok());
-        let answer = match region {
-            Some((region, _)) => Answer::Region(region, true),
+        let answer = match read.and_then(|(decoder, body)| decoder.finish(body).ok()) {
+            Some(region) => Answer::Region(region, true),
             None => {
                 neighbour.stop_sharing();
                 Answer::NotShared
@@ -389,11 +394,11 @@ fn take(neighbour: &Neighbour, arrival: Arrival) {
 }
 
 fn decode(region: Region) -> Answer {
-    let Some(head) = region.head else {
+    let Some(decoder) = region.decoder else {
         return Answer::Damaged("it does not say what it is".to_owned());
     };
-    match DataRegion::decode_parts(&head, region.bytes) {
-        Ok((region, _)) => Answer::Region(region, false),
+    match decoder.finish(region.bytes) {
+        Ok(region) => Answer::Region(region, false),
         Err(error) => Answer::Damaged(error.to_string()),
     }
 }

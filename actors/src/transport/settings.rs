@@ -52,6 +52,10 @@ pub struct Settings {
     pub sending_bytes: u64,
     /// Bytes of shared memory that a worker lends to others on its machine; beyond, regions go over the network.
     pub shared_bytes: u64,
+    /// What a socket may hold until it is read, where the system allows it; its own measure without. The usual 208 KiB hold
+    /// half a dozen of the largest datagrams, and of those of a region one in 25 is lost and sent again. But what waits
+    /// there holds up messages: more is for connections that are there for regions.
+    pub socket_bytes: Option<usize>,
     /// The first wait before a lost manager is tried again.
     pub first_wait: Duration,
     /// The longest one. A restarted manager has its workers back within this time.
@@ -78,6 +82,7 @@ impl Default for Settings {
             fetches: 16,
             sending_bytes: 512 << 20,
             shared_bytes: 512 << 20,
+            socket_bytes: None,
             first_wait: Duration::from_millis(100),
             longest_wait: Duration::from_secs(2),
         }
@@ -101,6 +106,9 @@ const FIRST_WINDOW_BYTES: u64 = 256 << 10;
 impl Settings {
     /// The largest datagram received, and sent within one machine, where no wire limits it.
     pub const LARGEST_DATAGRAM_BYTES: u16 = 32_000;
+
+    /// What sockets hold that are there for regions, see [`socket_bytes`](Self::socket_bytes).
+    pub const REGIONS_SOCKET_BYTES: usize = 1 << 20;
 
     /// What quinn needs to know of connections with this peer.
     #[must_use]

@@ -157,3 +157,74 @@ impl Slots {
         go.iter().map(|slot: &Slot| slot.number).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::shared::views::Views;
+    use pleach_regions::{DataRegion, Decoder, Raster};
+    use std::path::Path;
+
+    fn files(place: &Path) -> usize {
+        fs::read_dir(place).unwrap().count()
+    }
+
+    /// Lent three times through one file, which has a name only until it is open on both sides.
+    #[test]
+    fn what_is_lent_is_read_as_it_is_and_its_memory_is_lent_again() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(Folder::open(place.path(), 1 << 20).unwrap());
+        let (mut slots, views) = (Slots::default(), Views::default());
+        for (value, height) in [(1, 700), (2, 700), (3, 500)] {
+            let region = DataRegion::Gray8(Raster::filled(1000, height, 1, value).unwrap());
+            let (head, body) = region.encode_parts(&region.digest(), false);
+            let (slot, gone) = slots.take(&folder, body.len() as u64);
+            let mut slot = slot.unwrap();
+            assert_eq!((slot.number, gone), (0, None));
+            let name = slot.fill(&body).unwrap();
+            assert_eq!(name.get().is_some(), value == 1);
+            let view = views.open(0, place.path(), name.get(), body.len() as u64).unwrap();
+            name.remove();
+            assert_eq!(files(place.path()), 1, "the lock");
+            let (decoder, body) = view.read(Decoder::new(&head).unwrap());
+            assert_eq!(decoder.finish(body), Ok(region));
+            slots.put_back(slot);
+        }
+        assert!(
+            views.open(1, place.path(), None, 1).is_err()
+                && views.open(0, place.path(), None, 700_001).is_err()
+        );
+    }
+
+    #[test]
+    fn slots_and_their_bytes_are_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(Folder::open(place.path(), 100).unwrap());
+        let mut slots = Slots::default();
+        let mut lent: Vec<_> = (0..MOST).filter_map(|_| slots.take(&folder, 10).0).collect();
+        assert_eq!(lent.len(), MOST);
+        assert!(slots.take(&folder, 10).0.is_none(), "all are lent");
+        let first = lent.remove(0);
+        slots.put_back(first);
+        // The one that is free is too small, and goes.
+        let (larger, gone) = slots.take(&folder, 70);
+        assert_eq!((larger.map(|slot| slot.bytes()), gone), (Some(70), Some(0)));
+        lent.drain(..).for_each(|slot| slots.lose(slot));
+        assert!(slots.take(&folder, 101).0.is_none(), "too much is lent");
+        assert_eq!(files(place.path()), 1, "nothing has been filled");
+    }
+
+    #[test]
+    fn a_file_that_nobody_opened_goes_with_its_slot() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(Folder::open(place.path(), 100).unwrap());
+        let mut slots = Slots::default();
+        let mut slot = slots.take(&folder, 10).0.unwrap();
+        let name = slot.fill(&[7; 10]).unwrap();
+        assert!(slot.fill(&[7; 11]).is_err());
+        assert_eq!(files(place.path()), 2);
+        slots.lose(slot);
+        drop(name);
+        assert_eq!(files(place.path()), 1);
+    }
+}

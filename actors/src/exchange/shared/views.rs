@@ -2,6 +2,7 @@
 
 use super::is_name;
 use memmap2::{Mmap, MmapOptions};
+use pleach_regions::Decoder;
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io;
@@ -11,6 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Open at once, of one peer. It lends fewer, but is told late of those that are not needed.
 const MOST: usize = 16;
+
+/// Copied and digested at once: it stays in the second cache.
+const PIECE_BYTES: usize = 128 << 10;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -68,8 +72,14 @@ pub(in crate::exchange) struct View {
 }
 
 impl View {
-    /// A copy of what is in it.
-    pub(in crate::exchange) fn read(&self) -> Vec<u8> {
-        self.map[..self.bytes].to_vec()
+    /// A copy of what is in it, which the decoder has seen while it was in the processor's caches.
+    pub(in crate::exchange) fn read(&self, mut decoder: Decoder) -> (Decoder, Vec<u8>) {
+        let mut body = Vec::with_capacity(self.bytes);
+        for piece in self.map[..self.bytes].chunks(PIECE_BYTES) {
+            let copied = body.len();
+            body.extend_from_slice(piece);
+            decoder.see(&body[copied..]);
+        }
+        (decoder, body)
     }
 }

@@ -54,7 +54,7 @@ impl Connector {
         let handle = network.handle().clone();
         let _runtime = handle.enter();
         let crypto = tls::client(&credentials, clock)?;
-        let endpoint = endpoint(any_address(like), None)?;
+        let endpoint = endpoint(any_address(like), None, &settings)?;
         drop(_runtime);
         Ok(Self { endpoint, crypto, credentials, version, settings, board, handle })
     }

@@ -10,7 +10,7 @@ use super::Board;
 use crate::transport::refusal::Refusal;
 use crate::transport::settings::Settings;
 use bytes::Bytes;
-use pleach_regions::{Digest, Head, RegionKey};
+use pleach_regions::{Decoder, Digest, Head, RegionKey};
 use quinn::{Connection, SendStream, VarInt};
 use receive::{Bounds, receive};
 use std::sync::Arc;
@@ -32,10 +32,10 @@ const PRIORITY: i32 = -1;
 pub struct Region {
     /// The key it was sent under.
     pub key: RegionKey,
-    /// Of its bytes, which have been compared with it; where there is a head, of what they encode, as the sender says.
+    /// Of its bytes, which have been compared with it; where there is a decoder, of what they encode, as the sender says.
     pub digest: Digest,
-    /// The head of the encoding whose body the bytes are. Whoever decodes them compares them with the digest.
-    pub head: Option<Head>,
+    /// Has seen the bytes, where they are an encoding's body. Finishing it compares what they encode with the digest.
+    pub decoder: Option<Box<Decoder>>,
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Its share of what may be held; let go of with it.
@@ -77,8 +77,7 @@ pub enum NotSent {
 enum Seal {
     /// The digest of the bytes: they are digested as they arrive.
     Digest(Digest),
-    /// The head of the encoding whose body they are, which has the digest of what they encode. It is looked at when they are
-    /// decoded, and to look twice would cost as much as a third of the way.
+    /// The head of the encoding whose body they are, with the digest of what they encode: there is no need for another.
     Head(Head),
 }
 

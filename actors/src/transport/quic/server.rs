@@ -84,7 +84,7 @@ impl Server {
         };
         let local = Arc::new(config(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)));
         let far = config(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
-        let endpoint = endpoint(address, Some(far))?;
+        let endpoint = endpoint(address, Some(far), &setup.settings)?;
         let address = endpoint.local_addr().map_err(|source| NetworkError::Address { address, source })?;
         let (come_in, peers) = channel(WAITING);
         network.handle().spawn(accept_all(endpoint.clone(), Arc::new(setup), local, come_in));

@@ -4,7 +4,7 @@ use super::{Header, Region, Seal, UNIT_BYTES};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use bytes::Bytes;
-use pleach_regions::{Digest, RegionKey};
+use pleach_regions::{Decoder, Digest, RegionKey};
 use quinn::{ReadError, RecvStream, VarInt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,25 @@ const PIECES: usize = 32;
 
 /// The code with which a receiver stops a stream whose region it does not take.
 const NOT_TAKEN: VarInt = VarInt::from_u32(1);
+
+/// What bytes are digested by as they arrive.
+enum Sum {
+    /// They are compared with this digest.
+    Bytes(Box<blake3::Hasher>, Digest),
+    /// Whoever takes them compares what they encode.
+    Content(Box<Decoder>),
+}
+
+impl Sum {
+    fn see(&mut self, piece: &[u8]) {
+        match self {
+            Self::Bytes(hasher, _) => {
+                hasher.update(piece);
+            }
+            Self::Content(decoder) => decoder.see(piece),
+        }
+    }
+}
 
 /// What bounds a region that arrives.
 pub(super) struct Bounds {
@@ -56,23 +75,23 @@ pub(super) async fn receive(
     }
     let header = Header::of_bytes(&header);
     let body = receive_body(&mut stream, &header, bounds).await;
-    let (bytes, held) = body.map_err(|refusal| {
+    let (bytes, sum, held) = body.map_err(|refusal| {
         // It may have ended by itself.
         let _ = stream.stop(NOT_TAKEN);
         (Some(header.key), refusal)
     })?;
-    let (digest, head) = match header.seal {
-        Seal::Digest(digest) => (digest, None),
-        Seal::Head(head) => (head.digest(), Some(head)),
+    let (digest, decoder) = match sum {
+        Sum::Bytes(_, digest) => (digest, None),
+        Sum::Content(decoder) => (decoder.digest(), Some(decoder)),
     };
-    Ok(Region { key: header.key, digest, head, bytes, _held: held })
+    Ok(Region { key: header.key, digest, bytes, decoder, _held: held })
 }
 
 async fn receive_body(
     stream: &mut RecvStream,
     &Header { length, seal, .. }: &Header,
     Bounds { settings, units, budget, received }: &Bounds,
-) -> Result<(Vec<u8>, OwnedSemaphorePermit), Refusal> {
+) -> Result<(Vec<u8>, Sum, OwnedSemaphorePermit), Refusal> {
     let longest = settings.longest_region_bytes;
     let length = match usize::try_from(length) {
         Ok(bytes) if length <= longest => bytes,
@@ -89,10 +108,12 @@ async fn receive_body(
     // Within the budget a peer may claim what it likes; beyond it, memory comes as bytes do.
     let at_first = if wanted_units <= *units { length } else { length.min(FIRST_BYTES) };
     let mut bytes = Vec::with_capacity(at_first);
-    let mut hasher = match seal {
-        Seal::Digest(digest) => Some((blake3::Hasher::new(), digest)),
-        // Whoever decodes it digests it.
-        Seal::Head(_) => None,
+    let mut sum = match seal {
+        Seal::Digest(digest) => Sum::Bytes(Box::default(), digest),
+        Seal::Head(head) => {
+            let decoder = Decoder::new(&head).map_err(|error| Refusal::new(Cause::Language, error))?;
+            Sum::Content(Box::new(decoder))
+        }
     };
     let mut digested = 0;
     let mut pieces: [Bytes; PIECES] = Default::default();
@@ -119,25 +140,25 @@ async fn receive_body(
             bytes.extend_from_slice(&piece);
             received.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
-        if let Some((hasher, _)) = &mut hasher
-            && bytes.len() - digested >= PIECE_BYTES
-        {
-            hasher.update(&bytes[digested..]);
-            digested = bytes.len();
+        // Whole pieces only: the hash fills its lanes where it begins at a multiple of them.
+        let whole = bytes.len() - bytes.len() % PIECE_BYTES;
+        if whole > digested {
+            sum.see(&bytes[digested..whole]);
+            digested = whole;
         }
     }
     if bytes.len() < length {
         let text = format!("it ends after {} of the {length} bytes it claims", bytes.len());
         return Err(Refusal::new(Cause::Language, text));
     }
-    if let Some((mut hasher, digest)) = hasher {
-        hasher.update(&bytes[digested..]);
-        if Digest(*hasher.finalize().as_bytes()) != digest {
-            let text = format!("its bytes are not those of digest {digest}");
-            return Err(Refusal::new(Cause::Language, text));
-        }
+    sum.see(&bytes[digested..]);
+    if let Sum::Bytes(hasher, digest) = &sum
+        && Digest(*hasher.finalize().as_bytes()) != *digest
+    {
+        let text = format!("its bytes are not those of digest {digest}");
+        return Err(Refusal::new(Cause::Language, text));
     }
-    Ok((bytes, held))
+    Ok((bytes, sum, held))
 }
 
 fn stalled(settings: &Settings) -> Refusal {
