@@ -9,20 +9,22 @@ mod holder;
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/stranger.rs"]
 mod stranger;
+#[path = "support/worker.rs"]
+mod worker;
 
 use cluster::{ANYWHERE, Cluster, patient, soon, until};
 use holder::{Holder, Said};
-use pleach_actors::exchange::{Exchange, ExchangeSetup, Failure, SendFileError, file_key, send_file};
-use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::exchange::{Failure, SendFileError, file_key, send_file};
+use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::Network;
 use pleach_actors::transport::refusal::Cause;
 use pleach_actors::transport::settings::Settings;
-use pleach_regions::{DataRegion, Digest, LabelMap, Ledger, RamTier, Raster, RegionKey, Table};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use pleach_regions::{DataRegion, Digest, LabelMap, Raster, RegionKey, Table};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use worker::Worker;
 
 fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])
@@ -38,50 +40,6 @@ fn image(seed: u32) -> Arc<DataRegion> {
 /// A plane of 180 kB.
 fn plane(seed: u8) -> Arc<DataRegion> {
     Arc::new(DataRegion::Gray8(Raster::filled(600, 300, 1, seed).expect("some pixels")))
-}
-
-/// A worker with what it holds.
-struct Worker {
-    exchange: Exchange,
-    ram: Arc<RamTier>,
-    ledger: Arc<Ledger>,
-}
-
-impl Worker {
-    fn new(cluster: &Cluster, name: &str, shared: Option<PathBuf>) -> Self {
-        Self::with(cluster, name, shared, cluster.settings.clone())
-    }
-
-    fn with(cluster: &Cluster, name: &str, shared: Option<PathBuf>, settings: Settings) -> Self {
-        let ledger = Arc::new(Ledger::default());
-        let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
-        let setup = ExchangeSetup {
-            credentials: cluster.credentials(name, Role::Worker, 30),
-            hello: Hello::default(),
-            version: Version::here(),
-            settings,
-            clock: cluster.clock(),
-            board: cluster.board(),
-            ram: Arc::clone(&ram),
-            shared,
-        };
-        let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");
-        Self { exchange, ram, ledger }
-    }
-
-    fn holds(self, key: RegionKey, region: &Arc<DataRegion>) -> Self {
-        self.ram.insert(key, Arc::clone(region)).expect("a key of its own");
-        self
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.exchange.address()
-    }
-
-    async fn fetch(&self, key: RegionKey, from: &[SocketAddr]) -> Result<Arc<DataRegion>, Vec<Failure>> {
-        let fetched = soon(self.exchange.fetch(key, from)).await;
-        fetched.map_err(|error| error.tried.into_iter().map(|tried| tried.failure).collect())
-    }
 }
 
 fn files(folder: &Path) -> usize {
