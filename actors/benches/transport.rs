@@ -1,8 +1,12 @@
 //! What the transport costs on loopback: data regions against plain quinn with the same settings in the same run,
-//! round trips of frames, and how long a frame takes while regions flow.
+//! round trips of frames, how long a frame takes while regions flow, and what workers of one machine gain by sharing
+//! memory.
 //!
 //! `cargo bench -p pleach-actors --bench transport [-- ROUNDS]`. Figures depend on the machine and on what else it does;
 //! the ratios are what counts. Rounds of both kinds alternate, and the median is shown.
+
+#[path = "transport/exchange.rs"]
+mod exchange;
 
 use bytes::Bytes;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
@@ -17,6 +21,7 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use socket2::SockRef;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -44,11 +49,11 @@ fn main() -> Outcome<()> {
     // Two threads a node, as a worker has them.
     let (near, far) = (Network::start(2)?, Network::start(2)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ours = runtime.block_on(ours(&near, &far))?;
+    let ours = runtime.block_on(ours(&near, &far, for_regions()))?;
     let raw = raw(&near, &far)?;
     let bytes = Bytes::from((0..REGION_BYTES).map(|at| ((at * at) >> 9) as u8).collect::<Vec<u8>>());
-    let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let Ours { mut worker, manager, _server } = ours;
+    let (mut with, mut without, mut ratios, mut costs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let Ours { worker, manager, _server } = ours;
     let (arrived, mut done) = tokio::sync::mpsc::channel(AT_ONCE);
     let mut arrivals = worker.arrivals;
     far.handle().spawn(async move {
@@ -61,7 +66,7 @@ fn main() -> Outcome<()> {
     });
     let digest = Digest::of_bytes(&bytes);
     for _ in 0..=rounds {
-        let start = Instant::now();
+        let (start, spent) = (Instant::now(), processor_seconds());
         let mut sending = JoinSet::new();
         for n in 0..AT_ONCE {
             let (regions, bytes) = (manager.regions.clone(), bytes.clone());
@@ -82,24 +87,30 @@ fn main() -> Outcome<()> {
             }
             Outcome::Ok(())
         })?;
-        let ours = rate(start);
-        let start = Instant::now();
+        let (ours, cost) = (rate(start), processor_seconds() - spent);
+        let (start, spent) = (Instant::now(), processor_seconds());
         runtime.block_on(raw.round(&near, &far, &bytes))?;
         let plain = rate(start);
+        costs.push(cost / (processor_seconds() - spent));
         with.push(ours);
         without.push(plain);
         ratios.push(ours / plain);
     }
     // The first round finds out how large a packet may be.
-    let medians = [&mut with, &mut without, &mut ratios].map(|values| median(&mut values[1..]));
+    let medians = [&mut with, &mut without, &mut ratios, &mut costs].map(|values| median(&mut values[1..]));
     println!(
-        "regions of {} MB, digest checked: {:.2} GB/s; plain quinn, not even looked at: {:.2} GB/s; ratio {:.2}",
+        "regions of {} MB, digest checked: {:.2} GB/s; plain quinn, not even looked at: {:.2} GB/s; ratio {:.2}; \
+         processor time {:.2} of its",
         REGION_BYTES >> 20,
         medians[0],
         medians[1],
-        medians[2]
+        medians[2],
+        medians[3]
     );
 
+    // As between manager and workers, whose messages matter more.
+    let Ours { mut worker, manager, _server } =
+        runtime.block_on(self::ours(&near, &far, Settings::default()))?;
     let echoing = manager.link;
     let mut questions = manager.incoming;
     near.handle().spawn(async move {
@@ -124,7 +135,8 @@ fn main() -> Outcome<()> {
     let bulk = near
         .handle()
         .spawn(async move { while regions.send(RegionKey([9; 16]), digest, bytes.clone()).await.is_ok() {} });
-    far.handle().spawn(async move { while done.recv().await.is_some() {} });
+    let mut arrivals = worker.arrivals;
+    far.handle().spawn(async move { while arrivals.recv().await.is_some() {} });
     let loaded = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, count / 10, 1))?;
     bulk.abort();
     println!(
@@ -133,11 +145,31 @@ fn main() -> Outcome<()> {
         loaded.quantile(0.99),
         loaded.quantile(1.0)
     );
+    match exchange::rates(&near, &far, rounds)? {
+        Some(rates) => println!(
+            "regions between workers: {:.2} GB/s through shared memory, {:.2} GB/s over the network; ratio {:.2}",
+            rates.shared, rates.network, rates.ratio
+        ),
+        None => println!("regions between workers: skipped, no folder in memory here"),
+    }
     Ok(())
+}
+
+/// As between workers.
+fn for_regions() -> Settings {
+    Settings { socket_bytes: Some(Settings::REGIONS_SOCKET_BYTES), ..Settings::default() }
 }
 
 fn rate(start: Instant) -> f64 {
     (REGIONS * REGION_BYTES) as f64 / start.elapsed().as_secs_f64() / 1e9
+}
+
+/// Processor time of this process, all threads, in seconds; in steps of 10 ms.
+pub(crate) fn processor_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold spaces, come the third field and those after it.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -189,7 +221,7 @@ struct Ours {
 }
 
 /// A manager and a worker of one cluster.
-async fn ours(near: &Network, far: &Network) -> Outcome<Ours> {
+async fn ours(near: &Network, far: &Network, settings: Settings) -> Outcome<Ours> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let place = tempfile::tempdir()?;
     let authority = Authority::init(&place.path().join("ca"), clock.now())?;
@@ -205,13 +237,13 @@ async fn ours(near: &Network, far: &Network) -> Outcome<Ours> {
         hello: Hello::default(),
         version: Version::here(),
         roles: vec![Role::Worker],
-        settings: Settings::default(),
+        settings: settings.clone(),
         clock: Arc::clone(&clock),
         board: board.clone(),
         desk: None,
     };
     let (server, mut peers) = Server::listen(near, ANYWHERE, setup)?;
-    let (worker, settings) = (credentials("w1", Role::Worker)?, Settings::default());
+    let worker = credentials("w1", Role::Worker)?;
     let connector = Connector::new(far, ANYWHERE, worker, Version::here(), settings, &clock, board)?;
     let worker = connector.connect(server.address(), Role::Manager, Hello::default()).await?;
     let manager = peers.recv().await.ok_or("nobody came")?;
@@ -247,7 +279,10 @@ fn raw(near: &Network, far: &Network) -> Outcome<Raw> {
         let _runtime = network.handle().enter();
         let mut config = EndpointConfig::default();
         config.max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)?;
-        Ok(Endpoint::new(config, server, UdpSocket::bind(ANYWHERE)?, Arc::new(quinn::TokioRuntime))?)
+        let socket = UdpSocket::bind(ANYWHERE)?;
+        SockRef::from(&socket).set_recv_buffer_size(Settings::REGIONS_SOCKET_BYTES)?;
+        SockRef::from(&socket).set_send_buffer_size(Settings::REGIONS_SOCKET_BYTES)?;
+        Ok(Endpoint::new(config, server, socket, Arc::new(quinn::TokioRuntime))?)
     };
     let (listening, connecting) = (endpoint(near, Some(server))?, endpoint(far, None)?);
     let (accepting, address) = (listening.clone(), listening.local_addr()?);

@@ -10,7 +10,13 @@
 //! requests, bytes under way, and the time for which a holder may be silent.
 
 mod failure;
+mod fetch;
 mod file;
+mod give;
+mod hub;
+mod message;
+mod neighbour;
+mod shared;
 
 pub use failure::{Failure, FetchError, Tried};
 pub use file::{SendFileError, file_key, send_file};
@@ -19,13 +25,17 @@ use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
 use crate::transport::hello::{Hello, Version};
 use crate::transport::identity::Role;
-use crate::transport::quic::{Board, Network, NetworkError, Server, ServerSetup};
+use crate::transport::quic::{Board, Connector, Network, NetworkError, Server, ServerSetup};
 use crate::transport::settings::Settings;
+use give::UNIT_BYTES;
+use hub::{Hub, Now};
 use pleach_regions::{DataRegion, RamTier, RegionKey};
+use shared::Folder;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
 
 /// What a worker needs to exchange regions.
 pub struct ExchangeSetup {
@@ -72,34 +82,78 @@ pub struct Counts {
 /// See the module. Clones are the same exchange; when the last one is dropped, it ends.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    server: Arc<Server>,
+    end: Arc<End>,
+}
+
+/// Ends the exchange with its last clone.
+#[derive(Debug)]
+struct End(Arc<Hub>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 impl Exchange {
     /// Listens at `listen`, for workers and the manager.
     ///
     /// # Errors
-    /// [`NetworkError`]. A shared folder that cannot be used is no error: the operator is told, and regions go over the
-    /// network.
+    /// [`NetworkError`]. A shared folder that cannot be used is no error: regions go over the network.
     pub fn start(network: &Network, listen: SocketAddr, setup: ExchangeSetup) -> Result<Self, NetworkError> {
+        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, shared } = setup;
+        settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
+        let connector = Connector::new(
+            network,
+            listen,
+            Arc::clone(&credentials),
+            version.clone(),
+            settings.clone(),
+            &clock,
+            board.clone(),
+        )?;
         let server = ServerSetup {
-            credentials: setup.credentials,
-            hello: setup.hello,
-            version: setup.version,
+            credentials,
+            hello: hello.clone(),
+            version,
             roles: vec![Role::Worker, Role::Manager],
-            settings: setup.settings,
-            clock: setup.clock,
-            board: setup.board,
+            settings: settings.clone(),
+            clock,
+            board,
             desk: None,
         };
-        let (server, _peers) = Server::listen(network, listen, server)?;
-        Ok(Self { server: Arc::new(server) })
+        let (server, peers) = Server::listen(network, listen, server)?;
+        let sending_units = (settings.sending_bytes / UNIT_BYTES).clamp(1, u64::from(u32::MAX));
+        let folder = shared.and_then(|path| Folder::open(&path, settings.shared_bytes).ok());
+        let hub = Arc::new(Hub {
+            handle: network.handle().clone(),
+            address: server.address(),
+            ram,
+            folder: folder.map(Arc::new),
+            hello,
+            server,
+            connector,
+            fetching: Semaphore::new(settings.fetches.max(1)),
+            sending: Semaphore::new(sending_units as usize),
+            sending_units,
+            settings,
+            working: watch::Sender::new(()),
+            now: Now::default(),
+        });
+        hub.spawn(Arc::clone(&hub).let_in(peers));
+        Ok(Self { end: Arc::new(End(hub)) })
     }
 
     /// Where it listens; the port is the one that it got. The manager tells other workers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.server.address()
+        self.hub().address
+    }
+
+    /// Whether regions can pass through shared memory.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.hub().folder.is_some()
     }
 
     /// Fetches a region from the first of these holders that gives it, in an order that differs by region and by
@@ -116,16 +170,42 @@ impl Exchange {
         key: RegionKey,
         from: &[SocketAddr],
     ) -> impl Future<Output = Result<Arc<DataRegion>, FetchError>> + Send + 'static + use<> {
-        let tried = from.iter().map(|&holder| Tried { holder, failure: Failure::Lacking }).collect();
-        std::future::ready(Err(FetchError { key, tried }))
+        let hub = self.hub();
+        let begun = match hub.ram.get(key) {
+            Some(region) => Ok(region),
+            None => Err((fetch::join(hub, key, from), from.to_vec())),
+        };
+        async move {
+            match begun {
+                Ok(region) => Ok(region),
+                Err((fetched, from)) => fetch::wait(key, from, fetched).await,
+            }
+        }
+    }
+
+    /// Workers that are connected, whoever has opened the connection.
+    #[must_use]
+    pub fn neighbours(&self) -> usize {
+        self.hub().neighbours()
     }
 
     /// What has been exchanged until now.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::default()
+        self.hub().counts()
     }
 
     /// Ends it: transfers fail, the others are told, and nothing is left in the shared folder when this returns.
-    pub async fn close(self) {}
+    pub async fn close(self) {
+        let hub = Arc::clone(self.hub());
+        hub.end();
+        hub.server.idle().await;
+        hub.connector.idle().await;
+        drop(self);
+        hub.is_over().await;
+    }
+
+    fn hub(&self) -> &Arc<Hub> {
+        &self.end.0
+    }
 }

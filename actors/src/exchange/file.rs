@@ -2,10 +2,14 @@
 
 use crate::transport::quic::Regions;
 use crate::transport::quic::regions::NotSent;
+use bytes::Bytes;
 use pleach_regions::{Digest, RegionKey};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::spawn_blocking;
 
 /// Why a file was not sent.
 #[derive(Debug, Error)]
@@ -39,8 +43,14 @@ pub fn file_key(digest: &Digest) -> RegionKey {
     RegionKey(key)
 }
 
+/// Read at once, and sent at once: long enough to keep a disk and a line busy, and a few of them in memory.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Pieces that are read before they can be sent.
+const AHEAD: usize = 2;
+
 /// Sends the file at `path`, whose content has this digest ([`Digest::of_bytes`]), piece by piece as it is read. It
-/// arrives as any region does ([`Arrival`](crate::transport::quic::Arrival)). To be called on the network's threads.
+/// arrives as any region does ([`Arrival`](crate::transport::quic::Arrival)). It may be called on any tokio runtime.
 ///
 /// # Errors
 /// [`SendFileError`]; then nothing arrives.
@@ -51,6 +61,43 @@ pub async fn send_file(
     path: &Path,
 ) -> Result<(), SendFileError> {
     let fail = |source| SendFileError::File { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(fail)?;
-    regions.send(key, digest, bytes.into()).await.map_err(SendFileError::NotSent)
+    let file = File::open(path).map_err(fail)?;
+    let length = file.metadata().map_err(fail)?.len();
+    let (pieces, read) = channel(AHEAD);
+    let reading = spawn_blocking(move || read_all(file, length, digest, &pieces));
+    let sent = regions.send_pieces(key, digest, length, read).await;
+    match reading.await.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(fail)? {
+        Content::Changed => Err(SendFileError::Changed { path: path.to_owned(), digest }),
+        Content::AsItWas => Ok(sent?),
+    }
+}
+
+/// Whether a file held what it should.
+enum Content {
+    AsItWas,
+    Changed,
+}
+
+/// Reads a file of `length` bytes. The last piece is handed on only when all of them have the digest.
+fn read_all(mut file: File, length: u64, digest: Digest, pieces: &Sender<Bytes>) -> io::Result<Content> {
+    let mut hasher = blake3::Hasher::new();
+    let mut left = length;
+    loop {
+        let count = left.min(PIECE_BYTES as u64) as usize;
+        let mut piece = vec![0; count];
+        match file.read_exact(&mut piece) {
+            // Somebody has made it shorter.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Content::Changed),
+            read => read?,
+        }
+        hasher.update(&piece);
+        left -= count as u64;
+        if left == 0 && hasher.finalize() != blake3::Hash::from_bytes(digest.0) {
+            return Ok(Content::Changed);
+        }
+        // Nobody takes them where the peer is gone.
+        if (count > 0 && pieces.blocking_send(piece.into()).is_err()) || left == 0 {
+            return Ok(Content::AsItWas);
+        }
+    }
 }

@@ -29,6 +29,7 @@ use super::notices::{Notice, Notices};
 use super::refusal::{Cause, Refusal};
 use super::settings::Settings;
 use quinn::{Endpoint, EndpointConfig};
+use socket2::SockRef;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -156,12 +157,22 @@ impl Board {
 }
 
 /// An endpoint on a socket at `address`. It has to be made within the network's runtime.
-fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<Endpoint, NetworkError> {
+fn endpoint(
+    address: SocketAddr,
+    server: Option<quinn::ServerConfig>,
+    settings: &Settings,
+) -> Result<Endpoint, NetworkError> {
     let fail = |source| NetworkError::Address { address, source };
     let mut config = EndpointConfig::default();
     config
         .max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)
         .map_err(|error| fail(io::Error::other(error)))?;
     let socket = UdpSocket::bind(address).map_err(fail)?;
+    if let Some(bytes) = settings.socket_bytes {
+        // What the system does not allow, it cuts down: less is no reason not to talk.
+        let buffers = SockRef::from(&socket);
+        let _ = buffers.set_recv_buffer_size(bytes);
+        let _ = buffers.set_send_buffer_size(bytes);
+    }
     Endpoint::new(config, server, socket, Arc::new(quinn::TokioRuntime)).map_err(fail)
 }

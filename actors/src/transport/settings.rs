@@ -39,6 +39,23 @@ pub struct Settings {
     /// Bytes of data regions from one peer that may be held while they arrive or wait to be taken. One region may
     /// always arrive, whatever it takes.
     pub arriving_bytes: u64,
+    /// A connection between workers over which nothing has been asked for so long is closed: opening one takes a few
+    /// milliseconds, and what one keeps in memory is some hundred kB.
+    pub unused: Duration,
+    /// Workers that a worker is connected to for what it needs, and as many again that come for what it has.
+    pub neighbours: usize,
+    /// Regions that a worker may ask another one for at once; of more, it is told that too much is under way.
+    pub requests: usize,
+    /// Regions that a worker fetches at once, from all others: each is held until somebody takes it.
+    pub fetches: usize,
+    /// Bytes of regions that a worker prepares and sends at once, to all others. One region always may.
+    pub sending_bytes: u64,
+    /// Bytes of shared memory that a worker lends to others on its machine; beyond, regions go over the network.
+    pub shared_bytes: u64,
+    /// What a socket may hold until it is read, where the system allows it; its own measure without. The usual 208 KiB hold
+    /// half a dozen of the largest datagrams, and of those of a region one in 25 is lost and sent again. But what waits
+    /// there holds up messages: more is for connections that are there for regions.
+    pub socket_bytes: Option<usize>,
     /// The first wait before a lost manager is tried again.
     pub first_wait: Duration,
     /// The longest one. A restarted manager has its workers back within this time.
@@ -59,6 +76,13 @@ impl Default for Settings {
             regions: 4,
             longest_region_bytes: 4 << 30,
             arriving_bytes: 256 << 20,
+            unused: Duration::from_secs(60),
+            neighbours: 128,
+            requests: 64,
+            fetches: 16,
+            sending_bytes: 512 << 20,
+            shared_bytes: 512 << 20,
+            socket_bytes: None,
             first_wait: Duration::from_millis(100),
             longest_wait: Duration::from_secs(2),
         }
@@ -82,6 +106,9 @@ const FIRST_WINDOW_BYTES: u64 = 256 << 10;
 impl Settings {
     /// The largest datagram received, and sent within one machine, where no wire limits it.
     pub const LARGEST_DATAGRAM_BYTES: u16 = 32_000;
+
+    /// What sockets hold that are there for regions, see [`socket_bytes`](Self::socket_bytes).
+    pub const REGIONS_SOCKET_BYTES: usize = 1 << 20;
 
     /// What quinn needs to know of connections with this peer.
     #[must_use]

@@ -38,7 +38,7 @@ impl DataRegion {
     /// Masks are digested as they are, one byte a pixel: the hash is faster than packing them would be.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let mut hasher = blake3::Hasher::new_derive_key(REGION_CONTEXT);
+        let mut hasher = hasher();
         let (mut channels, mut length) = (0, 0);
         match self {
             Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => {
@@ -60,18 +60,32 @@ impl DataRegion {
                 length = bytes.len();
             }
         }
-        // What tells equal bytes of another type or shape apart comes last and is always as long: the content then
-        // begins where the hash's lanes do.
-        let (width_px, height_px) = self.size_px().unwrap_or_default();
-        let mut shape = [0; 18];
-        shape[0] = element_code(self.element());
-        shape[1] = channels;
-        shape[2..6].copy_from_slice(&width_px.to_le_bytes());
-        shape[6..10].copy_from_slice(&height_px.to_le_bytes());
-        shape[10..].copy_from_slice(&(length as u64).to_le_bytes());
-        hasher.update(&shape);
-        Digest(*hasher.finalize().as_bytes())
+        finish(hasher, self.element(), channels, self.size_px().unwrap_or_default(), length)
     }
+}
+
+/// A digest that has seen nothing of the content yet.
+pub(crate) fn hasher() -> blake3::Hasher {
+    blake3::Hasher::new_derive_key(REGION_CONTEXT)
+}
+
+/// The digest after `length` bytes of content. What tells equal bytes of another type or shape apart comes last and is
+/// always as long: the content then begins where the hash's lanes do.
+pub(crate) fn finish(
+    mut hasher: blake3::Hasher,
+    element: ElementType,
+    channels: u8,
+    (width_px, height_px): (u32, u32),
+    length: usize,
+) -> Digest {
+    let mut shape = [0; 18];
+    shape[0] = element_code(element);
+    shape[1] = channels;
+    shape[2..6].copy_from_slice(&width_px.to_le_bytes());
+    shape[6..10].copy_from_slice(&height_px.to_le_bytes());
+    shape[10..].copy_from_slice(&(length as u64).to_le_bytes());
+    hasher.update(&shape);
+    Digest(*hasher.finalize().as_bytes())
 }
 
 /// The number an element type goes by in digests and encodings. Never reused.

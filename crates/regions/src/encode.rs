@@ -6,6 +6,9 @@
 //! bytes are kept is no business of this module.
 
 mod coding;
+mod decoder;
+
+pub use decoder::Decoder;
 
 use crate::digest::{element_code, table_bytes, write_labels};
 use crate::{DataRegion, Digest, ElementType, LabelMap, Raster, Table};
@@ -86,10 +89,27 @@ impl DataRegion {
     pub fn encode(&self, digest: &Digest) -> Vec<u8> {
         let (content, channels) = self.content();
         let (coding, mut bytes) = coding::encode(self.element(), &content, HEADER_BYTES);
+        bytes[..HEADER_BYTES].copy_from_slice(&self.head(coding, channels, digest).0);
+        bytes
+    }
+
+    /// This region as an encoding's head and what follows it. Content that is stored as it is is not copied: all of it
+    /// unless `is_small`, and then what [`encode`](Self::encode) cannot make smaller.
+    #[must_use]
+    pub fn encode_parts(&self, digest: &Digest, is_small: bool) -> (Head, Cow<'_, [u8]>) {
+        let (content, channels) = self.content();
+        let smaller = if is_small { coding::smaller(self.element(), &content, 0) } else { None };
+        let (coding, body) =
+            smaller.map_or((Coding::Raw, content), |(coding, bytes)| (coding, Cow::Owned(bytes)));
+        (self.head(coding, channels, digest), body)
+    }
+
+    fn head(&self, coding: Coding, channels: u8, digest: &Digest) -> Head {
         let (width_px, height_px) = match self {
             Self::Table(table) => (table.columns().count() as u32, 0),
             _ => self.size_px().unwrap_or_default(),
         };
+        let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
         bytes[5] = element_code(self.element());
@@ -97,8 +117,8 @@ impl DataRegion {
         bytes[7] = channels;
         bytes[8..12].copy_from_slice(&width_px.to_le_bytes());
         bytes[12..16].copy_from_slice(&height_px.to_le_bytes());
-        bytes[16..HEADER_BYTES].copy_from_slice(&digest.0);
-        bytes
+        bytes[16..].copy_from_slice(&digest.0);
+        Head(bytes)
     }
 
     /// The region that was encoded as `bytes`, and its digest.
@@ -108,13 +128,16 @@ impl DataRegion {
     /// is allocated to find out.
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), DecodeError> {
         let header = Header::read(bytes)?;
-        let body = &bytes[HEADER_BYTES..];
-        let region =
-            if header.element == ElementType::Table { header.table(body)? } else { header.pixels(body)? };
-        if region.digest() != header.digest {
-            return Err(DecodeError::Digest { expected: header.digest });
-        }
-        Ok((region, header.digest))
+        header.region(Cow::Borrowed(&bytes[HEADER_BYTES..]))
+    }
+
+    /// The region of which [`encode_parts`](Self::encode_parts) made these parts, and its digest. Pixels that are stored
+    /// as they are are not copied.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_parts(head: &Head, body: Vec<u8>) -> Result<(Self, Digest), DecodeError> {
+        Header::read(&head.0)?.region(Cow::Owned(body))
     }
 
     /// The content as bytes, and its channels.
@@ -133,7 +156,24 @@ impl DataRegion {
     }
 }
 
+/// What an encoding begins with: the element type, coding, shape and digest of what follows. It may be damaged; decoding
+/// tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head(pub [u8; Self::BYTES]);
+
+impl Head {
+    /// Its length.
+    pub const BYTES: usize = HEADER_BYTES;
+
+    /// The digest of the region, as it says.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(array(&self.0, 16))
+    }
+}
+
 /// A header that names an element type and a coding; its shape is still to be compared with the content.
+#[derive(Debug)]
 struct Header {
     element: ElementType,
     coding: Coding,
@@ -171,6 +211,10 @@ impl Header {
         }
     }
 
+    fn is_raw(&self) -> bool {
+        self.coding == Coding::Raw
+    }
+
     /// This header as the reason why there is no region.
     fn refuse(&self) -> DecodeError {
         let &Self { coding, width_px, height_px, channels, .. } = self;
@@ -178,7 +222,22 @@ impl Header {
         DecodeError::Header { element, coding, width_px, height_px, channels }
     }
 
-    fn pixels(&self, body: &[u8]) -> Result<DataRegion, DecodeError> {
+    /// The region of this header and its content.
+    fn region(&self, body: Cow<'_, [u8]>) -> Result<(DataRegion, Digest), DecodeError> {
+        let region = self.unchecked(body)?;
+        self.check(region.digest())?;
+        Ok((region, self.digest))
+    }
+
+    fn unchecked(&self, body: Cow<'_, [u8]>) -> Result<DataRegion, DecodeError> {
+        if self.element == ElementType::Table { self.table(&body) } else { self.pixels(body) }
+    }
+
+    fn check(&self, found: Digest) -> Result<(), DecodeError> {
+        if found == self.digest { Ok(()) } else { Err(DecodeError::Digest { expected: self.digest }) }
+    }
+
+    fn pixels(&self, body: Cow<'_, [u8]>) -> Result<DataRegion, DecodeError> {
         let labels = self.element == ElementType::Labels;
         let bytes_a_pixel = if labels { size_of::<u32>() as u64 } else { u64::from(self.channels) };
         let pixels = u64::from(self.width_px) * u64::from(self.height_px);
@@ -242,6 +301,35 @@ mod tests {
         // Pixels 0, 4 and 8, the first in the lowest bit.
         assert_eq!(bytes[48..], [0b1_0001, 1]);
         assert_eq!(DataRegion::decode(&bytes), Ok((region.clone(), region.digest())));
+    }
+
+    #[test]
+    fn parts_are_an_encoding_in_two() {
+        let mask = DataRegion::Mask(Raster::filled(80, 50, 1, 255).unwrap());
+        let noise = (0..4000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        let grey = DataRegion::Gray8(Raster::new(80, 50, 1, noise).unwrap());
+        for region in [mask, grey, DataRegion::Table(Table::new([("dice", 0.25)]))] {
+            let digest = region.digest();
+            let (head, body) = region.encode_parts(&digest, true);
+            assert_eq!([&head.0[..], &body].concat(), region.encode(&digest));
+            assert_eq!(head.digest(), digest);
+            let (plain, content) = region.encode_parts(&digest, false);
+            assert!(region.element() == ElementType::Table || matches!(content, Cow::Borrowed(_)));
+            for (head, body) in [(head, body), (plain, content)] {
+                let body = body.into_owned();
+                assert_eq!(DataRegion::decode_parts(&head, body), Ok((region.clone(), digest)));
+            }
+        }
+    }
+
+    #[test]
+    fn pixels_as_they_are_are_not_copied() {
+        let region = DataRegion::Gray8(Raster::filled(80, 50, 1, 7).unwrap());
+        let (head, body) = region.encode_parts(&region.digest(), false);
+        let body = body.into_owned();
+        let place = body.as_ptr();
+        let (region, _) = DataRegion::decode_parts(&head, body).unwrap();
+        assert_eq!(region.raster(ElementType::Gray8).unwrap().data().as_ptr(), place);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod shelf;
 
 pub use digest::Digest;
 pub use element::ElementType;
-pub use encode::{DecodeError, MAX_EXPANSION};
+pub use encode::{DecodeError, Decoder, Head, MAX_EXPANSION};
 pub use key::RegionKey;
 pub use labels::LabelMap;
 pub use ledger::Ledger;

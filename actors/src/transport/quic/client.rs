@@ -54,7 +54,7 @@ impl Connector {
         let handle = network.handle().clone();
         let _runtime = handle.enter();
         let crypto = tls::client(&credentials, clock)?;
-        let endpoint = endpoint(any_address(like), None)?;
+        let endpoint = endpoint(any_address(like), None, &settings)?;
         drop(_runtime);
         Ok(Self { endpoint, crypto, credentials, version, settings, board, handle })
     }
@@ -100,8 +100,13 @@ impl Connector {
 
     /// Ends all its connections, and waits until the others have heard of it.
     pub async fn close(self) {
-        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
+    }
+
+    /// Ends all its connections, and makes none any more.
+    pub(crate) fn end(&self, refusal: &Refusal) {
+        refusal.close_endpoint(&self.endpoint);
     }
 
     /// Waits until all connections have ended by themselves.

@@ -178,7 +178,7 @@ pub async fn join(
     let request = Request { token: token.to_owned(), name, request: ByteBuf::from(applicant.request()) };
     let endpoint = {
         let _runtime = network.handle().enter();
-        endpoint(client::any_address(address), None)?
+        endpoint(client::any_address(address), None, settings)?
     };
     let (crypto, settings) = (tls::joining(authority, clock)?, settings.clone());
     let within = settings.handshake;

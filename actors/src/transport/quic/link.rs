@@ -46,6 +46,11 @@ impl QuicLink {
         refusal.close(&self.connection);
     }
 
+    /// Ends the connection at once: what is queued is lost.
+    pub(crate) fn end(&self, refusal: &Refusal) {
+        refusal.close(&self.connection);
+    }
+
     /// Why the connection ended; `None` as long as it lives.
     #[must_use]
     pub fn ended(&self) -> Option<Refusal> {

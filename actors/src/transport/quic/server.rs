@@ -84,7 +84,7 @@ impl Server {
         };
         let local = Arc::new(config(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)));
         let far = config(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
-        let endpoint = endpoint(address, Some(far))?;
+        let endpoint = endpoint(address, Some(far), &setup.settings)?;
         let address = endpoint.local_addr().map_err(|source| NetworkError::Address { address, source })?;
         let (come_in, peers) = channel(WAITING);
         network.handle().spawn(accept_all(endpoint.clone(), Arc::new(setup), local, come_in));
@@ -106,8 +106,13 @@ impl Server {
     /// Ends all connections, and waits until the others have heard of it. Frames that are to arrive have to be waited
     /// for before: a link that has been let go of ends its connection when they have.
     pub async fn close(self) {
-        Refusal::new(Cause::Lost, "the node ends").close_endpoint(&self.endpoint);
+        self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
+    }
+
+    /// Ends all connections, and lets nobody in any more.
+    pub(crate) fn end(&self, refusal: &Refusal) {
+        refusal.close_endpoint(&self.endpoint);
     }
 
     /// Waits until all connections have ended by themselves.

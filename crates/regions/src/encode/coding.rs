@@ -3,6 +3,7 @@
 //! Only lengths are checked here; whether the content is the right one, its digest tells.
 
 use crate::ElementType;
+use std::borrow::Cow;
 
 /// How content is stored. The numbers are part of the encoding and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,29 +47,36 @@ const LZ4_LIMIT_BYTES: usize = 1 << 30;
 
 /// Content as it is to be stored, behind `header_bytes` zeros.
 pub(super) fn encode(element: ElementType, content: &[u8], header_bytes: usize) -> (Coding, Vec<u8>) {
+    smaller(element, content, header_bytes)
+        .unwrap_or_else(|| (Coding::Raw, behind_header(content, header_bytes)))
+}
+
+/// Content made smaller, behind `header_bytes` zeros; none where that does not pay.
+pub(super) fn smaller(
+    element: ElementType,
+    content: &[u8],
+    header_bytes: usize,
+) -> Option<(Coding, Vec<u8>)> {
     match packed(element, content) {
-        Some(bits) => match lz4(&bits, header_bytes) {
+        Some(bits) => Some(match lz4(&bits, header_bytes) {
             Some(bytes) => (Coding::PackedLz4, bytes),
             None => (Coding::Packed, behind_header(&bits, header_bytes)),
-        },
+        }),
         // Nobody waits for a table to be read, and it is stored beside a key that is as long.
-        None if element == ElementType::Table => (Coding::Raw, behind_header(content, header_bytes)),
-        None => match lz4(content, header_bytes) {
-            Some(bytes) => (Coding::Lz4, bytes),
-            None => (Coding::Raw, behind_header(content, header_bytes)),
-        },
+        None if element == ElementType::Table => None,
+        None => lz4(content, header_bytes).map(|bytes| (Coding::Lz4, bytes)),
     }
 }
 
-/// Content of `expected` bytes again; none when that cannot be made of `body`. Nothing is allocated before `body` is
-/// known to be long enough for it.
-pub(super) fn decode(coding: Coding, body: &[u8], expected: u64) -> Option<Vec<u8>> {
+/// Content of `expected` bytes again; none when that cannot be made of `body`, which is the content already where it is
+/// raw. Nothing is allocated before `body` is known to be long enough for it.
+pub(super) fn decode(coding: Coding, body: Cow<'_, [u8]>, expected: u64) -> Option<Vec<u8>> {
     let packed_bytes = expected.div_ceil(8);
     match coding {
-        Coding::Raw => (body.len() as u64 == expected).then(|| body.to_vec()),
-        Coding::Packed => (body.len() as u64 == packed_bytes).then(|| unpack(body, expected as usize)),
-        Coding::Lz4 => unlz4(body, expected),
-        Coding::PackedLz4 => Some(unpack(&unlz4(body, packed_bytes)?, expected as usize)),
+        Coding::Raw => (body.len() as u64 == expected).then(|| body.into_owned()),
+        Coding::Packed => (body.len() as u64 == packed_bytes).then(|| unpack(&body, expected as usize)),
+        Coding::Lz4 => unlz4(&body, expected),
+        Coding::PackedLz4 => Some(unpack(&unlz4(&body, packed_bytes)?, expected as usize)),
     }
 }
 
@@ -172,7 +180,7 @@ mod tests {
         assert_eq!(packed(ElementType::Mask, &content), None);
         let (coding, bytes) = encode(ElementType::Mask, &content, 2);
         assert_eq!(coding, Coding::Lz4);
-        assert_eq!(decode(coding, &bytes[2..], 64), Some(content));
+        assert_eq!(decode(coding, bytes[2..].into(), 64), Some(content));
     }
 
     #[test]
@@ -189,14 +197,14 @@ mod tests {
             let (found, bytes) = encode(ElementType::Gray8, &content, 0);
             assert_eq!(found, coding, "{zeros} zeros");
             assert!(bytes.len() <= content.len());
-            assert_eq!(decode(found, &bytes, content.len() as u64), Some(content));
+            assert_eq!(decode(found, bytes.into(), content.len() as u64), Some(content));
         }
     }
 
     #[test]
     fn claims_beyond_what_a_block_can_hold_are_refused_before_anything_is_allocated() {
-        assert_eq!(decode(Coding::Lz4, &[0; 10], 2551), None);
-        assert_eq!(decode(Coding::PackedLz4, &[0; 10], u64::MAX), None);
-        assert_eq!(decode(Coding::Packed, &[0; 10], u64::MAX), None);
+        assert_eq!(decode(Coding::Lz4, vec![0; 10].into(), 2551), None);
+        assert_eq!(decode(Coding::PackedLz4, vec![0; 10].into(), u64::MAX), None);
+        assert_eq!(decode(Coding::Packed, vec![0; 10].into(), u64::MAX), None);
     }
 }

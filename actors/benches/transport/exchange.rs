@@ -1,0 +1,94 @@
+//! Regions from one worker to another as an exchange moves them, digest checked: through shared memory and over the
+//! network, in turns.
+
+use crate::{ANYWHERE, Outcome, REGION_BYTES, REGIONS, median, rate};
+use pleach_actors::exchange::{Exchange, ExchangeSetup};
+use pleach_actors::transport::certs::{Authority, Credentials, Validity};
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::quic::{Board, Network};
+use pleach_actors::transport::settings::Settings;
+use pleach_regions::{DataRegion, Ledger, RamTier, Raster, RegionKey};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A folder in memory, where the system has one.
+const SHARED: &str = "/dev/shm";
+
+/// Fetched at once, as by a worker that fetches ahead of what it computes.
+const AT_ONCE: usize = 4;
+
+/// Medians in GB/s, and of the ratio between the two.
+pub(crate) struct Rates {
+    pub(crate) shared: f64,
+    pub(crate) network: f64,
+    pub(crate) ratio: f64,
+}
+
+/// `None` where there is no shared memory.
+pub(crate) fn rates(near: &Network, far: &Network, rounds: usize) -> Outcome<Option<Rates>> {
+    if !Path::new(SHARED).is_dir() {
+        return Ok(None);
+    }
+    let place = tempfile::tempdir()?;
+    let authority = Authority::init(&place.path().join("ca"), SystemClock.now())?;
+    let worker = |network, name: &str, shared: Option<PathBuf>| -> Outcome<(Exchange, Arc<RamTier>)> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let folder = place.path().join(name);
+        let identity = Identity { name: name.parse()?, role: Role::Worker };
+        authority.issue(&identity, Validity::days(1, clock.now())?, &folder)?;
+        let ram = Arc::new(RamTier::new(Arc::new(Ledger::default())));
+        let setup = ExchangeSetup {
+            credentials: Arc::new(Credentials::load(&folder)?),
+            hello: Hello::default(),
+            version: Version::here(),
+            settings: Settings::default(),
+            board: Board::new(Arc::clone(&clock), Arc::new(|_| {})),
+            clock,
+            ram: Arc::clone(&ram),
+            shared,
+        };
+        Ok((Exchange::start(network, ANYWHERE, setup)?, ram))
+    };
+    let noise = (0..REGION_BYTES).map(|at| ((at * at) >> 9) as u8).collect();
+    let region = Arc::new(DataRegion::Bgr8(Raster::new(4096, 4096, 3, noise)?));
+    let pair = |shared: Option<&str>, names: [&str; 2]| -> Outcome<(Exchange, Exchange)> {
+        let (holder, ram) = worker(near, names[0], shared.map(PathBuf::from))?;
+        for n in 0..REGIONS {
+            ram.insert(RegionKey([n as u8; 16]), Arc::clone(&region))?;
+        }
+        Ok((worker(far, names[1], shared.map(PathBuf::from))?.0, holder))
+    };
+    let pairs = [pair(Some(SHARED), ["w1", "w2"])?, pair(None, ["w3", "w4"])?];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut found = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..=rounds {
+        for ((asks, holds), found) in pairs.iter().zip(&mut found) {
+            let start = Instant::now();
+            runtime.block_on(fetch_all(asks, holds))?;
+            found.push(rate(start));
+        }
+        let ratio = found[0].last().zip(found[1].last()).map(|(shared, network)| shared / network);
+        found[2].extend(ratio);
+    }
+    for (asks, holds) in pairs {
+        runtime.block_on(async { tokio::join!(asks.close(), holds.close()) });
+    }
+    // The first round finds out how large a packet may be, and makes the files.
+    let [shared, network, ratio] = found.map(|mut values| median(&mut values[1..]));
+    Ok(Some(Rates { shared, network, ratio }))
+}
+
+/// All regions, so many at once; nobody keeps them.
+async fn fetch_all(asks: &Exchange, holds: &Exchange) -> Outcome<()> {
+    let fetch = |first: usize| async move {
+        for n in (first..REGIONS).step_by(AT_ONCE) {
+            asks.fetch(RegionKey([n as u8; 16]), &[holds.address()]).await?;
+        }
+        Outcome::Ok(())
+    };
+    let all = tokio::join!(fetch(0), fetch(1), fetch(2), fetch(3));
+    all.0.and(all.1).and(all.2).and(all.3)
+}

@@ -1,0 +1,144 @@
+//! Fetches regions: one transfer for all who want the same, from one holder after the other.
+
+use super::Hub;
+use super::failure::{Failure, FetchError, Tried};
+use super::message::{NotGiven, Way};
+use super::neighbour::Answer;
+use pleach_regions::{DataRegion, RegionKey};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// What came of a transfer.
+pub(super) type Fetched = Result<Arc<DataRegion>, FetchError>;
+
+/// A transfer that is under way.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    done: watch::Sender<Option<Fetched>>,
+    holders: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+/// Joins the transfer of a region, or starts it.
+pub(super) fn join(hub: &Arc<Hub>, key: RegionKey, from: &[SocketAddr]) -> watch::Receiver<Option<Fetched>> {
+    let mut transfers = hub.transfers();
+    if let Some(transfer) = transfers.get(&key) {
+        transfer.holders.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(from);
+        return transfer.done.subscribe();
+    }
+    let (done, fetched) = watch::channel(None);
+    let holders = Arc::new(Mutex::new(from.to_vec()));
+    transfers.insert(key, Transfer { done: done.clone(), holders: Arc::clone(&holders) });
+    drop(transfers);
+    hub.spawn(run(UnderWay { hub: Arc::clone(hub), key, done }, holders));
+    fetched
+}
+
+/// A transfer's entry among those that are under way; gone with this, even if the network's threads end.
+struct UnderWay {
+    hub: Arc<Hub>,
+    key: RegionKey,
+    done: watch::Sender<Option<Fetched>>,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut transfers = self.hub.transfers();
+        // The next one of this key may have begun.
+        if transfers.get(&self.key).is_some_and(|transfer| transfer.done.same_channel(&self.done)) {
+            transfers.remove(&self.key);
+        }
+    }
+}
+
+/// Waits for the end of a transfer.
+pub(super) async fn wait(
+    key: RegionKey,
+    from: Vec<SocketAddr>,
+    mut fetched: watch::Receiver<Option<Fetched>>,
+) -> Fetched {
+    if let Ok(fetched) = fetched.wait_for(Option::is_some).await
+        && let Some(fetched) = &*fetched
+    {
+        return fetched.clone();
+    }
+    // The network's threads have ended.
+    let tried = from.into_iter().map(|holder| Tried { holder, failure: Failure::Ended }).collect();
+    Err(FetchError { key, tried })
+}
+
+async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
+    let UnderWay { hub, key, done } = &under_way;
+    let mut transfer = std::pin::pin!(transfer(hub, *key, &holders));
+    loop {
+        let fetched = tokio::select! {
+            fetched = &mut transfer => Some(fetched),
+            () = done.closed() => None,
+        };
+        // Under the lock nobody joins.
+        let mut transfers = hub.transfers();
+        if fetched.is_some() || done.receiver_count() == 0 {
+            transfers.remove(key);
+            done.send_replace(fetched);
+            return;
+        }
+    }
+}
+
+async fn transfer(hub: &Arc<Hub>, key: RegionKey, holders: &Mutex<Vec<SocketAddr>>) -> Fetched {
+    // The semaphore is never closed.
+    let _turn = hub.fetching.acquire().await.ok();
+    let mut tried: Vec<Tried> = Vec::new();
+    loop {
+        let next = {
+            let known = holders.lock().unwrap_or_else(PoisonError::into_inner);
+            let untried = known.iter().filter(|holder| tried.iter().all(|tried| tried.holder != **holder));
+            untried.min_by_key(|holder| rank(hub, key, **holder)).copied()
+        };
+        let Some(holder) = next else { return Err(FetchError { key, tried }) };
+        match fetch_from(hub, key, holder).await {
+            Ok((region, is_shared)) => {
+                hub.count(|counts| {
+                    counts.fetched += 1;
+                    counts.fetched_shared += u64::from(is_shared);
+                    counts.fetched_bytes += region.bytes();
+                });
+                return Ok(Arc::new(region));
+            }
+            Err(failure) => tried.push(Tried { holder, failure }),
+        }
+    }
+}
+
+/// Those who have been reached before those who have not; else an order that differs by region and by who asks.
+fn rank(hub: &Hub, key: RegionKey, holder: SocketAddr) -> (bool, u64) {
+    let mut hasher = DefaultHasher::new();
+    (key, holder, hub.address).hash(&mut hasher);
+    (hub.has_failed(holder), hasher.finish())
+}
+
+async fn fetch_from(
+    hub: &Arc<Hub>,
+    key: RegionKey,
+    holder: SocketAddr,
+) -> Result<(DataRegion, bool), Failure> {
+    let (mut way, mut is_again) = (Way::Any, false);
+    loop {
+        let (neighbour, is_new) = hub.neighbour(holder).await?;
+        match neighbour.ask(key, way, hub.settings.stalled).await {
+            // It may have been closed as unused in this moment.
+            Err(Failure::Refused(_)) if !is_new && !is_again => {
+                hub.gone(&neighbour);
+                is_again = true;
+            }
+            Err(failure) => return Err(failure),
+            Ok(Answer::Region(region, is_shared)) => return Ok((region, is_shared)),
+            Ok(Answer::NotGiven(NotGiven::Lacking)) => return Err(Failure::Lacking),
+            Ok(Answer::NotGiven(NotGiven::Busy)) => return Err(Failure::Busy),
+            Ok(Answer::NotShared) if way == Way::Any => way = Way::Network,
+            Ok(Answer::NotShared) => return Err(Failure::Damaged("it was lent".to_owned())),
+            Ok(Answer::Damaged(what)) => return Err(Failure::Damaged(what)),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One region on its stream: from the header to bytes that may be used.
+
+use super::{Header, Region, Seal, UNIT_BYTES};
+use crate::transport::refusal::{Cause, Refusal};
+use crate::transport::settings::Settings;
+use bytes::Bytes;
+use pleach_regions::{Decoder, Digest, RegionKey};
+use quinn::{ReadError, RecvStream, VarInt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// Allocated before any byte of a region has arrived that may be longer than a peer is trusted with.
+const FIRST_BYTES: usize = 1 << 20;
+
+/// What has arrived is copied this many times over at most into larger memory, and never more than so many times what
+/// has arrived is allocated.
+const GROWTH: usize = 4;
+
+/// Digested at once: what is copied is still in the second cache, and fills every lane of the hash.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// Pieces of a stream taken at once.
+const PIECES: usize = 32;
+
+/// The code with which a receiver stops a stream whose region it does not take.
+const NOT_TAKEN: VarInt = VarInt::from_u32(1);
+
+/// What bytes are digested by as they arrive.
+enum Sum {
+    /// They are compared with this digest.
+    Bytes(Box<blake3::Hasher>, Digest),
+    /// Whoever takes them compares what they encode.
+    Content(Box<Decoder>),
+}
+
+impl Sum {
+    fn see(&mut self, piece: &[u8]) {
+        match self {
+            Self::Bytes(hasher, _) => {
+                hasher.update(piece);
+            }
+            Self::Content(decoder) => decoder.see(piece),
+        }
+    }
+}
+
+/// What bounds a region that arrives.
+pub(super) struct Bounds {
+    pub(super) settings: Settings,
+    /// What all of them may hold, in units.
+    pub(super) units: u64,
+    pub(super) budget: Arc<Semaphore>,
+    /// Bytes of all regions from this peer until now.
+    pub(super) received: Arc<AtomicU64>,
+}
+
+/// One region, or why not, with its key where that is known.
+pub(super) async fn receive(
+    mut stream: RecvStream,
+    bounds: &Bounds,
+) -> Result<Region, (Option<RegionKey>, Refusal)> {
+    let mut header = [0; Header::BYTES];
+    let read = timeout(bounds.settings.stalled, stream.read_exact(&mut header)).await;
+    match read {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            return Err((
+                None,
+                Refusal::new(Cause::Language, format!("no header of a data region: {error}")),
+            ));
+        }
+        Err(_) => return Err((None, stalled(&bounds.settings))),
+    }
+    let header = Header::of_bytes(&header);
+    let body = receive_body(&mut stream, &header, bounds).await;
+    let (bytes, sum, held) = body.map_err(|refusal| {
+        // It may have ended by itself.
+        let _ = stream.stop(NOT_TAKEN);
+        (Some(header.key), refusal)
+    })?;
+    let (digest, decoder) = match sum {
+        Sum::Bytes(_, digest) => (digest, None),
+        Sum::Content(decoder) => (decoder.digest(), Some(decoder)),
+    };
+    Ok(Region { key: header.key, digest, bytes, decoder, _held: held })
+}
+
+async fn receive_body(
+    stream: &mut RecvStream,
+    &Header { length, seal, .. }: &Header,
+    Bounds { settings, units, budget, received }: &Bounds,
+) -> Result<(Vec<u8>, Sum, OwnedSemaphorePermit), Refusal> {
+    let longest = settings.longest_region_bytes;
+    let length = match usize::try_from(length) {
+        Ok(bytes) if length <= longest => bytes,
+        _ => {
+            let text = format!("it claims {length} bytes; at most {longest} are allowed");
+            return Err(Refusal::new(Cause::TooLong, text));
+        }
+    };
+    let wanted_units = (length as u64).div_ceil(UNIT_BYTES).max(1);
+    let share = wanted_units.min(*units) as u32;
+    let Ok(held) = Arc::clone(budget).acquire_many_owned(share).await else {
+        return Err(ended(&ReadError::ClosedStream));
+    };
+    // Within the budget a peer may claim what it likes; beyond it, memory comes as bytes do.
+    let at_first = if wanted_units <= *units { length } else { length.min(FIRST_BYTES) };
+    let mut bytes = Vec::with_capacity(at_first);
+    let mut sum = match seal {
+        Seal::Digest(digest) => Sum::Bytes(Box::default(), digest),
+        Seal::Head(head) => {
+            let decoder = Decoder::new(&head).map_err(|error| Refusal::new(Cause::Language, error))?;
+            Sum::Content(Box::new(decoder))
+        }
+    };
+    let mut digested = 0;
+    let mut pieces: [Bytes; PIECES] = Default::default();
+    loop {
+        let read = timeout(settings.stalled, stream.read_chunks(&mut pieces)).await;
+        let count = match read {
+            Err(_) => return Err(stalled(settings)),
+            Ok(Err(error)) => return Err(ended(&error)),
+            Ok(Ok(None)) => break,
+            Ok(Ok(Some(count))) => count,
+        };
+        for piece in &mut pieces[..count] {
+            let piece = std::mem::take(piece);
+            let wanted = bytes.len() + piece.len();
+            if wanted > length {
+                return Err(Refusal::new(
+                    Cause::Language,
+                    format!("it is longer than the {length} bytes it claims"),
+                ));
+            }
+            if wanted > bytes.capacity() {
+                bytes.reserve_exact((bytes.len() * GROWTH).clamp(wanted, length) - bytes.len());
+            }
+            bytes.extend_from_slice(&piece);
+            received.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        }
+        // Whole pieces only: the hash fills its lanes where it begins at a multiple of them.
+        let whole = bytes.len() - bytes.len() % PIECE_BYTES;
+        if whole > digested {
+            sum.see(&bytes[digested..whole]);
+            digested = whole;
+        }
+    }
+    if bytes.len() < length {
+        let text = format!("it ends after {} of the {length} bytes it claims", bytes.len());
+        return Err(Refusal::new(Cause::Language, text));
+    }
+    sum.see(&bytes[digested..]);
+    if let Sum::Bytes(hasher, digest) = &sum
+        && Digest(*hasher.finalize().as_bytes()) != *digest
+    {
+        let text = format!("its bytes are not those of digest {digest}");
+        return Err(Refusal::new(Cause::Language, text));
+    }
+    Ok((bytes, sum, held))
+}
+
+fn stalled(settings: &Settings) -> Refusal {
+    let seconds = settings.stalled.as_secs_f64();
+    Refusal::new(Cause::Deadline, format!("nothing of it has arrived for {seconds} s"))
+}
+
+fn ended(error: &ReadError) -> Refusal {
+    match error {
+        ReadError::ConnectionLost(error) => Refusal::of_connection(error),
+        error => Refusal::new(Cause::Lost, error),
+    }
+}

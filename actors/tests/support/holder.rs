@@ -1,0 +1,75 @@
+//! A worker that answers as a test likes: it speaks the language of exchanges, whose messages are written down here a
+//! second time.
+
+use crate::cluster::Cluster;
+use pleach_actors::transport::Link;
+use pleach_actors::transport::codec;
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::{Peer, Server, ServerSetup};
+use pleach_regions::{Head, RegionKey};
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+use std::net::SocketAddr;
+use tokio::sync::mpsc::Receiver;
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Said {
+    Here { port: u16, place: Option<(String, u64, u64)> },
+    Ask { key: RegionKey, way: u32 },
+    NotGiven { key: RegionKey, why: u32 },
+    Lent { key: RegionKey, slot: u32, file: Option<String>, bytes: u64, head: ByteBuf },
+    Opened { slot: u32 },
+    Returned { slot: u32, is_read: bool },
+    Withdrawn { slot: u32 },
+}
+
+pub(crate) struct Holder {
+    pub(crate) server: Server,
+    peers: Receiver<Peer>,
+}
+
+/// Somebody who has asked it for something.
+pub(crate) struct Asked {
+    pub(crate) peer: Peer,
+}
+
+impl Holder {
+    pub(crate) fn new(cluster: &Cluster, name: &str) -> Self {
+        let setup =
+            ServerSetup { credentials: cluster.credentials(name, Role::Worker, 30), ..cluster.setup() };
+        let (server, peers) = cluster.listen(setup);
+        Self { server, peers }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Waits until somebody has come and asked.
+    pub(crate) async fn asked(&mut self) -> Asked {
+        let peer = self.peers.recv().await.expect("somebody comes");
+        let mut asked = Asked { peer };
+        asked.hears(|said| matches!(said, Said::Ask { .. })).await;
+        asked
+    }
+}
+
+impl Asked {
+    /// Reads what it says up to the first thing of this kind.
+    pub(crate) async fn hears(&mut self, kind: impl Fn(&Said) -> bool) -> Said {
+        loop {
+            let frame = self.peer.incoming.recv().await.expect("it goes on");
+            let said: Said = codec::decode(&frame).expect("a message of an exchange");
+            if kind(&said) {
+                return said;
+            }
+        }
+    }
+
+    /// Lends a file, whatever is in it.
+    pub(crate) fn lend(&mut self, key: RegionKey, file: Option<String>, bytes: u64, head: Head) {
+        let lent = Said::Lent { key, slot: 0, file, bytes, head: ByteBuf::from(head.0) };
+        let frame = codec::encode(&lent).expect("a message");
+        self.peer.link.send(frame).expect("it listens");
+    }
+}

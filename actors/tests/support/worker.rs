@@ -1,0 +1,59 @@
+//! A worker's exchange, with what it holds.
+
+use crate::cluster::{ANYWHERE, Cluster, soon};
+use pleach_actors::exchange::{Exchange, ExchangeSetup, Failure};
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::settings::Settings;
+use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A worker with what it holds.
+pub(crate) struct Worker {
+    pub(crate) exchange: Exchange,
+    pub(crate) ram: Arc<RamTier>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Worker {
+    pub(crate) fn new(cluster: &Cluster, name: &str, shared: Option<PathBuf>) -> Self {
+        Self::with(cluster, name, shared, cluster.settings.clone())
+    }
+
+    pub(crate) fn with(cluster: &Cluster, name: &str, shared: Option<PathBuf>, settings: Settings) -> Self {
+        let ledger = Arc::new(Ledger::default());
+        let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
+        let setup = ExchangeSetup {
+            credentials: cluster.credentials(name, Role::Worker, 30),
+            hello: Hello::default(),
+            version: Version::here(),
+            settings,
+            clock: cluster.clock(),
+            board: cluster.board(),
+            ram: Arc::clone(&ram),
+            shared,
+        };
+        let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");
+        Self { exchange, ram, ledger }
+    }
+
+    pub(crate) fn holds(self, key: RegionKey, region: &Arc<DataRegion>) -> Self {
+        self.ram.insert(key, Arc::clone(region)).expect("a key of its own");
+        self
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.exchange.address()
+    }
+
+    pub(crate) async fn fetch(
+        &self,
+        key: RegionKey,
+        from: &[SocketAddr],
+    ) -> Result<Arc<DataRegion>, Vec<Failure>> {
+        let fetched = soon(self.exchange.fetch(key, from)).await;
+        fetched.map_err(|error| error.tried.into_iter().map(|tried| tried.failure).collect())
+    }
+}

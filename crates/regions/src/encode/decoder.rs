@@ -1,0 +1,120 @@
+//! Decoding as bytes come: what is stored as it is, is digested while it is still in the processor's caches.
+
+use super::{DecodeError, Head, Header};
+use crate::digest::{finish, hasher};
+use crate::{DataRegion, Digest, ElementType};
+use std::borrow::Cow;
+
+/// Decodes one encoding, whose head is known and whose body comes in pieces. Where the pieces are kept is up to whoever
+/// gets them: each is shown once, in order, and all of them are handed over at the end.
+#[derive(Debug)]
+pub struct Decoder {
+    header: Header,
+    /// Of pixels that are stored as they are; others are digested when they are decoded.
+    seen: Option<(blake3::Hasher, usize)>,
+}
+
+impl Decoder {
+    /// Begins to decode.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is no head.
+    pub fn new(head: &Head) -> Result<Self, DecodeError> {
+        let header = Header::read(&head.0)?;
+        let is_seen = header.is_raw()
+            && matches!(header.element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask);
+        Ok(Self { header, seen: is_seen.then(|| (hasher(), 0)) })
+    }
+
+    /// The digest that the region will have.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.header.digest
+    }
+
+    /// Shows the next bytes of the body. Pieces of 128 KiB are digested fastest.
+    pub fn see(&mut self, piece: &[u8]) {
+        if let Some((hasher, length)) = &mut self.seen {
+            hasher.update(piece);
+            *length += piece.len();
+        }
+    }
+
+    /// The region, of the body that has been shown.
+    ///
+    /// # Errors
+    /// [`DecodeError`], as of [`DataRegion::decode`].
+    pub fn finish(self, body: Vec<u8>) -> Result<DataRegion, DecodeError> {
+        let Some((hasher, length)) = self.seen else {
+            return self.header.region(Cow::Owned(body)).map(|(region, _)| region);
+        };
+        let found = body.len();
+        let Header { element, channels, width_px, height_px, .. } = self.header;
+        let region = self.header.unchecked(Cow::Owned(body))?;
+        if length != found {
+            return Err(DecodeError::Length { found: length, expected: found as u64 });
+        }
+        self.header.check(finish(hasher, element, channels, (width_px, height_px), length))?;
+        Ok(region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LabelMap, Raster, Table};
+    use proptest::prelude::*;
+
+    fn any_region() -> impl Strategy<Value = DataRegion> {
+        let pixels = (1..40_u32, 1..40_u32).prop_flat_map(|(width, height)| {
+            let bytes = prop::collection::vec(any::<u8>(), (width * height * 3) as usize);
+            bytes.prop_map(move |bytes| (width, height, bytes))
+        });
+        (pixels, 0..5_u8).prop_map(|((width, height, bytes), kind)| {
+            let plane = || Raster::new(width, height, 1, bytes[..bytes.len() / 3].to_vec()).unwrap();
+            match kind {
+                0 => DataRegion::Bgr8(Raster::new(width, height, 3, bytes.clone()).unwrap()),
+                1 => DataRegion::Gray8(plane()),
+                2 => DataRegion::Mask(plane()),
+                3 => {
+                    let labels = plane().data().iter().map(|label| u32::from(*label)).collect();
+                    DataRegion::Labels(LabelMap::new(width, height, labels).unwrap())
+                }
+                _ => DataRegion::Table(Table::new([("dice", f64::from(bytes[0]))])),
+            }
+        })
+    }
+
+    proptest! {
+        /// In whatever pieces, it comes to what decoding all at once comes to; damaged, to nothing.
+        #[test]
+        fn pieces_come_to_the_same(
+            region in any_region(), is_small: bool, piece in 1..500_usize, damaged in any::<prop::sample::Index>(),
+        ) {
+            let digest = region.digest();
+            let (head, body) = region.encode_parts(&digest, is_small);
+            let body = body.into_owned();
+            let decode = |body: Vec<u8>| {
+                let mut decoder = Decoder::new(&head).unwrap();
+                body.chunks(piece).for_each(|piece| decoder.see(piece));
+                decoder.finish(body)
+            };
+            prop_assert_eq!(DataRegion::decode_parts(&head, body.clone()), Ok((region.clone(), digest)));
+            prop_assert_eq!(decode(body.clone()), Ok(region.clone()));
+            let mut wrong = body.clone();
+            wrong[damaged.index(body.len())] ^= 1;
+            // A changed byte of an LZ4 block may come to the same content.
+            prop_assert!(decode(wrong).map_or(true, |decoded| is_small && decoded == region));
+            prop_assert!(decode(body[..body.len() - 1].to_vec()).is_err());
+        }
+    }
+
+    #[test]
+    fn all_has_to_be_shown() {
+        let region = DataRegion::Gray8(Raster::filled(8, 8, 1, 3).unwrap());
+        let (head, body) = region.encode_parts(&region.digest(), false);
+        let mut decoder = Decoder::new(&head).unwrap();
+        decoder.see(&body[..63]);
+        assert!(decoder.finish(body.into_owned()).is_err());
+    }
+}
