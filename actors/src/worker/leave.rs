@@ -30,7 +30,9 @@ impl WorkerActor {
 
     /// Leaves when there is nothing to do, nothing to tell, and nothing that anybody needs.
     pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
-        if self.dismissed && self.running.is_empty() && self.unsafe_reports.is_empty() {
+        // Without a manager there is nobody to hand anything to.
+        let may = self.dismissed || (self.draining && self.link.is_none());
+        if may && self.running.is_empty() && self.unsafe_reports.is_empty() {
             let _ = self.sent(&ToManager::Leave);
             self.end(ctx);
         }

@@ -1,0 +1,147 @@
+//! Processes that are killed, replaced, restarted and asked to leave while a study runs.
+
+use crate::cluster::{self, Cluster, expected};
+use std::time::{Duration, Instant};
+
+/// Seeds of this run.
+pub(crate) fn seeds() -> impl Iterator<Item = u64> {
+    let count = std::env::var("PLEACH_CHAOS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    (1..=count).map(|seed: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// Bytes of responses at which something happens: some time into the study.
+fn moment(seed: u64) -> u64 {
+    300 + (seed >> 32) % 4000
+}
+
+#[test]
+fn a_worker_is_killed() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        cluster.kill_worker("w1");
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn all_workers_are_killed_and_replaced() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        (0..2).for_each(|number| cluster.kill_worker(&format!("w{number}")));
+        (2..4).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_manager_is_killed_and_started_again() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        cluster.kill_manager();
+        cluster.start_manager();
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        for worker in ["w0", "w1"] {
+            let log = cluster.log(worker);
+            assert!(log.contains("the manager is lost; what is under way goes on"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn the_manager_is_killed_again_and_again() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let id = cluster.submit(&[]);
+        for time in 1..4 {
+            cluster.wait_for_responses(&id, time * (300 + (seed >> (8 * time)) % 1500));
+            cluster.kill_manager();
+            cluster.start_manager();
+        }
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn workers_come_every_two_seconds_while_others_leave() {
+    let study = cluster::study(16, 256);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        cluster.start_worker("w0", &[]);
+        let id = cluster.submit(&[]);
+        for number in 1..6 {
+            let next = Instant::now();
+            cluster.wait_until(|cluster| {
+                let ended = cluster.path(&format!("state/studies/{id}/ended.json")).exists();
+                ended || next.elapsed() >= Duration::from_secs(2)
+            });
+            cluster.start_worker(&format!("w{number}"), &[]);
+            let leaves = format!("w{}", number - 1);
+            match (seed >> number) % 2 {
+                0 => cluster.kill_worker(&leaves),
+                _ => {
+                    cluster.ask_to_leave(&leaves);
+                    assert!(cluster.left(&leaves).success(), "seed {seed}: {}", cluster.log(&leaves));
+                }
+            }
+        }
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_that_is_asked_to_leave_hands_over_what_it_has() {
+    let study = cluster::study(10, 256);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        cluster.ask_to_leave("w1");
+        assert!(cluster.left("w1").success(), "seed {seed}");
+        let log = cluster.log("w1");
+        assert!(log.contains("the worker has left") && !log.contains("no more time"), "seed {seed}: {log}");
+        assert!(!cluster.log("manager").contains("w1 is lost"), "{}", cluster.log("manager"));
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_whose_time_is_up_leaves_before() {
+    let study = cluster::study(10, 256);
+    let expected = expected(&study);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &["--until", "6s", "--drain-timeout", "4s"]);
+    cluster.start_worker("w1", &[]);
+    let id = cluster.submit(&[]);
+    assert!(cluster.left("w0").success());
+    assert!(cluster.log("w0").contains("the time is nearly up (--until)"), "{}", cluster.log("w0"));
+    cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+    assert_eq!(cluster.responses(&id), expected);
+}

@@ -1,0 +1,284 @@
+//! The processes of a cluster, in a folder of their own: started, killed, asked, and ended with the test.
+
+use crate::pleach::{Answer, pleach};
+use crate::study::Study;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
+
+/// Between two looks at something that is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// A study of so many trajectories on two tiles.
+pub(crate) fn study(trajectories: u32, size_px: u32) -> Study {
+    let study = Study::of_tissue(size_px);
+    study.edit(&[("trajectories = 2", &format!("trajectories = {trajectories}"))]);
+    fs::remove_dir_all(study.path("labels")).unwrap_or_default();
+    study
+}
+
+/// The responses of the study, executed in one process.
+pub(crate) fn expected(study: &Study) -> String {
+    pleach(study.folder(), &["run", "study.toml", "--out", "alone", "--quiet"]).done();
+    fs::read_to_string(study.path("alone/responses.csv")).expect("responses")
+}
+
+/// See the module.
+pub(crate) struct Cluster<'a> {
+    study: &'a Study,
+    folder: tempfile::TempDir,
+    manager: Option<Child>,
+    /// Where workers and clients find it.
+    pub(crate) listen: String,
+    pub(crate) http: String,
+    pub(crate) workers: BTreeMap<String, Child>,
+    /// Where workers connect instead, if somebody stands between.
+    pub(crate) through: Option<String>,
+}
+
+impl<'a> Cluster<'a> {
+    /// A manager with certificates for all that may come.
+    pub(crate) fn new(study: &'a Study) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = || "127.0.0.1:0".to_owned();
+        let mut cluster = Self {
+            study,
+            folder,
+            manager: None,
+            listen: free(),
+            http: free(),
+            workers: BTreeMap::new(),
+            through: None,
+        };
+        cluster.call(&["certs", "init", "--dir", "ca"]).done();
+        cluster.certify("boss", "manager");
+        cluster.certify("me", "client");
+        cluster.start_manager();
+        cluster
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Calls `pleach` in the cluster's folder.
+    pub(crate) fn call(&self, args: &[&str]) -> Answer {
+        pleach(self.folder.path(), args)
+    }
+
+    fn certify(&self, name: &str, role: &str) {
+        let out = format!("ca/{name}");
+        self.call(&["certs", "issue", "--dir", "ca", "--name", name, "--role", role, "--out", &out]).done();
+    }
+
+    /// Calls a command that speaks with the manager.
+    pub(crate) fn ask(&self, args: &[&str]) -> Answer {
+        let url = format!("https://{}", self.http);
+        let certs = self.path("ca/me").display().to_string();
+        let mut all = args.to_vec();
+        all.extend(["--manager", &url, "--certs", &certs, "--timeout", "60s"]);
+        pleach(self.study.folder(), &all)
+    }
+
+    pub(crate) fn manager_command(&self) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
+        command.current_dir(self.folder.path());
+        command.args(["manager", "--state", "state", "--certs", "ca/boss"]);
+        command.args(["--listen", &self.listen, "--http", &self.http]);
+        command
+    }
+
+    /// Starts the manager, at the addresses that it had before if it had any.
+    pub(crate) fn start_manager(&mut self) {
+        let log = File::options().create(true).append(true).open(self.path("manager.log")).expect("a log");
+        let before = fs::read_to_string(self.path("manager.log")).unwrap_or_default().len();
+        self.manager = Some(self.manager_command().stdout(log).stderr(Stdio::inherit()).spawn().expect("it starts"));
+        self.wait_until(|cluster| cluster.log("manager")[before..].contains("workers connect to"));
+        let log = self.log("manager");
+        let line = log[before..].lines().find(|line| line.contains("workers connect to")).expect("said");
+        let (_, rest) = line.split_once("connect to ").expect("an address");
+        let (listen, http) = rest.split_once(", clients to https://").expect("two");
+        (self.listen, self.http) = (listen.to_owned(), http.to_owned());
+    }
+
+    pub(crate) fn kill_manager(&mut self) {
+        let mut manager = self.manager.take().expect("it runs");
+        manager.kill().expect("it is ours");
+        manager.wait().expect("it ends");
+    }
+
+    /// Starts a worker of one slot.
+    pub(crate) fn start_worker(&mut self, name: &str, options: &[&str]) {
+        let certs = format!("ca/{name}");
+        if !self.path(&certs).exists() {
+            self.certify(name, "worker");
+        }
+        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
+        let manager = self.through.clone().unwrap_or_else(|| self.listen.clone());
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
+        command.current_dir(self.folder.path());
+        command.args(["worker", "--manager", &manager, "--certs", &certs, "--listen", "127.0.0.1:0"]);
+        command.args(["--cores", "1", "--memory", "1GB"]).args(options);
+        let child = command.stdout(log.expect("a log")).stderr(Stdio::inherit()).spawn().expect("it starts");
+        assert!(self.workers.insert(name.to_owned(), child).is_none(), "{name} runs");
+    }
+
+    /// Kills a worker without a word.
+    pub(crate) fn kill_worker(&mut self, name: &str) {
+        let mut worker = self.workers.remove(name).expect("it runs");
+        worker.kill().expect("it is ours");
+        worker.wait().expect("it ends");
+    }
+
+    /// Asks a worker to leave (SIGTERM).
+    pub(crate) fn ask_to_leave(&self, name: &str) {
+        let pid = self.workers[name].id().to_string();
+        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("a shell's kill");
+        assert!(status.success());
+    }
+
+    /// Waits for a worker that has been asked to leave.
+    pub(crate) fn left(&mut self, name: &str) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            let worker = self.workers.get_mut(name).expect("it runs");
+            if let Some(status) = worker.try_wait().expect("a child") {
+                self.workers.remove(name);
+                return status;
+            }
+            assert!(begun.elapsed() < DEADLINE, "{name} does not leave: {}", self.log(name));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    }
+
+    pub(crate) fn log(&self, name: &str) -> String {
+        let mut text = String::new();
+        if let Ok(mut file) = File::open(self.path(&format!("{name}.log"))) {
+            file.read_to_string(&mut text).expect("UTF-8");
+        }
+        text
+    }
+
+    /// Submits the study, and gives its id.
+    pub(crate) fn submit(&self, options: &[&str]) -> String {
+        let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
+        self.ask(&args).done().trim().to_owned()
+    }
+
+    /// Submits a copy of the study, which is gone afterwards.
+    pub(crate) fn submit_from_elsewhere(&self) -> String {
+        let place = tempfile::tempdir().expect("a folder");
+        fs::create_dir(place.path().join("tiles")).expect("a folder");
+        for entry in fs::read_dir(self.study.path("tiles")).expect("tiles") {
+            let path = entry.expect("a file").path();
+            fs::copy(&path, place.path().join("tiles").join(path.file_name().expect("a name"))).expect("a copy");
+        }
+        fs::copy(self.study.path("study.toml"), place.path().join("study.toml")).expect("a copy");
+        // As from another machine: the manager cannot open what it is told of.
+        let study = place.path().join("study.toml").display().to_string();
+        let id = self.ask(&["submit", &study]).done().trim().to_owned();
+        // It found them, since it is this machine; so they are sent when a worker asks, from where they were copied to.
+        let kept = self.path("state/inputs");
+        if fs::read_dir(&kept).is_ok_and(|mut files| files.next().is_none()) {
+            for entry in fs::read_dir(place.path().join("tiles")).expect("tiles") {
+                let path = entry.expect("a file").path();
+                let digest = blake3_of(&path);
+                fs::copy(&path, kept.join(digest)).expect("a copy");
+            }
+        }
+        id
+    }
+
+    pub(crate) fn submit_and_wait(&self, options: &[&str]) -> String {
+        let id = self.submit(options);
+        self.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        self.responses(&id)
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let answer = self.ask(&["status", "--json"]);
+        serde_json::from_str(&answer.stdout).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn study_of(&self, id: &str) -> Value {
+        let status = self.status();
+        let studies = status["studies"].as_array().cloned().unwrap_or_default();
+        studies.into_iter().find(|study| study["id"] == id).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn state_of(&self, id: &str) -> String {
+        let state = self.study_of(id)["state"].as_str().unwrap_or("unknown").to_owned();
+        assert_ne!(state, "failed", "{}\n{}", self.study_of(id), self.log("manager"));
+        state
+    }
+
+    /// Tasks that have been executed of a study.
+    pub(crate) fn tasks_of(&self, id: &str) -> u64 {
+        self.study_of(id)["tasks_executed"].as_u64().unwrap_or(0)
+    }
+
+    /// Responses that are on disk, in bytes.
+    pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
+        let path = self.path(&format!("state/studies/{id}/results/journal"));
+        fs::metadata(path).map_or(0, |file| file.len())
+    }
+
+    /// Waits until so much of a study is on disk, or it has ended.
+    pub(crate) fn wait_for_responses(&self, id: &str, bytes: u64) {
+        self.wait_until(|cluster| {
+            let ended = cluster.path(&format!("state/studies/{id}/ended.json")).exists();
+            ended || cluster.journal_bytes(id) >= bytes
+        });
+    }
+
+    pub(crate) fn responses(&self, id: &str) -> String {
+        let out = self.path(&format!("out-{id}"));
+        self.ask(&["results", id, "--out", &out.display().to_string()]);
+        fs::read_to_string(out.join("responses.csv")).expect("responses")
+    }
+
+    /// Waits for something that happens by itself.
+    pub(crate) fn wait_until(&self, happened: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !happened(self) {
+            assert!(begun.elapsed() < DEADLINE, "it does not happen; the manager said:\n{}", self.log("manager"));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    }
+
+    /// When studies are over, workers hold nothing.
+    pub(crate) fn nothing_is_left(&self) {
+        self.wait_until(|cluster| {
+            let workers = cluster.status()["workers"].as_array().cloned().unwrap_or_default();
+            workers.iter().all(|worker| worker["bytes"] == 0 && worker["running"] == 0)
+        });
+    }
+}
+
+/// BLAKE3 of a file's content, as text.
+fn blake3_of(path: &Path) -> String {
+    blake3::hash(&fs::read(path).expect("a file")).to_hex().to_string()
+}
+
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        for child in self.workers.values_mut().chain(&mut self.manager) {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            let names: Vec<String> = self.workers.keys().cloned().collect();
+            for name in ["manager".to_owned()].iter().chain(&names) {
+                println!("--- {name}\n{}", self.log(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Bad networks between a manager and its workers.
+
+use crate::cluster::{self, Cluster, expected};
+use crate::chaos::seeds;
+use crate::proxy::{Proxy, Weather};
+use std::time::{Duration, Instant};
+
+#[test]
+fn packets_are_lost_delayed_and_reordered() {
+    let study = cluster::study(3, 128);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        let weather = Weather { lost_of_1000: 50, delay: Duration::from_millis(50) };
+        let proxy = Proxy::before(&cluster.listen, weather, seed);
+        cluster.through = Some(proxy.address.to_string());
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        assert_eq!(cluster.submit_and_wait(&[]), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_worker_is_cut_off_for_ten_seconds_and_comes_back() {
+    let study = cluster::study(12, 256);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        let fair = Weather { lost_of_1000: 0, delay: Duration::ZERO };
+        let proxy = Proxy::before(&cluster.listen, fair, seed);
+        cluster.start_worker("w0", &[]);
+        cluster.through = Some(proxy.address.to_string());
+        cluster.start_worker("w1", &[]);
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, 300 + 100 * (seed % 7));
+        proxy.cut(true);
+        let cut = Instant::now();
+        cluster.wait_until(|_| cut.elapsed() >= Duration::from_secs(10));
+        proxy.cut(false);
+        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
+        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        cluster.wait_until(|cluster| cluster.log("w1").matches("connected to manager").count() == 2);
+    }
+}

@@ -1,0 +1,99 @@
+//! What a cluster does not do, and how it says so.
+
+use crate::cluster::{self, Cluster};
+use std::time::Duration;
+
+#[test]
+fn a_second_manager_on_one_folder_is_refused() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::new(&study);
+    let output = cluster.manager_command().output().expect("it starts");
+    let text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("another manager is at work there"), "{text}");
+}
+
+#[test]
+fn a_second_worker_of_one_name_is_told_so() {
+    let study = cluster::study(2, 64);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &[]);
+    cluster.wait_until(|cluster| cluster.log("w0").contains("connected to manager"));
+    let first = cluster.workers.remove("w0").expect("it runs");
+    cluster.start_worker("w0", &[]);
+    cluster.wait_until(|cluster| cluster.log("manager").contains("a worker named w0 at 127.0.0.1 is there already"));
+    cluster.workers.insert("first".to_owned(), first);
+    // When the first one is gone, the second one gets in.
+    cluster.kill_worker("first");
+    cluster.wait_until(|cluster| cluster.log("manager").matches("worker w0 has joined").count() == 2);
+}
+
+#[test]
+fn a_study_that_no_worker_can_hold_is_refused_with_the_numbers() {
+    let study = cluster::study(2, 512);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &["--memory", "1MB"]);
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
+    let answer = cluster.ask(&["submit", "study.toml"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.stderr.contains("MB at once on a worker, and the largest has 1 MB"), "{answer:?}");
+}
+
+#[test]
+fn who_is_no_worker_is_told_why() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::new(&study);
+    let worker = |certs: &str| {
+        cluster.call(&["worker", "--manager", &cluster.listen, "--certs", certs, "--cores", "1", "--memory", "1GB"])
+    };
+    let answer = worker("ca/me");
+    assert_eq!(answer.code, 2, "{answer:?}");
+    assert!(answer.stderr.contains("holds the certificate of client me; a worker's is needed"), "{answer:?}");
+    cluster.call(&["certs", "init", "--dir", "other"]).done();
+    let issue = ["certs", "issue", "--dir", "other", "--name", "w9", "--role", "worker", "--out", "other/w9"];
+    cluster.call(&issue).done();
+    let answer = worker("other/w9");
+    assert_eq!(answer.code, 4, "{answer:?}");
+    assert!(answer.stderr.contains("refused this worker"), "{answer:?}");
+}
+
+#[test]
+fn a_study_is_cancelled() {
+    let study = cluster::study(40, 256);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &[]);
+    let id = cluster.submit(&[]);
+    cluster.wait_for_responses(&id, 300);
+    cluster.ask(&["cancel", &id]);
+    assert_eq!(cluster.state_of(&id), "cancelled");
+    cluster.nothing_is_left();
+    // It stays so.
+    cluster.kill_manager();
+    cluster.start_manager();
+    assert_eq!(cluster.state_of(&id), "cancelled");
+    cluster.wait_until(|cluster| cluster.log("w0").matches("connected to manager").count() == 2);
+    cluster.nothing_is_left();
+}
+
+#[test]
+fn a_worker_joins_with_a_token_once() {
+    let study = cluster::study(2, 64);
+    let mut cluster = Cluster::new(&study);
+    let token = cluster.call(&["certs", "token", "--dir", "ca", "--once"]).done();
+    let with_token = |name: &str| -> Vec<String> {
+        ["--token", token.trim(), "--name", name].iter().map(ToString::to_string).collect()
+    };
+    let options = with_token("cloud1");
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    std::fs::create_dir(cluster.path("ca/cloud1")).expect("a folder");
+    cluster.start_worker("cloud1", &options);
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 has joined"));
+    let certs = cluster.path("cloud2").display().to_string();
+    let options = with_token("cloud2");
+    let mut args = vec!["worker", "--manager", &cluster.listen, "--certs", &certs, "--cores", "1", "--memory", "1GB"];
+    args.extend(options.iter().map(String::as_str));
+    let answer = cluster.call(&args);
+    assert_eq!(answer.code, 4, "{answer:?}");
+    assert!(answer.stderr.contains("no certificate from"), "{answer:?}");
+    assert!(cluster.log("cloud1").contains("connected to manager") && Duration::from_secs(1) < cluster::DEADLINE);
+}
