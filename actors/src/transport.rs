@@ -5,7 +5,8 @@
 //!
 //! - [`memory`]: two ends in one process;
 //! - [`quic`]: ends on different nodes, each of which has shown a certificate ([`certs`], [`identity`]) and said what it
-//!   is and has ([`hello`]); nodes without one get it for a [`token`]. Data regions travel beside the frames.
+//!   is and has ([`hello`]); nodes without one get it for a [`token`]. Data regions travel beside the frames;
+//! - [`https`]: TLS for whoever speaks HTTP to a manager, with the same certificates.
 //!
 //! What peers may take is bounded in one place ([`settings`]); who is turned away is told why ([`refusal`]), and the
 //! operator once ([`notices`]).
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod codec;
 pub mod frames;
 pub mod hello;
+pub mod https;
 pub mod identity;
 pub mod memory;
 pub mod notices;

@@ -13,7 +13,7 @@ pub mod join;
 pub mod link;
 pub mod regions;
 pub mod server;
-mod tls;
+pub(super) mod tls;
 
 pub use client::Connector;
 pub use join::JoinDesk;

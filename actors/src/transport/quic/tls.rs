@@ -29,7 +29,7 @@ pub(super) const NODES: &[u8] = b"pleach";
 pub(super) const JOINING: &[u8] = b"pleach-join";
 
 #[derive(Debug)]
-struct Time(Arc<dyn Clock>);
+pub(in crate::transport) struct Time(pub(in crate::transport) Arc<dyn Clock>);
 
 impl TimeProvider for Time {
     fn current_time(&self) -> Option<UnixTime> {
@@ -37,15 +37,15 @@ impl TimeProvider for Time {
     }
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(in crate::transport) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-fn unusable(error: impl ToString) -> NetworkError {
+pub(in crate::transport) fn unusable(error: impl ToString) -> NetworkError {
     NetworkError::Certificate(error.to_string())
 }
 
-fn roots(authority: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, Error> {
+pub(in crate::transport) fn roots(authority: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, Error> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;
     Ok(Arc::new(roots))

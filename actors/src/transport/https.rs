@@ -1,0 +1,92 @@
+//! TLS 1.3 for HTTP: a manager shows its node's certificate, and clients may show theirs.
+//!
+//! Who is reached is looked for under the name of every manager ([`Role::dns_name`]), not under the host's: the
+//! cluster's authority says who a manager is, wherever it runs. What a client may do is decided by whoever speaks HTTP,
+//! and HTTP itself is not known here.
+
+use super::certs::files::read;
+use super::certs::{CA_FILE, CertsError, Credentials, NODE_FILE};
+use super::clock::Clock;
+use super::identity::Role;
+use super::quic::NetworkError;
+use super::quic::tls::{Time, provider, roots, unusable};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Whom a client believes, and what it shows.
+#[derive(Debug)]
+pub struct Trust {
+    authority: CertificateDer<'static>,
+    credentials: Option<Credentials>,
+}
+
+impl Trust {
+    /// That of a folder: a node's credentials, as `pleach certs issue` writes them, or no more than the authority's
+    /// certificate (`ca.pem`), of a client that has a token.
+    ///
+    /// # Errors
+    /// [`CertsError`].
+    pub fn load(folder: &Path) -> Result<Self, CertsError> {
+        if folder.join(NODE_FILE).symlink_metadata().is_ok() {
+            let credentials = Credentials::load(folder)?;
+            return Ok(Self { authority: credentials.authority().clone(), credentials: Some(credentials) });
+        }
+        let path = folder.join(CA_FILE);
+        let authority = CertificateDer::from_pem_slice(&read(&path)?).map_err(|_| CertsError::Content {
+            path,
+            what: "not the certificate of an authority, as `pleach certs init` writes it".to_owned(),
+        })?;
+        Ok(Self { authority, credentials: None })
+    }
+
+    /// Whether there is a certificate to show.
+    #[must_use]
+    pub fn is_certified(&self) -> bool {
+        self.credentials.is_some()
+    }
+}
+
+/// For a manager. Clients without a certificate get through TLS: they may have a token. Sessions are never resumed, as
+/// between nodes.
+///
+/// # Errors
+/// [`NetworkError::Certificate`].
+pub fn server(credentials: &Credentials, clock: &Arc<dyn Clock>) -> Result<ServerConfig, NetworkError> {
+    let roots = roots(credentials.authority()).map_err(unusable)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+    let verifier = verifier.allow_unauthenticated().build().map_err(unusable)?;
+    let builder = ServerConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
+    let builder =
+        builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_client_cert_verifier(verifier);
+    let mut config = builder.with_single_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// For a client, and the name to look for in the certificate that it is shown.
+///
+/// # Errors
+/// [`NetworkError::Certificate`].
+pub fn client(
+    trust: &Trust,
+    clock: &Arc<dyn Clock>,
+) -> Result<(ClientConfig, ServerName<'static>), NetworkError> {
+    let roots = roots(&trust.authority).map_err(unusable)?;
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(roots, provider()).build().map_err(unusable)?;
+    let builder = ClientConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
+    let builder = builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_webpki_verifier(verifier);
+    let mut config = match &trust.credentials {
+        Some(shown) => builder.with_client_auth_cert(shown.chain(), shown.key()).map_err(unusable)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.resumption = Resumption::disabled();
+    let name = ServerName::try_from(Role::Manager.dns_name()).map_err(unusable)?;
+    Ok((config, name))
+}
