@@ -1,4 +1,10 @@
 //! The command line's grammar.
+//!
+//! Here are the commands for one machine; those that speak with a manager are in [`client`].
+
+mod client;
+
+pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -35,6 +41,18 @@ pub(crate) enum Command {
     /// Make certificates for the nodes of a cluster, and tokens to get one for
     #[command(subcommand)]
     Certs(CertsCommand),
+    /// Submit a study to a manager
+    Submit(SubmitArgs),
+    /// Show a manager's studies and workers
+    Status(StatusArgs),
+    /// Show a manager's studies and workers until the studies have ended
+    Watch(WatchArgs),
+    /// Bring a study's results from a manager
+    Results(ResultsArgs),
+    /// End a study on a manager
+    Cancel(CancelArgs),
+    /// Let a worker end what it has begun, and leave
+    Drain(DrainArgs),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell

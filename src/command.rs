@@ -1,13 +1,19 @@
 //! The commands: each joins the crates for one purpose.
 
+mod cancel;
 mod certs;
 mod completions;
+mod drain;
 mod explain;
 mod man;
 mod plan;
+mod results;
 mod run;
 mod segment;
+mod status;
+pub(crate) mod submit;
 mod tissue;
+mod watch;
 mod way;
 mod workflow;
 
@@ -30,6 +36,12 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Certs(command) => certs::execute(&command),
+        Command::Submit(args) => submit::execute(&args),
+        Command::Status(args) => status::execute(&args),
+        Command::Watch(args) => watch::execute(&args),
+        Command::Results(args) => results::execute(&args),
+        Command::Cancel(args) => cancel::execute(&args),
+        Command::Drain(args) => drain::execute(&args),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),
@@ -75,4 +87,9 @@ fn weigh(prepared: &mut Prepared, buckets: BucketArgs, cache: Option<&Path>) -> 
 fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
     let processors = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
     asked.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
+}
+
+/// The token of a manager, as the environment has it: no argument, which others on the machine could read.
+fn manager_token() -> Option<String> {
+    std::env::var("PLEACH_TOKEN").ok().filter(|token| !token.is_empty())
 }

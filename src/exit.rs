@@ -15,6 +15,8 @@ pub(crate) enum Stop {
     Input(String),
     /// Some evaluations failed; the rest is written. Exit code 3.
     SomeFailed(String),
+    /// The manager cannot be reached, or refuses. Exit code 4.
+    Refused(String),
     /// Stopped by a signal; it can be continued. Exit code 5.
     Interrupted(String),
     /// A defect of pleach. Exit code 70 (`EX_SOFTWARE`).
@@ -41,6 +43,7 @@ pub(crate) fn report(outcome: Outcome) -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Stop::Input(text)) => (2, format!("error: {text}")),
         Err(Stop::SomeFailed(text)) => (3, format!("warning: {text}")),
+        Err(Stop::Refused(text)) => (4, format!("error: {text}")),
         Err(Stop::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
         Err(Stop::Defect(text)) => (70, format!("defect in pleach: {text}; please report it")),
     };

@@ -4,8 +4,11 @@
 //! It is the only home of terminal output and exit codes.
 
 mod analysis;
+#[cfg_attr(not(test), expect(dead_code, reason = "the manager's process will serve it"))]
+mod api;
 mod application;
 mod cli;
+mod client;
 mod command;
 mod costs;
 mod execution;
@@ -21,6 +24,8 @@ mod past;
 mod progress;
 mod replay;
 mod report;
+#[cfg_attr(not(test), expect(dead_code, reason = "the manager's process will use it"))]
+mod service;
 mod session;
 mod size;
 mod study;

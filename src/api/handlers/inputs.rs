@@ -1,0 +1,77 @@
+//! Input files on their way in: written as they come, and kept if they are what they should be.
+
+use super::{Reply, Shared};
+use crate::api::body::Body;
+use crate::api::problem::ApiError;
+use crate::api::view::Stored;
+use crate::service::inputs::{InputDigest, InputError, Receiving};
+use actix_web::web::{Path, Payload, block};
+use actix_web::{HttpRequest, HttpResponse};
+
+/// Written at once. Every write waits for a thread that may wait for the disk, and pieces of a body are a few kB.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// A file that is here already is taken as well, and forgotten: its client may have missed the answer, and would not read
+/// one before it has sent everything.
+pub(in crate::api) async fn receive(
+    request: HttpRequest,
+    digest: Path<String>,
+    payload: Payload,
+    shared: Shared,
+) -> Reply {
+    let digest: InputDigest =
+        digest.parse().map_err(|error| ApiError::Request(format!("{digest}: {error}")))?;
+    let mut body = Body::new(&request, payload, shared.limits.input_bytes, shared.limits.body)?;
+    if shared.inputs.has(digest) {
+        let mut bytes = 0;
+        while let Some(piece) = body.next().await? {
+            bytes += piece.len() as u64;
+        }
+        shared.control.input_arrived(digest).await?;
+        return Ok(HttpResponse::Ok().json(Stored { digest, bytes }));
+    }
+    match store(&mut body, digest, &shared).await {
+        Ok(bytes) => {
+            shared.control.input_arrived(digest).await?;
+            Ok(HttpResponse::Created().json(Stored { digest, bytes }))
+        }
+        Err(error) => {
+            if matches!(error, ApiError::Input(_)) {
+                // The client reads why once it has sent everything. What goes wrong on the way there adds nothing.
+                while let Ok(Some(_)) = body.next().await {}
+            }
+            Err(error)
+        }
+    }
+}
+
+async fn store(body: &mut Body, digest: InputDigest, shared: &Shared) -> Result<u64, ApiError> {
+    let inputs = std::sync::Arc::clone(&shared.inputs);
+    let mut receiving = apart(move || inputs.receive(digest)).await?;
+    let mut pieces = Vec::with_capacity(BLOCK_BYTES);
+    while let Some(piece) = body.next().await? {
+        pieces.extend_from_slice(&piece);
+        if pieces.len() >= BLOCK_BYTES {
+            (receiving, pieces) = write(receiving, pieces).await?;
+        }
+    }
+    let (receiving, _) = write(receiving, pieces).await?;
+    apart(move || receiving.finish()).await
+}
+
+async fn write(mut receiving: Receiving, mut pieces: Vec<u8>) -> Result<(Receiving, Vec<u8>), ApiError> {
+    apart(move || {
+        receiving.write(&pieces)?;
+        pieces.clear();
+        Ok((receiving, pieces))
+    })
+    .await
+}
+
+/// Does what may wait for the disk on a thread that may.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, InputError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = block(work).await.map_err(|error| ApiError::Defect(error.to_string()))?;
+    Ok(done?)
+}

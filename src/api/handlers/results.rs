@@ -1,0 +1,23 @@
+//! A study's results: which files there are, and one of them.
+
+use super::{Reply, Shared};
+use crate::api::control::Refused;
+use crate::api::download;
+use crate::api::view::{Results, is_result_name};
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+
+pub(in crate::api) async fn names(id: Path<String>, shared: Shared) -> Reply {
+    let results = shared.control.result_names(&id).await?;
+    Ok(HttpResponse::Ok().json(Results { results }))
+}
+
+/// Only what is listed is given out, so that no name can lead to another file.
+pub(in crate::api) async fn one(path: Path<(String, String)>, shared: Shared) -> Reply {
+    let (id, name) = path.into_inner();
+    let names = shared.control.result_names(&id).await?;
+    if !is_result_name(&name) || !names.contains(&name) {
+        return Err(Refused::Missing(format!("{name}: study {id} has no such result")).into());
+    }
+    download::file(shared.control.result(&id, &name).await?).await
+}

@@ -1,0 +1,62 @@
+//! Studies: submitted, listed, looked at, ended.
+
+use super::{Reply, Shared};
+use crate::api::body::Body;
+use crate::api::problem::ApiError;
+use crate::api::view::Studies;
+use crate::service::submission::Submission;
+use actix_web::http::header::{CONTENT_TYPE, LOCATION};
+use actix_web::web::{Path, Payload, block};
+use actix_web::{HttpRequest, HttpResponse};
+
+/// The header by which a client says that it asks the same thing again.
+const KEY: &str = "Idempotency-Key";
+
+/// Longest key: clients draw random ones, of 32 digits.
+const LONGEST_KEY: usize = 128;
+
+pub(in crate::api) async fn list(shared: Shared) -> Reply {
+    let studies = shared.control.studies().await?;
+    Ok(HttpResponse::Ok().json(Studies { studies }))
+}
+
+pub(in crate::api) async fn one(id: Path<String>, shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.study(&id).await?))
+}
+
+pub(in crate::api) async fn cancel(id: Path<String>, shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.cancel(&id).await?))
+}
+
+pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, shared: Shared) -> Reply {
+    let key = key(&request)?;
+    // Nor does a browser send this type on behalf of another site.
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = media_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
+        return Err(ApiError::MediaType("Content-Type: application/json is allowed"));
+    }
+    let limits = shared.limits;
+    let body = Body::new(&request, payload, limits.submission_bytes, limits.body)?;
+    let turn = shared.submissions.acquire().await;
+    let _turn = turn.map_err(|error| ApiError::Defect(error.to_string()))?;
+    let body = body.all().await?;
+    let understood = block(move || {
+        let mut json = serde_json::Deserializer::from_slice(&body);
+        let submission: Submission = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| ApiError::Request(format!("the submission: {error}")))?;
+        let ended = json.end().map_err(|error| ApiError::Request(format!("the submission: {error}")));
+        ended.map(|()| submission)
+    });
+    let submission = understood.await.map_err(|error| ApiError::Defect(error.to_string()))??;
+    let submitted = shared.control.submit(submission, key).await?;
+    let location = format!("/api/v1/studies/{}", submitted.id);
+    Ok(HttpResponse::Created().insert_header((LOCATION, location)).json(submitted))
+}
+
+fn key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
+    let Some(key) = request.headers().get(KEY) else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+    let allowed = || format!("{KEY}: 1 to {LONGEST_KEY} letters of ASCII are allowed");
+    key.map(|key| Some(key.to_owned())).ok_or_else(|| ApiError::Request(allowed()))
+}

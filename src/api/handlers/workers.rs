@@ -1,0 +1,15 @@
+//! Workers: all of them, and one that is to leave.
+
+use super::{Reply, Shared};
+use crate::api::view::Workers;
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+
+pub(in crate::api) async fn list(shared: Shared) -> Reply {
+    let workers = shared.control.workers().await?;
+    Ok(HttpResponse::Ok().json(Workers { workers }))
+}
+
+pub(in crate::api) async fn drain(name: Path<String>, shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.drain(&name).await?))
+}

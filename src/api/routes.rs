@@ -1,0 +1,70 @@
+//! What can be asked: every path with its methods, once, for the server and for the test that compares it with the
+//! document that describes it.
+
+use super::access::authenticate;
+use super::handlers::{about, inputs, results, studies, workers};
+use super::problem::{ApiError, no_path};
+use actix_web::http::Method;
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, PathConfig, ServiceConfig, delete, get, post, put};
+use actix_web::{HttpRequest, Route};
+
+/// A path and a method.
+pub(super) struct Entry {
+    pub(super) method: Method,
+    /// With parameters in braces. A last one with `:.+` may contain slashes.
+    pub(super) path: &'static str,
+    /// Whether anybody may ask: probes and monitoring have no token, and learn nothing about studies.
+    pub(super) is_open: bool,
+    route: Route,
+}
+
+/// All there are; those of one path stand together.
+pub(super) fn entries() -> Vec<Entry> {
+    let guarded = |method, path, route| Entry { method, path, is_open: false, route };
+    let open = |path, route| Entry { method: Method::GET, path, is_open: true, route };
+    vec![
+        guarded(Method::GET, "/api/v1/studies", get().to(studies::list)),
+        guarded(Method::POST, "/api/v1/studies", post().to(studies::submit)),
+        guarded(Method::GET, "/api/v1/studies/{id}", get().to(studies::one)),
+        guarded(Method::DELETE, "/api/v1/studies/{id}", delete().to(studies::cancel)),
+        guarded(Method::GET, "/api/v1/studies/{id}/results", get().to(results::names)),
+        guarded(Method::GET, "/api/v1/studies/{id}/results/{name:.+}", get().to(results::one)),
+        guarded(Method::PUT, "/api/v1/inputs/{digest}", put().to(inputs::receive)),
+        guarded(Method::GET, "/api/v1/workers", get().to(workers::list)),
+        guarded(Method::POST, "/api/v1/workers/{name}/drain", post().to(workers::drain)),
+        open("/healthz", get().to(about::health)),
+        open("/readyz", get().to(about::ready)),
+        open("/metrics", get().to(about::metrics)),
+        open("/api/v1/openapi.json", get().to(about::openapi)),
+    ]
+}
+
+/// Registers all of them, with an answer for what there is not.
+pub(super) fn configure(config: &mut ServiceConfig) {
+    let mut entries = entries().into_iter().peekable();
+    while let Some(first) = entries.next() {
+        let mut methods = vec![first.method.to_string()];
+        let mut resource = web::resource(first.path).route(first.route);
+        while let Some(next) = entries.next_if(|next| next.path == first.path) {
+            methods.push(next.method.to_string());
+            resource = resource.route(next.route);
+        }
+        let allowed = methods.join(", ");
+        let resource = resource.default_service(web::to(move |request: HttpRequest| {
+            let (method, allowed) = (request.method().to_string(), allowed.clone());
+            async move { Err::<String, _>(ApiError::Method { method, allowed }) }
+        }));
+        if first.is_open {
+            config.service(resource);
+        } else {
+            config.service(resource.wrap(from_fn(authenticate)));
+        }
+    }
+    let not_text = |error, request: &HttpRequest| {
+        // A path that is no UTF-8 names nothing.
+        let _: actix_web::error::PathError = error;
+        ApiError::Path(request.path().to_owned()).into()
+    };
+    config.app_data(PathConfig::default().error_handler(not_text)).default_service(web::to(no_path));
+}

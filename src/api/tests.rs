@@ -1,0 +1,9 @@
+//! The server, over TLS, with a manager that is no more than its memory.
+
+mod access;
+mod client;
+mod contract;
+mod limits;
+mod memory;
+mod schema;
+mod site;

@@ -1,0 +1,271 @@
+//! The client's side: what commands do with a server's answers, and without any.
+
+use super::memory::{RESULTS, content, submission};
+use super::site::Site;
+use crate::api::view::StudyState;
+use crate::cli::{ManagerArgs, Span};
+use crate::client::show::Transfer;
+use crate::client::{Client, Waiting, download, follow};
+use crate::command::submit::submit;
+use crate::exit::{Outcome, Stop};
+use crate::interrupt::Interrupt;
+use crate::service::submission::{InputFile, Submission};
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn input(folder: &Path, name: &str, content: &[u8]) -> InputFile {
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    InputFile { path, digest: blake3::hash(content).into(), bytes: content.len() as u64 }
+}
+
+fn study(site: &Site) -> Submission {
+    let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    let folder = site.place.path();
+    submission("nuclei", vec![input(folder, "a.png", &large), input(folder, "b.png", b"b")])
+}
+
+fn quiet() -> Transfer {
+    Transfer::new("", true)
+}
+
+fn refused<T: std::fmt::Debug>(outcome: Outcome<T>) -> String {
+    match outcome {
+        Err(Stop::Refused(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn client(args: &ManagerArgs) -> Client {
+    Client::new(args, None, Waiting::until_killed().unwrap()).unwrap()
+}
+
+#[test]
+fn a_study_from_its_submission_to_its_results() {
+    let site = Site::new();
+    let client = site.client();
+    let study = study(&site);
+    let id = submit(&client, &study, true).unwrap();
+    for file in &study.inputs {
+        assert_eq!(fs::read(site.inputs.path(file.digest)).unwrap(), fs::read(&file.path).unwrap());
+    }
+    assert_eq!(client.study(&id).unwrap().state, StudyState::Running);
+    assert_eq!(site.memory.kept().submissions, 2, "once before the files and once after");
+    // The same again is another study, of which nothing has to be sent.
+    assert_ne!(submit(&client, &study, true).unwrap(), id);
+    assert_eq!(site.memory.kept().submissions, 3);
+
+    let out = site.place.path().join("out");
+    let early = refused(download::results(&client, &id, &out, &quiet()));
+    assert_eq!(early, format!("https://{}: study s1 is running", site.address));
+    site.memory.kept().completes_after = Some(3);
+    let ended = follow::to_its_end(&client, &id, true).unwrap();
+    assert_eq!((ended.state, ended.evaluations_done), (StudyState::Complete, 12));
+    assert!(follow::verdict(&ended).is_ok());
+    assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+    for name in RESULTS {
+        assert_eq!(fs::read(out.join(name)).unwrap(), content(&id, name), "{name}");
+    }
+    let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
+    assert_eq!((files(&out), files(&out.join("previews"))), (4, 1), "nothing else is left behind");
+    // The same results once more are the same; another study's are not mixed with them.
+    assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+    client.study("s2").unwrap();
+    site.memory.set("s2", StudyState::Complete, None);
+    let mixed = download::results(&client, "s2", &out, &quiet());
+    assert!(matches!(&mixed, Err(Stop::Input(text)) if text.contains("of another study")), "{mixed:?}");
+}
+
+#[test]
+fn how_a_study_ended_decides_how_a_command_does() {
+    let site = Site::new();
+    let client = site.client();
+    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    let verdict = |state, message| {
+        site.memory.set(&id, state, message);
+        follow::verdict(&follow::to_its_end(&client, &id, true).unwrap())
+    };
+    assert_eq!(refused(verdict(StudyState::Cancelled, None)), "study s1 was cancelled");
+    let told = refused(verdict(StudyState::Failed, Some("no worker\nhas \u{1b}[31msegment")));
+    assert_eq!(told, "study s1 failed: no worker has  [31msegment");
+    site.memory.set(&id, StudyState::Running, None);
+    site.memory.kept().completes_after = Some(1);
+    site.memory.kept().fails = 2;
+    let some = follow::verdict(&follow::to_its_end(&client, &id, true).unwrap());
+    assert!(
+        matches!(&some, Err(Stop::SomeFailed(text)) if text.starts_with("2 runs of study s1")),
+        "{some:?}"
+    );
+    assert_eq!(follow::watch(&client, Some(&id)).unwrap().len(), 1);
+    assert!(follow::watch(&client, None).unwrap().is_empty(), "what had ended before is not watched");
+}
+
+#[test]
+fn what_the_manager_refuses_is_said_in_its_words() {
+    let site = Site::new();
+    let client = site.client();
+    match submit(&client, &submission("too large", Vec::new()), true) {
+        Err(Stop::Input(text)) => assert!(text.starts_with("--memory: the segmentation needs"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    let at = format!("https://{}: ", site.address);
+    assert_eq!(refused(client.study("../x y")), format!("{at}../x y: there is no such study"));
+    assert_eq!(refused(client.cancel("s9")), format!("{at}s9: there is no such study"));
+    assert_eq!(refused(client.drain("w9")), format!("{at}w9: there is no such worker"));
+    assert_eq!(client.drain("w1").unwrap().name, "w1");
+    assert_eq!(client.workers().unwrap().len(), 2);
+    let worker = ManagerArgs { certs: site.certs("w1"), ..site.args() };
+    let told = refused(self::client(&worker).studies());
+    assert!(
+        told.ends_with("a token (Authorization: Bearer TOKEN) or a client's certificate is needed"),
+        "{told}"
+    );
+}
+
+#[test]
+fn tokens_and_certificates() {
+    let site = Site::new();
+    let waiting = || Waiting::until_killed().unwrap();
+    let ca = ManagerArgs { certs: site.certs("ca"), ..site.args() };
+    assert!(Client::new(&ca, Some(site.token.as_str()), waiting()).unwrap().studies().is_ok());
+    let of_file = ManagerArgs { token_file: Some(site.certs("token")), ..ca.clone() };
+    assert!(client(&of_file).studies().is_ok());
+    let wrong = Client::new(&ca, Some(&"0".repeat(64)), waiting()).unwrap();
+    assert!(refused(wrong.studies()).ends_with("the token is not this manager's"));
+    let input = |args: &ManagerArgs, token| match Client::new(args, token, waiting()) {
+        Err(Stop::Input(text)) => text,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("a client"),
+    };
+    assert!(input(&ca, None).ends_with("with --token-file or PLEACH_TOKEN it need not"));
+    assert!(input(&ca, Some("short")).starts_with("PLEACH_TOKEN: "));
+    let missing = ManagerArgs { token_file: Some(site.certs("none")), ..ca.clone() };
+    assert!(input(&missing, None).starts_with("--token-file: "));
+    let nowhere = ManagerArgs { certs: site.certs("none"), ..ca };
+    assert!(input(&nowhere, None).starts_with("--certs: "));
+    // A manager of another cluster is not believed, at the first attempt.
+    let other = Site::new();
+    let args =
+        ManagerArgs { certs: other.certs("c1"), timeout: Span(Duration::from_secs(600)), ..site.args() };
+    let told = refused(client(&args).studies());
+    assert!(told.starts_with("cannot reach the manager at") && told.contains("certificate"), "{told}");
+}
+
+#[test]
+fn whoever_does_not_answer_is_tried_again() {
+    let mut site = Site::new();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let args = ManagerArgs { manager: nobody.to_string().parse().unwrap(), ..site.args() };
+    let told = refused(client(&args).studies());
+    let expected = format!("cannot reach the manager at https://{nobody}: ");
+    assert!(told.starts_with(&expected) && told.ends_with("; tried for 0 s"), "{told}");
+    let start = Instant::now();
+    let brief = ManagerArgs { timeout: Span(Duration::from_secs(1)), ..args };
+    assert!(refused(client(&brief).studies()).ends_with("; tried for 1 s"));
+    assert!(start.elapsed() >= Duration::from_secs(1));
+
+    // A manager that is not ready, and one that is started again, are found.
+    let patient = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
+    site.memory.kept().refusals = 2;
+    assert!(patient.studies().unwrap().is_empty());
+    assert_eq!(site.memory.kept().looks, 3);
+    drop(site.server.take());
+    let again = std::thread::spawn(move || {
+        // The first attempts find nobody.
+        let deadline = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        site.start();
+        site
+    });
+    assert!(patient.studies().unwrap().is_empty());
+    let site = again.join().unwrap();
+    site.memory.kept().is_down = true;
+    let told = refused(site.client().studies());
+    assert_eq!(told, format!("https://{}: the journal is being read; tried for 0 s", site.address));
+}
+
+/// An answer that is lost does not make two studies of one.
+#[test]
+fn a_study_is_submitted_once() {
+    let site = Site::new();
+    let client = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
+    site.memory.kept().lost_answers = 2;
+    let id = submit(&client, &study(&site), true).unwrap();
+    assert_eq!(
+        site.memory.kept().submissions,
+        4,
+        "three times until an answer came, and once after the files"
+    );
+    assert_eq!(client.studies().unwrap().len(), 1);
+    assert_eq!(client.studies().unwrap()[0].id, id);
+}
+
+#[test]
+fn files_that_change_and_files_of_others_are_not_sent() {
+    let site = Site::new();
+    let client = site.client();
+    let mut changed = study(&site);
+    fs::write(&changed.inputs[0].path, vec![0; 3_000_000]).unwrap();
+    let told = |submission: &Submission| match submit(&client, submission, true) {
+        Err(Stop::Input(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let path = changed.inputs[0].path.clone();
+    assert_eq!(told(&changed), format!("{path}: has changed since it was submitted"));
+    changed.inputs[0].bytes += 1;
+    assert_eq!(told(&changed), format!("{path}: has changed since it was submitted"));
+    fs::remove_file(&path).unwrap();
+    assert!(told(&changed).starts_with(&format!("{path}: No such file")));
+    assert_eq!(fs::read_dir(site.certs("inputs")).unwrap().count(), 0);
+    // Whatever the manager asks for.
+    let secret = input(site.place.path(), "secret", b"secret");
+    site.memory.kept().odd_input = Some(secret.digest);
+    let told = refused(submit(&client, &submission("nuclei", Vec::new()), true));
+    assert!(told.ends_with("which is no file that this study reads"), "{told}");
+    assert!(!site.inputs.has(secret.digest));
+    // One that it loses again and again is not sent for ever.
+    let lost = submission("nuclei", vec![secret.clone()]);
+    let told = refused(submit(&client, &lost, true));
+    assert!(told.ends_with("the manager still lacks 1 files that it was sent"), "{told}");
+}
+
+/// A manager that names results elsewhere writes nothing there.
+#[test]
+fn results_stay_in_their_folder() {
+    let site = Site::new();
+    let client = site.client();
+    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    site.memory.set(&id, StudyState::Complete, None);
+    let out = site.place.path().join("a/out");
+    for name in ["../evil", "/tmp/evil", "previews/../../evil", ".bashrc"] {
+        site.memory.kept().odd_result = Some(name.to_owned());
+        let told = refused(download::results(&client, &id, &out, &quiet()));
+        assert!(told.ends_with("which would lead elsewhere"), "{told}");
+    }
+    assert!(!out.exists());
+    // One that is named and not there: what was there before is left alone, and nothing half-written.
+    site.memory.kept().odd_result = Some("zz.json".to_owned());
+    let told = refused(download::results(&client, &id, &out, &quiet()));
+    assert!(told.contains("zz.json"), "{told}");
+    assert!(out.join("run.json").exists() && !out.join("zz.json").exists());
+    assert!(!out.join("zz.json.part").exists());
+}
+
+#[test]
+fn an_interruption_leaves_the_study_alone() {
+    let site = Site::new();
+    let mut interrupt = Interrupt::listen().unwrap();
+    let client = site.client();
+    client.waiting().listen_to(&mut interrupt);
+    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    client.waiting().goes_on(format!("study {id} goes on"));
+    interrupt.asker()();
+    let stopped = follow::to_its_end(&client, &id, true);
+    assert!(matches!(&stopped, Err(Stop::Interrupted(text)) if text == "study s1 goes on"), "{stopped:?}");
+    assert_eq!(site.client().study(&id).unwrap().state, StudyState::Running);
+}

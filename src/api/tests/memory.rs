@@ -1,0 +1,256 @@
+//! A manager in memory: it takes studies, and executes them whenever a test says so.
+
+use crate::api::control::{Answer, Control, Refused};
+use crate::api::view::{Study, StudyState, Submitted, Worker, WorkerState};
+use crate::service::inputs::{InputDigest, InputStore};
+use crate::service::submission::{InputFile, Submission};
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use time::OffsetDateTime;
+
+/// The files that every study of this manager leaves.
+pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0-tile.png", "run.json"];
+
+/// A submission of files.
+pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
+    Submission { version: 1, name: name.to_owned(), inputs }
+}
+
+pub(super) struct Memory {
+    inputs: Arc<InputStore>,
+    results: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+pub(super) struct Kept {
+    studies: BTreeMap<String, (Study, Submission)>,
+    by_key: HashMap<String, String>,
+    workers: BTreeMap<String, Worker>,
+    pub(super) submissions: usize,
+    pub(super) looks: usize,
+    pub(super) is_down: bool,
+    pub(super) is_broken: bool,
+    /// What is asked for in vain so many times, before there are answers.
+    pub(super) refusals: usize,
+    /// So many studies are taken, and the answer is lost.
+    pub(super) lost_answers: usize,
+    /// A study completes when it has been looked at so often.
+    pub(super) completes_after: Option<usize>,
+    pub(super) fails: u64,
+    /// Named among the results of each study.
+    pub(super) odd_result: Option<String>,
+    /// Said to be missing whatever has been sent.
+    pub(super) odd_input: Option<InputDigest>,
+}
+
+impl Memory {
+    pub(super) fn new(place: &Path, inputs: Arc<InputStore>) -> Self {
+        let worker = |name: &str, lacking: &[&str], until| Worker {
+            name: name.to_owned(),
+            state: WorkerState::Active,
+            cores: 4,
+            running: 3,
+            bytes: 1_500_000,
+            memory_bytes: 2_000_000_000,
+            address: "10.0.0.7:4711".to_owned(),
+            lacking: lacking.iter().map(|&operation| operation.to_owned()).collect(),
+            until,
+        };
+        let end = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+        let workers = [worker("w1", &[], None), worker("w2", &["segment"], Some(end))];
+        let workers = workers.into_iter().map(|worker| (worker.name.clone(), worker)).collect();
+        let kept = Mutex::new(Kept { workers, ..Kept::default() });
+        Self { inputs, results: place.join("results"), kept }
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap()
+    }
+
+    /// Puts a study into a state.
+    pub(super) fn set(&self, id: &str, state: StudyState, message: Option<&str>) {
+        let mut kept = self.kept();
+        let study = &mut kept.studies.get_mut(id).unwrap().0;
+        study.state = state;
+        study.message = message.map(str::to_owned);
+        if state == StudyState::Complete {
+            study.evaluations_done = study.evaluations;
+            study.tasks_left = 0;
+            let folder = self.results.join(id);
+            fs::create_dir_all(folder.join("previews")).unwrap();
+            for name in RESULTS {
+                fs::write(folder.join(name), content(id, name)).unwrap();
+            }
+        }
+    }
+
+    /// Its connection is lost.
+    pub(super) fn lose(&self, worker: &str) {
+        self.kept().workers.get_mut(worker).unwrap().state = WorkerState::Away;
+    }
+
+    fn missing(&self, submission: &Submission) -> Vec<InputDigest> {
+        let odd = self.kept().odd_input;
+        let mut missing: Vec<InputDigest> = submission.inputs.iter().map(|file| file.digest).collect();
+        missing.retain(|&digest| !self.inputs.has(digest));
+        missing.extend(odd);
+        missing.dedup();
+        missing
+    }
+
+    /// A study of an id, unless the manager is down.
+    fn find(&self, id: &str) -> Result<(MutexGuard<'_, Kept>, Study), Refused> {
+        let kept = self.up()?;
+        let study = kept.studies.get(id).map(|(study, _)| study.clone());
+        let study = study.ok_or_else(|| Refused::Missing(format!("{id}: there is no such study")))?;
+        Ok((kept, study))
+    }
+
+    fn up(&self) -> Result<MutexGuard<'_, Kept>, Refused> {
+        let mut kept = self.kept();
+        kept.looks += 1;
+        if kept.is_broken {
+            return Err(Refused::Defect("the journal is not what was written".to_owned()));
+        }
+        if kept.is_down || kept.refusals > 0 {
+            kept.refusals = kept.refusals.saturating_sub(1);
+            return Err(Refused::NotReady("the journal is being read".to_owned()));
+        }
+        Ok(kept)
+    }
+
+    fn look(&self, id: &str) -> Result<Study, Refused> {
+        let (mut kept, study) = self.find(id)?;
+        let Some(left) = kept.completes_after.as_mut() else { return Ok(study) };
+        *left = left.saturating_sub(1);
+        if *left > 0 || study.state.is_over() || study.state == StudyState::Waiting {
+            return Ok(study);
+        }
+        let fails = kept.fails;
+        drop(kept);
+        self.set(id, StudyState::Complete, None);
+        let mut kept = self.kept();
+        let study = &mut kept.studies.get_mut(id).unwrap().0;
+        study.failed = fails;
+        Ok(study.clone())
+    }
+}
+
+/// What a result file of a study holds; one is longer than what is sent at once.
+pub(super) fn content(id: &str, name: &str) -> Vec<u8> {
+    match name {
+        "plan.json" => format!("{{\"study_digest\": \"digest of {id}\"}}").into_bytes(),
+        "responses.csv" => format!("{id},{name}\n").repeat(50_000).into_bytes(),
+        _ => format!("{id} {name}").into_bytes(),
+    }
+}
+
+fn now<T: Send + 'static>(answer: Result<T, Refused>) -> Answer<'static, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl Control for Memory {
+    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted> {
+        let missing = self.missing(&submission);
+        let mut kept = match self.up() {
+            Ok(kept) => kept,
+            Err(refused) => return now(Err(refused)),
+        };
+        kept.submissions += 1;
+        if submission.name == "too large" {
+            let told = "--memory: the segmentation needs 600 MB at once; no worker has more than 500 MB";
+            return now(Err(Refused::Study(told.to_owned())));
+        }
+        let known = key.as_ref().and_then(|key| kept.by_key.get(key).cloned());
+        let id = known.unwrap_or_else(|| format!("s{}", kept.studies.len() + 1));
+        if let Some(key) = key {
+            kept.by_key.insert(key, id.clone());
+        }
+        let state = if missing.is_empty() { StudyState::Running } else { StudyState::Waiting };
+        let study = Study {
+            id: id.clone(),
+            name: submission.name.clone(),
+            state,
+            evaluations_done: 1,
+            evaluations: 12,
+            tasks_executed: 70,
+            tasks_left: 700,
+            seconds_left: (state == StudyState::Running).then_some(90.5),
+            failed: 0,
+            submitted: OffsetDateTime::from_unix_timestamp(1_700_000_000).unwrap(),
+            message: (!missing.is_empty()).then(|| format!("waits for {} files", missing.len())),
+        };
+        kept.studies.insert(id.clone(), (study, submission));
+        if kept.lost_answers > 0 {
+            kept.lost_answers -= 1;
+            return now(Err(Refused::NotReady("the journal is being written".to_owned())));
+        }
+        now(Ok(Submitted { id, missing }))
+    }
+
+    fn input_arrived(&self, _: InputDigest) -> Answer<'_, ()> {
+        now(self.up().map(|_| ()))
+    }
+
+    fn studies(&self) -> Answer<'_, Vec<Study>> {
+        let ids = self.up().map(|kept| kept.studies.keys().cloned().collect::<Vec<_>>());
+        now(ids.and_then(|ids| ids.iter().map(|id| self.look(id)).collect()))
+    }
+
+    fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+        now(self.look(id))
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+        now(self.find(id).and_then(|(mut kept, study)| {
+            if study.state == StudyState::Complete {
+                return Err(Refused::Conflict(format!("study {id} is complete")));
+            }
+            let study = &mut kept.studies.get_mut(id).unwrap().0;
+            study.state = StudyState::Cancelled;
+            Ok(study.clone())
+        }))
+    }
+
+    fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
+        now(self.find(id).and_then(|(kept, study)| {
+            if study.state != StudyState::Complete {
+                return Err(Refused::Conflict(format!("study {id} is {}", study.state)));
+            }
+            Ok(RESULTS.iter().map(|&name| name.to_owned()).chain(kept.odd_result.clone()).collect())
+        }))
+    }
+
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
+        now(self.find(id).map(|_| self.results.join(id).join(name)))
+    }
+
+    fn workers(&self) -> Answer<'_, Vec<Worker>> {
+        now(self.up().map(|kept| kept.workers.values().cloned().collect()))
+    }
+
+    fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker> {
+        now(self.up().and_then(|mut kept| {
+            let worker = kept.workers.get_mut(name);
+            let worker =
+                worker.ok_or_else(|| Refused::Missing(format!("{name}: there is no such worker")))?;
+            if worker.state == WorkerState::Away {
+                return Err(Refused::Conflict(format!("worker {name} is away")));
+            }
+            worker.state = WorkerState::Draining;
+            Ok(worker.clone())
+        }))
+    }
+
+    fn is_ready(&self) -> Answer<'_, bool> {
+        now(if self.kept().is_down { Ok(false) } else { self.up().map(|_| true) })
+    }
+
+    fn metrics(&self) -> Answer<'_, String> {
+        let studies = self.up().map(|kept| kept.studies.len());
+        now(studies.map(|studies| format!("# TYPE pleach_studies gauge\npleach_studies {studies}\n")))
+    }
+}

@@ -1,0 +1,97 @@
+//! The grammar of the commands that speak with a manager.
+
+use super::{BucketArgs, ReuseName, Span, StrategyName};
+use crate::client::address::ManagerUrl;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Where the manager is, and who asks.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ManagerArgs {
+    /// The manager's address, as in https://HOST:PORT
+    #[arg(long, value_name = "URL", env = "PLEACH_MANAGER", hide_env_values = true)]
+    pub(crate) manager: ManagerUrl,
+    /// Folder of a client's certificate and key, or of the authority's certificate (ca.pem) for who has a token
+    #[arg(long, value_name = "DIR", env = "PLEACH_CERTS", hide_env_values = true)]
+    pub(crate) certs: PathBuf,
+    /// File with the manager's token, instead of a client's certificate; PLEACH_TOKEN may hold the token itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// How long a manager that does not answer is tried again, as in 90s or 5m
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(crate) timeout: Span,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    /// The study file (TOML)
+    pub(crate) study: PathBuf,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+    /// Wait until the study has ended
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Folder for the results; waits until there are any
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// How stage instances are merged into buckets
+    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
+    pub(crate) strategy: StrategyName,
+    /// What tasks share, where a strategy makes buckets
+    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
+    pub(crate) reuse: ReuseName,
+    #[command(flatten)]
+    pub(crate) buckets: BucketArgs,
+    /// Evaluate the parameter sets of a CSV file instead of sampling
+    #[arg(long, value_name = "CSV")]
+    pub(crate) table: Option<PathBuf>,
+    /// Print one JSON document on stdout, the study's id or, having waited, the study; and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Only this study
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Only this study [default: all that have not ended]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResultsArgs {
+    /// The study
+    pub(crate) id: String,
+    /// Folder for the results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The study
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DrainArgs {
+    /// The worker's name
+    pub(crate) worker: String,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+}

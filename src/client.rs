@@ -1,0 +1,327 @@
+//! A client of a manager: asks over HTTPS, again and again where nobody answers, and understands refusals.
+//!
+//! Every request can be sent twice and means the same, so that one whose answer got lost is simply sent again. What is
+//! asked for, and what is shown of it, is up to the commands; who is believed and shown what is in [`tls`].
+
+pub(crate) mod address;
+pub(crate) mod download;
+pub(crate) mod follow;
+pub(crate) mod show;
+pub(crate) mod table;
+mod tls;
+pub(crate) mod upload;
+mod wait;
+
+pub(crate) use wait::Waiting;
+
+use crate::api::PROBLEM;
+use crate::api::token::ApiToken;
+use crate::api::view::{Problem, Results, Studies, Study, Submitted, Worker, Workers};
+use crate::cli::ManagerArgs;
+use crate::exit::{Outcome, Stop};
+use crate::service::submission::Submission;
+use address::ManagerUrl;
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::https::{self, Trust};
+use serde::de::DeserializeOwned;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tls::ClusterTls;
+use ureq::http::Response;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, TcpConnector};
+use ureq::{Agent, Body, SendBody};
+
+/// Longest that an attempt to connect takes: a manager that is alive is there long before.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Longest silence within a request. Managers answer at once; one that reads a large submission needs a while.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Before the second attempt; doubled from there on.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause: a manager that is started again is found soon.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Longest answer that is taken: a list of a million missing files.
+const LONGEST_ANSWER_BYTES: u64 = 128 << 20;
+
+/// Longest problem: one line.
+const LONGEST_PROBLEM_BYTES: u64 = 1 << 20;
+
+/// See the module.
+pub(crate) struct Client {
+    agent: Agent,
+    manager: ManagerUrl,
+    /// The header's value.
+    authorization: Option<String>,
+    timeout: Duration,
+    waiting: Waiting,
+}
+
+/// What the manager answers instead of what it was asked for.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: u16,
+    detail: String,
+}
+
+/// What a single attempt came to, if not to an answer.
+enum Attempt {
+    /// Another one may succeed; says why this one did not.
+    Again(String),
+    /// None will.
+    Refused(Refusal),
+}
+
+impl Client {
+    /// For the manager that the arguments name. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] for what is wrong with certificates and tokens.
+    pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> Outcome<Self> {
+        let trust = Trust::load(&args.certs).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
+        let token = match (&args.token_file, token) {
+            (Some(file), _) => {
+                Some(ApiToken::read(file).map_err(|error| Stop::Input(format!("--token-file: {error}")))?)
+            }
+            (None, Some(text)) => Some(ApiToken::from_text(text).ok_or_else(|| {
+                Stop::Input("PLEACH_TOKEN: the content of a manager's token file is allowed".to_owned())
+            })?),
+            (None, None) => None,
+        };
+        if token.is_none() && !trust.is_certified() {
+            return Err(Stop::Input(format!(
+                "--certs {}: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not",
+                args.certs.display()
+            )));
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (config, name) =
+            https::client(&trust, &clock).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
+        let connector = TcpConnector::default().chain(ClusterTls::new(config, name));
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(true)
+            .max_redirects(0)
+            // Between a cluster's nodes there is none.
+            .proxy(None)
+            .user_agent(concat!("pleach/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT.min(args.timeout.0.max(Duration::from_secs(1)))))
+            .timeout_per_read(Some(SILENCE))
+            .timeout_per_write(Some(SILENCE))
+            .build();
+        Ok(Self {
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
+            manager: args.manager.clone(),
+            authorization: token.map(|token| format!("Bearer {}", token.as_str())),
+            timeout: args.timeout.0,
+            waiting,
+        })
+    }
+
+    /// Whoever can be asked to stop waiting.
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// Submits a study; under the same key it is the same study.
+    pub(crate) fn submit(&self, submission: &Submission, key: &str) -> Outcome<Submitted> {
+        let body = serde_json::to_vec(submission).map_err(Stop::defect)?;
+        let mut response = self.call(|url| {
+            let request = self.agent.post(format!("{url}/studies")).header("Idempotency-Key", key);
+            self.authorized(request).header(CONTENT_TYPE, "application/json").send(&body)
+        })?;
+        self.read(&mut response)
+    }
+
+    /// All studies.
+    pub(crate) fn studies(&self) -> Outcome<Vec<Study>> {
+        Ok(self.get::<Studies>("/studies")?.studies)
+    }
+
+    /// A study.
+    pub(crate) fn study(&self, id: &str) -> Outcome<Study> {
+        self.get(&format!("/studies/{}", escaped(id)))
+    }
+
+    /// Ends a study.
+    pub(crate) fn cancel(&self, id: &str) -> Outcome<Study> {
+        let path = format!("/studies/{}", escaped(id));
+        let mut response =
+            self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
+        self.read(&mut response)
+    }
+
+    /// All workers.
+    pub(crate) fn workers(&self) -> Outcome<Vec<Worker>> {
+        Ok(self.get::<Workers>("/workers")?.workers)
+    }
+
+    /// Lets a worker leave.
+    pub(crate) fn drain(&self, name: &str) -> Outcome<Worker> {
+        let path = format!("/workers/{}/drain", escaped(name));
+        let mut response =
+            self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
+        self.read(&mut response)
+    }
+
+    /// Names of result files.
+    pub(crate) fn result_names(&self, id: &str) -> Outcome<Vec<String>> {
+        Ok(self.get::<Results>(&format!("/studies/{}/results", escaped(id)))?.results)
+    }
+
+    /// A result file, as it arrives.
+    fn result(&self, id: &str, name: &str) -> Outcome<Response<Body>> {
+        self.fetch(&format!("/studies/{}/results/{}", escaped(id), escaped(name)))
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        self.read(&mut self.fetch(path)?)
+    }
+
+    fn fetch(&self, path: &str) -> Outcome<Response<Body>> {
+        self.call(|url| self.authorized(self.agent.get(format!("{url}{path}"))).call())
+    }
+
+    fn authorized<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, response: &mut Response<Body>) -> Outcome<T> {
+        json(response, LONGEST_ANSWER_BYTES)
+            .map_err(|why| Stop::Refused(format!("{} gave no answer to be understood: {why}", self.manager)))
+    }
+
+    /// Sends a request until it is answered; `send` is given the beginning of the URL.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] where the study is refused, [`Stop::Refused`] where anything else is or nobody answers, and
+    /// [`Stop::Interrupted`].
+    fn call(&self, send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>) -> Outcome<Response<Body>> {
+        self.attempt(send)?.map_err(|refusal| match refusal.status {
+            422 => Stop::Input(refusal.detail),
+            _ => Stop::Refused(format!("{}: {}", self.manager, refusal.detail)),
+        })
+    }
+
+    /// As [`Client::call`], with refusals left to the caller.
+    fn attempt(
+        &self,
+        send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
+    ) -> Outcome<Result<Response<Body>, Refusal>> {
+        let start = Instant::now();
+        let url = format!("{}/api/v1", self.manager);
+        let mut pause = FIRST_PAUSE;
+        let mut is_told = false;
+        loop {
+            self.waiting.check()?;
+            let answered = send(&url);
+            if answered.is_err() {
+                self.waiting.check()?;
+            }
+            let why = match self.understand(answered)? {
+                Ok(response) => return Ok(Ok(response)),
+                Err(Attempt::Refused(refusal)) => return Ok(Err(refusal)),
+                Err(Attempt::Again(why)) => why,
+            };
+            let left = self.timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                let tried = self.timeout.as_secs();
+                return Err(Stop::Refused(format!("{why}; tried for {tried} s")));
+            }
+            if !is_told {
+                show::line_on_stderr(&format!("{why}; trying again for {} s", left.as_secs().max(1)));
+                is_told = true;
+            }
+            self.waiting.pause(pause.min(left))?;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn understand(
+        &self,
+        answered: Result<Response<Body>, ureq::Error>,
+    ) -> Outcome<Result<Response<Body>, Attempt>> {
+        let mut response = match answered {
+            Ok(response) if response.status().is_success() => return Ok(Ok(response)),
+            Ok(response) => response,
+            Err(error) => {
+                let why = format!("cannot reach the manager at {}: {}", self.manager, cause(&error));
+                return if is_about_trust(&error) {
+                    Err(Stop::Refused(why))
+                } else {
+                    Ok(Err(Attempt::Again(why)))
+                };
+            }
+        };
+        let status = response.status().as_u16();
+        let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == PROBLEM);
+        let problem = json::<Problem>(&mut response, LONGEST_PROBLEM_BYTES).ok().filter(|_| is_problem);
+        let detail =
+            problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
+        Ok(Err(match status {
+            503 => Attempt::Again(format!("{}: {detail}", self.manager)),
+            _ => Attempt::Refused(Refusal { status, detail }),
+        }))
+    }
+
+    /// Sends a file under its digest.
+    fn put<'a>(
+        &self,
+        digest: &str,
+        bytes: u64,
+        body: &dyn Fn() -> io::Result<Box<dyn io::Read + 'a>>,
+    ) -> Outcome<Result<(), Refusal>> {
+        let sent = self.attempt(|url| {
+            let request = self.authorized(self.agent.put(format!("{url}/inputs/{digest}")));
+            let request = request.header("Content-Length", bytes.to_string());
+            request.send(SendBody::from_reader(&mut body()?))
+        })?;
+        Ok(sent.map(|_| ()))
+    }
+}
+
+/// A document that was answered, if it is no longer than that.
+fn json<T: DeserializeOwned>(response: &mut Response<Body>, longest: u64) -> Result<T, String> {
+    let body = response.body_mut().with_config().limit(longest).read_to_vec();
+    let body = body.map_err(|error| error.to_string())?;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
+/// Why a request got no answer, in as few words as say it.
+fn cause(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::HostNotFound => "there is no such host".to_owned(),
+        ureq::Error::Timeout(_) => "it does not answer in time".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// Whether TLS itself has failed: one of both does not believe the other, which another attempt would not change.
+fn is_about_trust(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+        error => matches!(error, ureq::Error::Rustls(_)),
+    }
+}
+
+/// A part of a path: everything but letters, digits and a few signs by its number (RFC 3986, 2.1).
+fn escaped(part: &str) -> String {
+    let mut escaped = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(byte.into());
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}

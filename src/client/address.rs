@@ -1,0 +1,71 @@
+//! Where a manager is: the part of a URL before the path.
+
+use std::fmt;
+use std::str::FromStr;
+use ureq::http::Uri;
+
+/// `https://HOST` or `https://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManagerUrl(String);
+
+impl FromStr for ManagerUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        const ALLOWED: &str = "https://HOST:PORT is allowed, the address of a manager's --http";
+        let uri: Uri = text.parse().map_err(|_| ALLOWED)?;
+        // `HOST:PORT` is a URI of its own kind, with nothing but an authority.
+        if !matches!(uri.scheme_str(), Some("https") | None) || !matches!(uri.path(), "" | "/") {
+            return Err(ALLOWED);
+        }
+        let authority = uri.authority().filter(|_| uri.query().is_none()).ok_or(ALLOWED)?;
+        let is_address = !authority.host().is_empty() && !authority.as_str().contains('@');
+        // A port that is none is cut off silently, and is not what was meant.
+        let has_port = authority.port_u16().is_some_and(|port| port > 0);
+        let names_port = authority.as_str().len() > authority.host().len();
+        if !is_address || names_port != has_port {
+            return Err(ALLOWED);
+        }
+        Ok(Self(format!("https://{authority}")))
+    }
+}
+
+impl fmt::Display for ManagerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, url) in [
+            ("https://m1:7101", "https://m1:7101"),
+            ("https://m1:7101/", "https://m1:7101"),
+            ("m1:7101", "https://m1:7101"),
+            ("https://m1.example", "https://m1.example"),
+            ("127.0.0.1:1", "https://127.0.0.1:1"),
+            ("https://[::1]:7101", "https://[::1]:7101"),
+        ] {
+            assert_eq!(text.parse::<ManagerUrl>().map(|url| url.0).as_deref(), Ok(url), "{text}");
+        }
+        for text in [
+            "",
+            "http://m1:7101",
+            "https://",
+            "https://m1:0",
+            "https://m1:99999",
+            "https://m1:",
+            "https://m1:7101/api",
+            "https://m1:7101?a=b",
+            "https://user@m1:7101",
+            "/m1",
+            "m 1:7",
+        ] {
+            assert!(text.parse::<ManagerUrl>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Studies followed to their end.
+
+use super::Client;
+use super::show::{Followed, LINE_EVERY, plain, progress, set, study_bar};
+use super::table;
+use crate::api::view::{Study, StudyState, Worker};
+use crate::exit::{Outcome, Stop};
+use crate::output::print_line;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::{BTreeMap, HashMap};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Between two looks: as often as anybody reads, and nothing to a manager.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Follows a study to its end; unless nothing is to be shown, shows how far it is on stderr.
+///
+/// # Errors
+/// As [`Client::study`], and [`Stop::Interrupted`]: the study goes on.
+pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> Outcome<Study> {
+    let mut followed = Followed::new(is_quiet);
+    let end = loop {
+        match client.study(id) {
+            Err(stop) => break Err(stop),
+            Ok(study) if study.state.is_over() => break Ok(study),
+            Ok(study) => followed.show(&study),
+        }
+        if let Err(stop) = client.waiting().pause(LOOK_EVERY) {
+            break Err(stop);
+        }
+    };
+    followed.finish();
+    end
+}
+
+/// What a study's end means for the command that has waited for it.
+///
+/// # Errors
+/// [`Stop::SomeFailed`] for a study of which runs have failed, and [`Stop::Refused`] for one without results.
+pub(crate) fn verdict(study: &Study) -> Outcome {
+    let id = plain(&study.id);
+    let told = study.message.as_deref().map(|message| format!(": {}", plain(message))).unwrap_or_default();
+    match study.state {
+        StudyState::Failed => Err(Stop::Refused(format!("study {id} failed{told}"))),
+        StudyState::Cancelled => Err(Stop::Refused(format!("study {id} was cancelled{told}"))),
+        _ if study.failed > 0 => Err(Stop::SomeFailed(format!(
+            "{} runs of study {id} failed; failed.csv among its results lists them",
+            study.failed
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Shows one study, or all that are open, until they have ended: live on a terminal, else a line now and then, on stdout.
+/// Returns what was watched, as it was last.
+///
+/// # Errors
+/// As [`to_its_end`].
+pub(crate) fn watch(client: &Client, id: Option<&str>) -> Outcome<Vec<Study>> {
+    let mut view: Box<dyn View> =
+        if std::io::stdout().is_terminal() { Box::new(Live::new()) } else { Box::new(Lines::default()) };
+    let mut watched: BTreeMap<String, Study> = BTreeMap::new();
+    let end = loop {
+        let looked = look(client, id, &mut watched, view.as_mut());
+        match looked {
+            Err(stop) => break Err(stop),
+            Ok(true) => break Ok(()),
+            Ok(false) => {}
+        }
+        if let Err(stop) = client.waiting().pause(LOOK_EVERY) {
+            break Err(stop);
+        }
+    };
+    view.finish();
+    end.map(|()| watched.into_values().collect())
+}
+
+/// Looks once; whether everything has ended.
+fn look(
+    client: &Client,
+    id: Option<&str>,
+    watched: &mut BTreeMap<String, Study>,
+    view: &mut dyn View,
+) -> Outcome<bool> {
+    let studies = match id {
+        Some(id) => vec![client.study(id)?],
+        None => client.studies()?,
+    };
+    for study in studies {
+        // What had ended before anybody looked is of no interest.
+        if id.is_some() || !study.state.is_over() || watched.contains_key(&study.id) {
+            watched.insert(study.id.clone(), study);
+        }
+    }
+    view.show(watched, &client.workers()?);
+    Ok(watched.values().all(|study| study.state.is_over()))
+}
+
+trait View {
+    fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]);
+
+    fn finish(&self) {}
+}
+
+/// A line for each study when its state changes, and now and then.
+#[derive(Default)]
+struct Lines(HashMap<String, (Instant, StudyState)>);
+
+impl View for Lines {
+    fn show(&mut self, studies: &BTreeMap<String, Study>, _: &[Worker]) {
+        for study in studies.values() {
+            let told = self.0.get(&study.id).copied();
+            let is_due = !study.state.is_over() && told.is_some_and(|(last, _)| last.elapsed() >= LINE_EVERY);
+            if is_due || told.is_none_or(|(_, state)| state != study.state) {
+                self.0.insert(study.id.clone(), (Instant::now(), study.state));
+                print_line(&progress(study));
+            }
+        }
+    }
+}
+
+/// A bar for each study, and the workers below.
+struct Live {
+    all: MultiProgress,
+    studies: HashMap<String, ProgressBar>,
+    workers: ProgressBar,
+}
+
+impl Live {
+    fn new() -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
+        let workers = all.add(ProgressBar::new(0));
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            workers.set_style(style);
+        }
+        Self { all, studies: HashMap::new(), workers }
+    }
+}
+
+impl View for Live {
+    fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]) {
+        for (id, study) in studies {
+            let bar = self.studies.entry(id.clone()).or_insert_with(|| {
+                self.all.insert_before(&self.workers, study_bar(ProgressDrawTarget::hidden()))
+            });
+            set(bar, study);
+            if study.state.is_over() && !bar.is_finished() {
+                bar.abandon();
+            }
+        }
+        self.workers.set_message(table::workers(workers));
+        self.workers.tick();
+    }
+
+    fn finish(&self) {
+        self.studies.values().for_each(ProgressBar::abandon);
+        self.workers.finish_and_clear();
+    }
+}

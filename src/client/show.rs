@@ -1,0 +1,146 @@
+//! What commands show while they wait, on stderr: bars on a terminal, a plain line now and then elsewhere.
+
+use crate::api::view::Study;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Between two plain lines: often enough to see that it goes on, seldom enough for a log.
+pub(super) const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Longest text of a manager's or a study's that is shown within a line.
+const MOST_LETTERS: usize = 200;
+
+/// Texts of others in a line of ours: no line ends, and nothing that a terminal obeys.
+pub(crate) fn plain(text: &str) -> String {
+    pleach_workflow::text::quoted(text, MOST_LETTERS)
+}
+
+/// Says something on stderr.
+#[expect(clippy::print_stderr, reason = "this is where clients say how it goes on")]
+pub(super) fn line_on_stderr(text: &str) {
+    eprintln!("{}", pleach_workflow::text::quoted(text, 4 * MOST_LETTERS));
+}
+
+/// Bytes on their way, up or down.
+#[derive(Clone, Debug)]
+pub(crate) struct Transfer(ProgressBar);
+
+impl Transfer {
+    /// Shown on a terminal, unless nothing is to be.
+    pub(crate) fn new(what: &'static str, is_quiet: bool) -> Self {
+        if is_quiet || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:26} {bytes} {bytes_per_sec}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    pub(super) fn begin(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.0.position()
+    }
+
+    pub(super) fn advance(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+
+    pub(super) fn back_to(&self, position: u64) {
+        self.0.set_position(position);
+    }
+
+    /// Nothing more will be shown.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// How far a study is, in one line.
+pub(super) fn progress(study: &Study) -> String {
+    let mut line = format!(
+        "{} {}: {}, {}/{} evaluations, {} tasks run, {} left",
+        plain(&study.id),
+        plain(&study.name),
+        study.state,
+        study.evaluations_done,
+        study.evaluations,
+        study.tasks_executed,
+        study.tasks_left,
+    );
+    if study.failed > 0 {
+        line.push_str(&format!(", {} runs failed", study.failed));
+    }
+    if let Some(left) = time_left(study) {
+        line.push_str(&format!(", about {left} left"));
+    }
+    if let Some(message) = &study.message {
+        line.push_str(&format!(": {}", plain(message)));
+    }
+    line
+}
+
+/// The time that a study will take, in words.
+pub(super) fn time_left(study: &Study) -> Option<String> {
+    let left = study.seconds_left.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    left.filter(|_| !study.state.is_over()).map(|left| HumanDuration(left).to_string())
+}
+
+/// A study that is waited for.
+pub(super) struct Followed {
+    bar: Option<ProgressBar>,
+    last: Option<Instant>,
+    state: Option<crate::api::view::StudyState>,
+    is_quiet: bool,
+}
+
+impl Followed {
+    pub(super) fn new(is_quiet: bool) -> Self {
+        let is_live = !is_quiet && std::io::stderr().is_terminal();
+        let bar = is_live.then(|| study_bar(ProgressDrawTarget::stderr()));
+        Self { bar, last: None, state: None, is_quiet }
+    }
+
+    pub(super) fn show(&mut self, study: &Study) {
+        if let Some(bar) = &self.bar {
+            set(bar, study);
+            return;
+        }
+        let is_due = self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+        let is_new = self.state.replace(study.state) != Some(study.state);
+        if !self.is_quiet && (is_due || is_new) {
+            self.last = Some(Instant::now());
+            line_on_stderr(&progress(study));
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A bar for a study.
+pub(super) fn study_bar(target: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:26} {percent:>3} %  {wide_msg}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+/// Shows how far a study is.
+pub(super) fn set(bar: &ProgressBar, study: &Study) {
+    // Evaluations end late where much is shared; tasks say better how far it is.
+    let tasks = study.tasks_executed.saturating_add(study.tasks_left);
+    bar.set_length(tasks.max(1));
+    bar.set_position(study.tasks_executed);
+    bar.set_message(progress(study));
+}

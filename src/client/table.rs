@@ -1,0 +1,84 @@
+//! Studies and workers as tables of text.
+
+use super::show::{plain, time_left};
+use crate::api::view::{Study, Worker};
+use crate::size::human;
+
+/// The workers, a line each.
+pub(crate) fn workers(workers: &[Worker]) -> String {
+    let header = ["WORKER", "STATE", "CORES", "RUNNING", "HELD", "OF", "ADDRESS", "REMARKS"];
+    lines(
+        header,
+        workers.iter().map(|worker| {
+            let lacking =
+                worker.lacking.iter().map(|operation| plain(operation)).collect::<Vec<_>>().join(", ");
+            let mut remarks = Vec::new();
+            if !lacking.is_empty() {
+                remarks.push(format!("lacks {lacking}"));
+            }
+            if let Some(until) = worker.until {
+                remarks.push(format!(
+                    "until {:02}:{:02} UTC",
+                    until.to_utc().hour(),
+                    until.to_utc().minute()
+                ));
+            }
+            [
+                plain(&worker.name),
+                worker.state.to_string(),
+                worker.cores.to_string(),
+                worker.running.to_string(),
+                human(worker.bytes),
+                human(worker.memory_bytes),
+                plain(&worker.address),
+                remarks.join("; "),
+            ]
+        }),
+    )
+}
+
+/// The studies, a line each.
+pub(crate) fn studies(studies: &[Study]) -> String {
+    let header =
+        ["STUDY", "NAME", "STATE", "EVALUATIONS", "TASKS RUN", "LEFT", "TIME LEFT", "FAILED", "REMARKS"];
+    lines(
+        header,
+        studies.iter().map(|study| {
+            [
+                plain(&study.id),
+                plain(&study.name),
+                study.state.to_string(),
+                format!("{}/{}", study.evaluations_done, study.evaluations),
+                study.tasks_executed.to_string(),
+                study.tasks_left.to_string(),
+                time_left(study).unwrap_or_default(),
+                study.failed.to_string(),
+                study.message.as_deref().map(plain).unwrap_or_default(),
+            ]
+        }),
+    )
+}
+
+/// Columns as wide as their longest text, two spaces between them, nothing at the ends of lines.
+fn lines<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_they_need() {
+        let rows = [["a", "long text", ""], ["ä and b", "", "x"]].map(|row| row.map(str::to_owned));
+        let table = lines(["A", "B", "C"], rows.into_iter());
+        assert_eq!(table, "A        B          C\na        long text\nä and b             x");
+    }
+}

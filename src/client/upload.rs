@@ -1,0 +1,72 @@
+//! Files that the manager lacks, sent to it.
+//!
+//! Only files that the study reads are ever sent, whatever the manager asks for. Whether what arrives is what was
+//! submitted is found out there, by its digest.
+
+use super::Client;
+use super::show::Transfer;
+use super::wait::Waiting;
+use crate::exit::{Outcome, Stop};
+use crate::service::inputs::InputDigest;
+use crate::service::submission::InputFile;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Sends each of the missing files.
+///
+/// # Errors
+/// [`Stop::Input`] for a file that cannot be read or has changed, and as [`Client::submit`].
+pub(crate) fn missing(
+    client: &Client,
+    inputs: &[InputFile],
+    missing: &[InputDigest],
+    transfer: &Transfer,
+) -> Outcome {
+    let by_digest: HashMap<InputDigest, &InputFile> = inputs.iter().map(|file| (file.digest, file)).collect();
+    let wanted = missing.iter().map(|digest| {
+        by_digest.get(digest).copied().ok_or_else(|| {
+            Stop::Refused(format!("the manager asks for {digest}, which is no file that this study reads"))
+        })
+    });
+    let wanted = wanted.collect::<Outcome<Vec<_>>>()?;
+    transfer.begin(wanted.iter().map(|file| file.bytes).sum());
+    wanted.iter().try_for_each(|file| send(client, file, transfer))
+}
+
+fn send(client: &Client, file: &InputFile, transfer: &Transfer) -> Outcome {
+    let unreadable = |error: io::Error| Stop::Input(format!("{}: {error}", file.path));
+    let changed = || Stop::Input(format!("{}: has changed since it was submitted", file.path));
+    // Before anything is sent: its length has been said.
+    if File::open(&file.path).and_then(|file| file.metadata()).map_err(unreadable)?.len() != file.bytes {
+        return Err(changed());
+    }
+    let before = transfer.position();
+    let sent = client.put(&file.digest.to_string(), file.bytes, &|| {
+        transfer.back_to(before);
+        let file = File::open(&file.path)?.take(file.bytes);
+        Ok(Box::new(Watched { file, transfer, waiting: client.waiting() }))
+    })?;
+    sent.map_err(|refusal| match refusal.status {
+        422 => changed(),
+        _ => Stop::Refused(format!("{}: {}: {}", client.manager, file.path, refusal.detail)),
+    })
+}
+
+/// Notes what is read, and ends where the user wants to.
+struct Watched<'a> {
+    file: io::Take<File>,
+    transfer: &'a Transfer,
+    waiting: &'a Waiting,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.waiting.check().is_err() {
+            return Err(io::Error::other("interrupted"));
+        }
+        let read = self.file.read(buffer)?;
+        self.transfer.advance(read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,18 @@
+//! `pleach results`: the files that a study has left on a manager, brought into a folder.
+
+use crate::cli::ResultsArgs;
+use crate::client::show::{Transfer, plain};
+use crate::client::{Client, Waiting, download};
+use crate::exit::Outcome;
+use crate::output::print_line;
+
+/// Runs the command.
+pub(super) fn execute(args: &ResultsArgs) -> Outcome {
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let transfer = Transfer::new("receiving results", false);
+    let received = download::results(&client, &args.id, &args.out, &transfer);
+    transfer.finish();
+    let number = received?;
+    print_line(&format!("{number} files of study {} in {}", plain(&args.id), args.out.display()));
+    Ok(())
+}

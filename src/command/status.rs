@@ -1,0 +1,39 @@
+//! `pleach status`: a manager's studies and workers, once.
+
+use crate::api::view::{Study, Worker};
+use crate::cli::StatusArgs;
+use crate::client::{Client, Waiting, table};
+use crate::exit::Outcome;
+use crate::output::{print_json, print_line};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Status {
+    studies: Vec<Study>,
+    workers: Vec<Worker>,
+}
+
+/// Runs the command.
+pub(super) fn execute(args: &StatusArgs) -> Outcome {
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let studies = match &args.id {
+        Some(id) => vec![client.study(id)?],
+        None => client.studies()?,
+    };
+    let status = Status { studies, workers: client.workers()? };
+    if args.json {
+        return print_json(&status);
+    }
+    if status.studies.is_empty() {
+        print_line("no studies");
+    } else {
+        print_line(&table::studies(&status.studies));
+    }
+    print_line("");
+    if status.workers.is_empty() {
+        print_line("no workers");
+    } else {
+        print_line(&table::workers(&status.workers));
+    }
+    Ok(())
+}

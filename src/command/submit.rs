@@ -1,0 +1,106 @@
+//! `pleach submit`: a study for a manager, and perhaps its results.
+
+use crate::api::view::StudyState;
+use crate::cli::SubmitArgs;
+use crate::client::show::{Transfer, plain};
+use crate::client::{Client, Waiting, download, follow, upload};
+use crate::exit::{Outcome, Stop};
+use crate::interrupt::Interrupt;
+use crate::output::{print_json, print_line};
+use crate::service::submission::Submission;
+use pleach_actors::transport::token::hex;
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::Serialize;
+
+/// How often files that the manager lacks are sent. Once is enough, unless it loses them meanwhile.
+const ROUNDS: usize = 3;
+
+#[derive(Serialize)]
+struct Accepted<'a> {
+    id: &'a str,
+}
+
+/// Runs the command.
+pub(super) fn execute(args: &SubmitArgs) -> Outcome {
+    let waits = args.wait || args.out.is_some();
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let submission = Submission::of(args)?;
+    // Until here there is nothing to say of what goes on: a signal just ends the process.
+    let mut interrupt = Interrupt::listen()?;
+    client.waiting().listen_to(&mut interrupt);
+    let id = submit(&client, &submission, args.json)?;
+    if !waits {
+        if args.json {
+            return print_json(&Accepted { id: &id });
+        }
+        print_line(&plain(&id));
+        return Ok(());
+    }
+    follow_to_results(&client, args, &id)
+}
+
+/// Submits a study with all its files, and returns its id.
+pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> Outcome<String> {
+    let key = new_key()?;
+    let mut submitted = client.submit(submission, &key)?;
+    let id = submitted.id.clone();
+    for _ in 0..ROUNDS {
+        if submitted.missing.is_empty() {
+            return Ok(id);
+        }
+        let told = plain(&id);
+        client.waiting().goes_on(format!(
+            "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
+        ));
+        let transfer = Transfer::new("sending files", is_quiet);
+        let sent = upload::missing(client, &submission.inputs, &submitted.missing, &transfer);
+        transfer.finish();
+        sent?;
+        // The same key, so the same study: says what is missing still.
+        submitted = client.submit(submission, &key)?;
+    }
+    if submitted.missing.is_empty() {
+        return Ok(id);
+    }
+    Err(Stop::Refused(format!(
+        "study {}: the manager still lacks {} files that it was sent",
+        plain(&id),
+        submitted.missing.len()
+    )))
+}
+
+/// By which the manager knows a study that is submitted twice since an answer was lost.
+fn new_key() -> Outcome<String> {
+    let mut bytes = [0; 16];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Stop::defect("the system gives no random numbers"))?;
+    Ok(hex(&bytes))
+}
+
+fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> Outcome {
+    let told = plain(id);
+    client.waiting().goes_on(format!(
+        "study {told} goes on; pleach watch {told} follows it, pleach cancel {told} ends it"
+    ));
+    let study = follow::to_its_end(client, id, args.json)?;
+    let mut files = None;
+    if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
+        client
+            .waiting()
+            .goes_on(format!("study {told} is complete; pleach results {told} brings its results"));
+        let transfer = Transfer::new("receiving results", args.json);
+        let received = download::results(client, id, out, &transfer);
+        transfer.finish();
+        files = Some((received?, out));
+    }
+    if args.json {
+        print_json(&study)?;
+    } else if study.state == StudyState::Complete {
+        let evaluations = format!("study {told} is complete: {} evaluations", study.evaluations_done);
+        print_line(&match files {
+            Some((number, out)) => format!("{evaluations}; {number} files of results in {}", out.display()),
+            None => format!("{evaluations}; pleach results {told} brings its results"),
+        });
+    }
+    follow::verdict(&study)
+}

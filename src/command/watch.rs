@@ -1,0 +1,22 @@
+//! `pleach watch`: a manager's studies and workers, until the studies have ended.
+
+use crate::cli::WatchArgs;
+use crate::client::{Client, Waiting, follow};
+use crate::exit::Outcome;
+use crate::interrupt::Interrupt;
+use crate::output::print_line;
+
+/// Runs the command.
+pub(super) fn execute(args: &WatchArgs) -> Outcome {
+    let mut interrupt = Interrupt::listen()?;
+    let waiting = Waiting::until_killed()?;
+    waiting.listen_to(&mut interrupt);
+    waiting.goes_on("studies go on; pleach cancel ends them".to_owned());
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), waiting)?;
+    let watched = follow::watch(&client, args.id.as_deref())?;
+    if watched.is_empty() {
+        print_line("no study is open");
+    }
+    // How several ended was shown; one was asked for by its id.
+    if args.id.is_some() { watched.iter().try_for_each(follow::verdict) } else { Ok(()) }
+}

@@ -1,0 +1,206 @@
+//! The input store: files that clients have sent since the manager lacks them, by the BLAKE3 digest of their content.
+//!
+//! A file is seen under its digest once all of it is on disk and has that digest, or not at all. The store belongs to one
+//! process at a time. It does not say which files are wanted, never reads one again to see whether it is still whole
+//! (whoever gets it compares the digest), and removes none.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// What a file has at the end of its name while it is being received.
+const PART: &str = ".part";
+
+/// BLAKE3 of a file's content; as text, 64 hexadecimal digits in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct InputDigest([u8; 32]);
+
+/// A text is no digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
+pub(crate) struct NoDigest;
+
+impl From<blake3::Hash> for InputDigest {
+    fn from(hash: blake3::Hash) -> Self {
+        Self(hash.into())
+    }
+}
+
+impl FromStr for InputDigest {
+    type Err = NoDigest;
+
+    fn from_str(text: &str) -> Result<Self, NoDigest> {
+        // One file has one name, so there is one way to write a digest.
+        if text.bytes().any(|digit| digit.is_ascii_uppercase()) {
+            return Err(NoDigest);
+        }
+        blake3::Hash::from_hex(text).map(Self::from).map_err(|_| NoDigest)
+    }
+}
+
+impl TryFrom<String> for InputDigest {
+    type Error = NoDigest;
+
+    fn try_from(text: String) -> Result<Self, NoDigest> {
+        text.parse()
+    }
+}
+
+impl From<InputDigest> for String {
+    fn from(digest: InputDigest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl fmt::Display for InputDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(blake3::Hash::from_bytes(self.0).to_hex().as_str())
+    }
+}
+
+/// Why a file is not in the store.
+#[derive(Debug, Error)]
+pub(crate) enum InputError {
+    /// The disk is full.
+    #[error("no room for input files in {}", .0.display())]
+    Full(PathBuf),
+    /// The store cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What has been received is another file.
+    #[error("the file's digest is {found}, not {expected}")]
+    Other {
+        /// What was to be received.
+        expected: InputDigest,
+        /// What was.
+        found: InputDigest,
+    },
+}
+
+impl InputError {
+    fn at(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Self::Full(path.parent().unwrap_or(path).to_owned())
+            }
+            _ => Self::File { path: path.to_owned(), source },
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct InputStore {
+    folder: PathBuf,
+    /// So that two clients may send the same file at once.
+    received: AtomicU64,
+}
+
+impl InputStore {
+    /// The store of a folder, which is made where there is none. What was being received when the last process ended
+    /// is removed.
+    ///
+    /// # Errors
+    /// [`InputError::Full`] and [`InputError::File`].
+    pub(crate) fn open(folder: &Path) -> Result<Self, InputError> {
+        let fail = |source| InputError::at(folder, source);
+        fs::create_dir_all(folder).map_err(fail)?;
+        for entry in fs::read_dir(folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
+                fs::remove_file(&path).map_err(|source| InputError::at(&path, source))?;
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), received: AtomicU64::new(0) })
+    }
+
+    /// Whether the file is here.
+    pub(crate) fn has(&self, digest: InputDigest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// Where the file is, if it is here.
+    pub(crate) fn path(&self, digest: InputDigest) -> PathBuf {
+        self.folder.join(digest.to_string())
+    }
+
+    /// Begins to receive a file.
+    ///
+    /// # Errors
+    /// [`InputError::Full`] and [`InputError::File`].
+    pub(crate) fn receive(&self, digest: InputDigest) -> Result<Receiving, InputError> {
+        let number = self.received.fetch_add(1, Ordering::Relaxed);
+        let part = self.folder.join(format!("{digest}.{number}{PART}"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&part)
+            .map_err(|source| InputError::at(&part, source))?;
+        let target = self.path(digest);
+        Ok(Receiving { expected: digest, hasher: blake3::Hasher::new(), file, part: Part(part), target })
+    }
+}
+
+/// A file that is being received; dropped before its end, it is gone.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    expected: InputDigest,
+    hasher: blake3::Hasher,
+    file: File,
+    part: Part,
+    target: PathBuf,
+}
+
+impl Receiving {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// [`InputError::Full`] and [`InputError::File`].
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), InputError> {
+        self.hasher.update(bytes);
+        self.file.write_all(bytes).map_err(|source| InputError::at(&self.part.0, source))
+    }
+
+    /// All bytes have been taken. When this returns well the file is in the store, and on disk; its length is returned.
+    ///
+    /// # Errors
+    /// [`InputError`]; the file is not in the store then.
+    pub(crate) fn finish(self) -> Result<u64, InputError> {
+        let found = InputDigest::from(self.hasher.finalize());
+        if found != self.expected {
+            return Err(InputError::Other { expected: self.expected, found });
+        }
+        let fail = |source| InputError::at(&self.part.0, source);
+        self.file.sync_all().map_err(fail)?;
+        fs::rename(&self.part.0, &self.target).map_err(fail)?;
+        // The rename is durable once the folder is.
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
+        Ok(self.hasher.count())
+    }
+}
+
+/// A temporary file; it goes when this does, unless it has got its name.
+#[derive(Debug)]
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // After a rename there is nothing to remove; what cannot be removed goes when the store is opened next.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! The store on disks that fill up and under processes that are killed, and digests as texts.
+
+use super::*;
+use proptest::prelude::*;
+use std::process::{Command, Output};
+
+fn digest(content: &[u8]) -> InputDigest {
+    blake3::hash(content).into()
+}
+
+fn store(store: &InputStore, content: &[u8]) -> Result<u64, InputError> {
+    let mut receiving = store.receive(digest(content))?;
+    content.chunks(1000).try_for_each(|piece| receiving.write(piece))?;
+    receiving.finish()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Runs one test of this file again, in a process of its own that finds a folder in the variable `PLEACH_TEST_FOLDER`;
+/// `around` is the command that runs it.
+fn apart(test: &str, folder: &Path, around: &[&str]) -> Output {
+    let exe = std::env::current_exe().unwrap();
+    let words: Vec<String> = around.iter().map(|&word| word.to_owned()).collect();
+    let own = [
+        exe.to_str().unwrap(),
+        "--exact",
+        &format!("{}::{test}", module_path!().split_once("::").unwrap().1),
+    ]
+    .map(str::to_owned);
+    let all: Vec<String> = words.into_iter().chain(own).collect();
+    Command::new(&all[0]).args(&all[1..]).env("PLEACH_TEST_FOLDER", folder).output().unwrap()
+}
+
+/// The folder, in such a process.
+fn folder_apart() -> Option<PathBuf> {
+    std::env::var_os("PLEACH_TEST_FOLDER").map(PathBuf::from)
+}
+
+#[test]
+fn what_has_been_received_is_there_for_good() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("a/inputs");
+    let inputs = InputStore::open(&folder).unwrap();
+    let content = vec![7; 12_345];
+    assert!(!inputs.has(digest(&content)));
+    assert_eq!(store(&inputs, &content).unwrap(), 12_345);
+    assert_eq!(store(&inputs, b"").unwrap(), 0, "an empty file is a file");
+    let again = InputStore::open(&folder).unwrap();
+    for inputs in [&inputs, &again] {
+        assert!(inputs.has(digest(&content)) && inputs.has(digest(b"")) && !inputs.has(digest(b"x")));
+        assert_eq!(fs::read(inputs.path(digest(&content))).unwrap(), content);
+    }
+    assert_eq!(files(&folder).len(), 2);
+}
+
+#[test]
+fn what_is_not_what_it_should_be_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let inputs = InputStore::open(place.path()).unwrap();
+    let mut receiving = inputs.receive(digest(b"expected")).unwrap();
+    receiving.write(b"another").unwrap();
+    let error = receiving.finish().unwrap_err();
+    assert!(matches!(error, InputError::Other { expected, found }
+        if expected == digest(b"expected") && found == digest(b"another")));
+    let mut cut = inputs.receive(digest(b"expected")).unwrap();
+    cut.write(b"expec").unwrap();
+    assert_eq!(files(place.path()).len(), 1);
+    drop(cut);
+    assert!(files(place.path()).is_empty() && !inputs.has(digest(b"expected")));
+}
+
+#[test]
+fn two_may_send_the_same_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let inputs = InputStore::open(place.path()).unwrap();
+    let mut both = [(); 2].map(|()| inputs.receive(digest(b"the same")).unwrap());
+    for piece in [&b"the "[..], b"same"] {
+        both.iter_mut().for_each(|receiving| receiving.write(piece).unwrap());
+    }
+    for receiving in both {
+        receiving.finish().unwrap();
+    }
+    assert_eq!(files(place.path()), [digest(b"the same").to_string()]);
+}
+
+#[test]
+fn what_a_killed_process_leaves_is_removed() {
+    if let Some(folder) = folder_apart() {
+        let inputs = InputStore::open(&folder).unwrap();
+        store(&inputs, b"whole").unwrap();
+        let mut receiving = inputs.receive(digest(b"expected")).unwrap();
+        receiving.write(b"expec").unwrap();
+        std::process::abort();
+    }
+    let place = tempfile::tempdir().unwrap();
+    let killed = apart("what_a_killed_process_leaves_is_removed", place.path(), &[]);
+    assert!(killed.status.code().is_none(), "{killed:?}");
+    assert_eq!(files(place.path()).len(), 2, "it was killed while it received");
+    fs::write(place.path().join("notes.txt"), "").unwrap();
+    let inputs = InputStore::open(place.path()).unwrap();
+    assert_eq!(files(place.path()), [digest(b"whole").to_string(), "notes.txt".to_owned()]);
+    assert!(!inputs.has(digest(b"expected")) && inputs.has(digest(b"whole")));
+}
+
+/// On a file system of 64 kB, in a mount namespace of its own: what it mounts is gone with the process.
+#[test]
+fn a_full_disk_leaves_nothing() {
+    if let Some(folder) = folder_apart() {
+        let inputs = InputStore::open(&folder).unwrap();
+        store(&inputs, &[1; 30_000]).unwrap();
+        let error = store(&inputs, &[2; 60_000]).unwrap_err();
+        assert!(matches!(&error, InputError::Full(at) if *at == folder), "{error}");
+        assert_eq!(files(&folder), [digest(&[1; 30_000]).to_string()]);
+        store(&inputs, &[3; 30_000]).unwrap();
+        fs::write(folder.join("done"), "").unwrap();
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mount = "mount -t tmpfs -o size=64k none \"$PLEACH_TEST_FOLDER\" || exit 77
+        \"$@\" && test -e \"$PLEACH_TEST_FOLDER/done\"";
+    // Root needs no namespace of users, and may be allowed none; others cannot mount without.
+    for flags in ["-m", "-rm"] {
+        let around = ["unshare", flags, "sh", "-c", mount, "sh"];
+        let ended = apart("a_full_disk_leaves_nothing", place.path(), &around);
+        if ended.status.success() {
+            assert!(files(place.path()).is_empty(), "nothing was mounted where others see it");
+            return;
+        }
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let has_run = String::from_utf8_lossy(&ended.stdout).contains("running 1 test");
+        assert!(!has_run, "{said}{}", String::from_utf8_lossy(&ended.stdout));
+    }
+    println!(
+        "SKIPPED a full disk of input files: no file system can be mounted here, not even in a namespace"
+    );
+}
+
+proptest! {
+    #[test]
+    fn digests_come_back(content in prop::collection::vec(any::<u8>(), 0..50)) {
+        let digest = digest(&content);
+        prop_assert_eq!(digest.to_string().parse(), Ok(digest));
+        prop_assert_eq!(digest.to_string().to_uppercase().parse::<InputDigest>().is_ok(),
+            digest.to_string().bytes().all(|byte| byte.is_ascii_digit()));
+    }
+
+    #[test]
+    fn other_texts_are_none(text in "\\PC{0,70}|[0-9a-f]{63}|[0-9a-f]{65}|[0-9a-g]{60}../.") {
+        prop_assume!(text.len() != 64 || text.bytes().any(|byte| !byte.is_ascii_hexdigit()));
+        prop_assert_eq!(text.parse::<InputDigest>(), Err(NoDigest));
+    }
+}
