@@ -221,8 +221,11 @@ impl Client {
         let mut pause = FIRST_PAUSE;
         let mut is_told = false;
         loop {
-            let answered = send(&url);
             self.waiting.check()?;
+            let answered = send(&url);
+            if answered.is_err() {
+                self.waiting.check()?;
+            }
             let why = match self.understand(answered)? {
                 Ok(response) => return Ok(Ok(response)),
                 Err(Attempt::Refused(refusal)) => return Ok(Err(refusal)),
@@ -270,11 +273,11 @@ impl Client {
     }
 
     /// Sends a file under its digest.
-    fn put(
+    fn put<'a>(
         &self,
         digest: &str,
         bytes: u64,
-        body: &dyn Fn() -> io::Result<Box<dyn io::Read>>,
+        body: &dyn Fn() -> io::Result<Box<dyn io::Read + 'a>>,
     ) -> Outcome<Result<(), Refusal>> {
         let sent = self.attempt(|url| {
             let request = self.authorized(self.agent.put(format!("{url}/inputs/{digest}")));

@@ -3,6 +3,7 @@
 mod access;
 mod client;
 mod contract;
+mod cuts;
 mod limits;
 mod memory;
 mod schema;

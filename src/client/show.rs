@@ -64,26 +64,28 @@ impl Transfer {
 
 /// How far a study is, in one line.
 pub(super) fn progress(study: &Study) -> String {
-    let mut line = format!(
-        "{} {}: {}, {}/{} evaluations, {} tasks run, {} left",
-        plain(&study.id),
-        plain(&study.name),
-        study.state,
-        study.evaluations_done,
-        study.evaluations,
-        study.tasks_executed,
-        study.tasks_left,
+    format!("{}, {}", heading(study), details(study))
+}
+
+fn heading(study: &Study) -> String {
+    format!("{} {}: {}", plain(&study.id), plain(&study.name), study.state)
+}
+
+fn details(study: &Study) -> String {
+    let mut text = format!(
+        "{}/{} evaluations, {} tasks run, {} left",
+        study.evaluations_done, study.evaluations, study.tasks_executed, study.tasks_left,
     );
     if study.failed > 0 {
-        line.push_str(&format!(", {} runs failed", study.failed));
+        text.push_str(&format!(", {} runs failed", study.failed));
     }
     if let Some(left) = time_left(study) {
-        line.push_str(&format!(", about {left} left"));
+        text.push_str(&format!(", about {left} left"));
     }
     if let Some(message) = &study.message {
-        line.push_str(&format!(": {}", plain(message)));
+        text.push_str(&format!(": {}", plain(message)));
     }
-    line
+    text
 }
 
 /// The time that a study will take, in words.
@@ -130,7 +132,8 @@ impl Followed {
 /// A bar for a study.
 pub(super) fn study_bar(target: ProgressDrawTarget) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:26} {percent:>3} %  {wide_msg}") {
+    // Two lines, so that 80 columns are enough; what is longer is cut.
+    if let Ok(style) = ProgressStyle::with_template("{bar:26} {percent:>3} %  {prefix}\n{wide_msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
     bar
@@ -142,5 +145,6 @@ pub(super) fn set(bar: &ProgressBar, study: &Study) {
     let tasks = study.tasks_executed.saturating_add(study.tasks_left);
     bar.set_length(tasks.max(1));
     bar.set_position(study.tasks_executed);
-    bar.set_message(progress(study));
+    bar.set_prefix(heading(study));
+    bar.set_message(details(study));
 }

@@ -5,6 +5,7 @@
 
 use super::Client;
 use super::show::Transfer;
+use super::wait::Waiting;
 use crate::exit::{Outcome, Stop};
 use crate::service::inputs::InputDigest;
 use crate::service::submission::InputFile;
@@ -44,7 +45,7 @@ fn send(client: &Client, file: &InputFile, transfer: &Transfer) -> Outcome {
     let sent = client.put(&file.digest.to_string(), file.bytes, &|| {
         transfer.back_to(before);
         let file = File::open(&file.path)?.take(file.bytes);
-        Ok(Box::new(Watched { file, transfer: transfer.clone() }))
+        Ok(Box::new(Watched { file, transfer, waiting: client.waiting() }))
     })?;
     sent.map_err(|refusal| match refusal.status {
         422 => changed(),
@@ -52,14 +53,18 @@ fn send(client: &Client, file: &InputFile, transfer: &Transfer) -> Outcome {
     })
 }
 
-/// Notes what is read.
-struct Watched {
+/// Notes what is read, and ends where the user wants to.
+struct Watched<'a> {
     file: io::Take<File>,
-    transfer: Transfer,
+    transfer: &'a Transfer,
+    waiting: &'a Waiting,
 }
 
-impl Read for Watched {
+impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.waiting.check().is_err() {
+            return Err(io::Error::other("interrupted"));
+        }
         let read = self.file.read(buffer)?;
         self.transfer.advance(read as u64);
         Ok(read)

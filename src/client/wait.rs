@@ -29,14 +29,9 @@ impl Waiting {
         Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
     }
 
-    /// Ends when the first signal has come; the second ends the process.
-    ///
-    /// # Errors
-    /// As [`Waiting::until_killed`].
-    pub(crate) fn until_interrupted(interrupt: &mut Interrupt) -> Outcome<Self> {
-        let waiting = Self::until_killed()?;
-        waiting.asked.replace(Some(interrupt.take_asked()));
-        Ok(waiting)
+    /// From here on it ends when the first signal has come; the second ends the process.
+    pub(crate) fn listen_to(&self, interrupt: &mut Interrupt) {
+        self.asked.replace(Some(interrupt.take_asked()));
     }
 
     /// From here on an interruption ends with these words.

@@ -23,10 +23,11 @@ struct Accepted<'a> {
 /// Runs the command.
 pub(super) fn execute(args: &SubmitArgs) -> Outcome {
     let waits = args.wait || args.out.is_some();
-    let mut interrupt = Interrupt::listen()?;
-    let waiting = Waiting::until_interrupted(&mut interrupt)?;
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), waiting)?;
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let submission = Submission::of(args)?;
+    // Until here there is nothing to say of what goes on: a signal just ends the process.
+    let mut interrupt = Interrupt::listen()?;
+    client.waiting().listen_to(&mut interrupt);
     let id = submit(&client, &submission, args.json)?;
     if !waits {
         if args.json {

@@ -9,7 +9,8 @@ use crate::output::print_line;
 /// Runs the command.
 pub(super) fn execute(args: &WatchArgs) -> Outcome {
     let mut interrupt = Interrupt::listen()?;
-    let waiting = Waiting::until_interrupted(&mut interrupt)?;
+    let waiting = Waiting::until_killed()?;
+    waiting.listen_to(&mut interrupt);
     waiting.goes_on("studies go on; pleach cancel ends them".to_owned());
     let client = Client::new(&args.manager, super::manager_token().as_deref(), waiting)?;
     let watched = follow::watch(&client, args.id.as_deref())?;

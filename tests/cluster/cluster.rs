@@ -99,7 +99,8 @@ impl<'a> Cluster<'a> {
     pub(crate) fn start_manager(&mut self) {
         let log = File::options().create(true).append(true).open(self.path("manager.log")).expect("a log");
         let before = fs::read_to_string(self.path("manager.log")).unwrap_or_default().len();
-        self.manager = Some(self.manager_command().stdout(log).stderr(Stdio::inherit()).spawn().expect("it starts"));
+        self.manager =
+            Some(self.manager_command().stdout(log).stderr(Stdio::inherit()).spawn().expect("it starts"));
         self.wait_until(|cluster| cluster.log("manager")[before..].contains("workers connect to"));
         let log = self.log("manager");
         let line = log[before..].lines().find(|line| line.contains("workers connect to")).expect("said");
@@ -178,7 +179,8 @@ impl<'a> Cluster<'a> {
         fs::create_dir(place.path().join("tiles")).expect("a folder");
         for entry in fs::read_dir(self.study.path("tiles")).expect("tiles") {
             let path = entry.expect("a file").path();
-            fs::copy(&path, place.path().join("tiles").join(path.file_name().expect("a name"))).expect("a copy");
+            fs::copy(&path, place.path().join("tiles").join(path.file_name().expect("a name")))
+                .expect("a copy");
         }
         fs::copy(self.study.path("study.toml"), place.path().join("study.toml")).expect("a copy");
         // As from another machine: the manager cannot open what it is told of.
@@ -219,11 +221,6 @@ impl<'a> Cluster<'a> {
         state
     }
 
-    /// Tasks that have been executed of a study.
-    pub(crate) fn tasks_of(&self, id: &str) -> u64 {
-        self.study_of(id)["tasks_executed"].as_u64().unwrap_or(0)
-    }
-
     /// Responses that are on disk, in bytes.
     pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
         let path = self.path(&format!("state/studies/{id}/results/journal"));
@@ -248,7 +245,11 @@ impl<'a> Cluster<'a> {
     pub(crate) fn wait_until(&self, happened: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !happened(self) {
-            assert!(begun.elapsed() < DEADLINE, "it does not happen; the manager said:\n{}", self.log("manager"));
+            assert!(
+                begun.elapsed() < DEADLINE,
+                "it does not happen; the manager said:\n{}",
+                self.log("manager")
+            );
             std::thread::park_timeout(LOOK_AGAIN);
         }
     }

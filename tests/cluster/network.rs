@@ -1,7 +1,7 @@
 //! Bad networks between a manager and its workers.
 
-use crate::cluster::{self, Cluster, expected};
 use crate::chaos::seeds;
+use crate::cluster::{self, Cluster, expected};
 use crate::proxy::{Proxy, Weather};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! A network between workers and their manager that loses, delays and reorders packets, or lets nothing through: seeded,
 //! so that a run can be had again.
 
-use std::collections::{BTreeMap, BinaryHeap};
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -21,7 +21,9 @@ fn a_second_worker_of_one_name_is_told_so() {
     cluster.wait_until(|cluster| cluster.log("w0").contains("connected to manager"));
     let first = cluster.workers.remove("w0").expect("it runs");
     cluster.start_worker("w0", &[]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("a worker named w0 at 127.0.0.1 is there already"));
+    cluster.wait_until(|cluster| {
+        cluster.log("manager").contains("a worker named w0 at 127.0.0.1 is there already")
+    });
     cluster.workers.insert("first".to_owned(), first);
     // When the first one is gone, the second one gets in.
     cluster.kill_worker("first");
@@ -44,7 +46,17 @@ fn who_is_no_worker_is_told_why() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::new(&study);
     let worker = |certs: &str| {
-        cluster.call(&["worker", "--manager", &cluster.listen, "--certs", certs, "--cores", "1", "--memory", "1GB"])
+        cluster.call(&[
+            "worker",
+            "--manager",
+            &cluster.listen,
+            "--certs",
+            certs,
+            "--cores",
+            "1",
+            "--memory",
+            "1GB",
+        ])
     };
     let answer = worker("ca/me");
     assert_eq!(answer.code, 2, "{answer:?}");
@@ -90,10 +102,13 @@ fn a_worker_joins_with_a_token_once() {
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 has joined"));
     let certs = cluster.path("cloud2").display().to_string();
     let options = with_token("cloud2");
-    let mut args = vec!["worker", "--manager", &cluster.listen, "--certs", &certs, "--cores", "1", "--memory", "1GB"];
+    let mut args =
+        vec!["worker", "--manager", &cluster.listen, "--certs", &certs, "--cores", "1", "--memory", "1GB"];
     args.extend(options.iter().map(String::as_str));
     let answer = cluster.call(&args);
     assert_eq!(answer.code, 4, "{answer:?}");
     assert!(answer.stderr.contains("no certificate from"), "{answer:?}");
-    assert!(cluster.log("cloud1").contains("connected to manager") && Duration::from_secs(1) < cluster::DEADLINE);
+    assert!(
+        cluster.log("cloud1").contains("connected to manager") && Duration::from_secs(1) < cluster::DEADLINE
+    );
 }

@@ -90,3 +90,35 @@ pub fn client(
     let name = ServerName::try_from(Role::Manager.dns_name()).map_err(unusable)?;
     Ok((config, name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::certs::{Authority, Validity};
+    use crate::transport::clock::SystemClock;
+    use crate::transport::identity::Identity;
+    use std::fs;
+
+    #[test]
+    fn a_folder_says_whom_to_believe() {
+        let place = tempfile::tempdir().unwrap();
+        let (ca, node) = (place.path().join("ca"), place.path().join("c1"));
+        let authority = Authority::init(&ca, SystemClock.now()).unwrap();
+        let identity = Identity { name: "c1".parse().unwrap(), role: Role::Client };
+        authority.issue(&identity, Validity::days(1, SystemClock.now()).unwrap(), &node).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        for (folder, is_certified) in [(&ca, false), (&node, true)] {
+            let trust = Trust::load(folder).unwrap();
+            assert_eq!(&trust.authority, authority.certificate());
+            assert_eq!(trust.is_certified(), is_certified);
+            let (config, name) = client(&trust, &clock).unwrap();
+            assert_eq!(config.client_auth_cert_resolver.has_certs(), is_certified);
+            assert_eq!(name.to_str(), "manager.pleach");
+        }
+        // Half of a client's credentials is a mistake, and not those of somebody with a token.
+        fs::remove_file(node.join("node-key.pem")).unwrap();
+        assert!(matches!(Trust::load(&node), Err(CertsError::File { .. })));
+        fs::write(ca.join(CA_FILE), "nothing").unwrap();
+        assert!(matches!(Trust::load(&ca), Err(CertsError::Content { .. })));
+    }
+}

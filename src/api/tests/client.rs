@@ -260,8 +260,8 @@ fn results_stay_in_their_folder() {
 fn an_interruption_leaves_the_study_alone() {
     let site = Site::new();
     let mut interrupt = Interrupt::listen().unwrap();
-    let waiting = Waiting::until_interrupted(&mut interrupt).unwrap();
-    let client = Client::new(&site.args(), None, waiting).unwrap();
+    let client = site.client();
+    client.waiting().listen_to(&mut interrupt);
     let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
     client.waiting().goes_on(format!("study {id} goes on"));
     interrupt.asker()();

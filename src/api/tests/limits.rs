@@ -4,13 +4,23 @@ use super::site::{Site, reply};
 use crate::api::Limits;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const STUDIES: &str = "/api/v1/studies";
 const JSON: &str = "Content-Type: application/json";
 
 fn authorized(site: &Site, request: &str) -> String {
     format!("{request}\r\nHost: m\r\nAuthorization: Bearer {}\r\n{JSON}\r\n", site.token.as_str())
+}
+
+/// Until there are so many files in the input store, whole or not. Each look goes by way of the server, which has gone on
+/// in between.
+fn until_inputs(site: &Site, files: usize) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while std::fs::read_dir(site.certs("inputs")).unwrap().count() != files {
+        assert!(Instant::now() < deadline, "there never are {files} input files");
+        site.ask("GET", "/healthz", &[], b"");
+    }
 }
 
 #[test]
@@ -65,15 +75,21 @@ fn what_is_cut_short_is_not_kept() {
     let head = authorized(&site, &format!("PUT /api/v1/inputs/{digest} HTTP/1.1"));
     connection.write_all(format!("{head}Content-Length: 5000000\r\n\r\n").as_bytes()).unwrap();
     connection.write_all(&[7; 3_000_000]).unwrap();
+    until_inputs(&site, 1);
     drop(connection);
-    let folder = site.certs("inputs");
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    // Its beginning may not even have been written yet: another request shows that the server has gone on.
-    while std::fs::read_dir(&folder).unwrap().count() > 0 {
-        assert!(std::time::Instant::now() < deadline, "the beginning of a file is still there");
-        site.ask("GET", "/healthz", &[], b"");
-    }
+    until_inputs(&site, 0);
     assert_eq!(site.ask("PUT", &format!("/api/v1/inputs/{digest}"), &[], &[7; 5_000_000]).status, 201);
+}
+
+/// A client that sends a file for which there is no place reads why, though it sends all of it first.
+#[test]
+fn a_client_is_told_why_its_file_is_not_kept() {
+    let site = Site::new();
+    std::fs::remove_dir(site.certs("inputs")).unwrap();
+    let content = vec![5; 3_000_000];
+    let reply = site.ask("PUT", &format!("/api/v1/inputs/{}", blake3::hash(&content)), &[], &content);
+    assert_eq!(reply.status, 500);
+    assert!(reply.detail().ends_with("No such file or directory (os error 2)"), "{reply:?}");
 }
 
 /// More connections than are allowed, none of which ever says anything, some of which begin: they are ended, and
@@ -141,6 +157,7 @@ fn it_stops() {
     connection.write_all(format!("{head}Content-Length: 2000000\r\n\r\n").as_bytes()).unwrap();
     connection.write_all(&content[..1_500_000]).unwrap();
     connection.flush().unwrap();
+    until_inputs(&site, 1);
     let server = site.server.take().unwrap();
     let stopping = std::thread::spawn(move || server.stop());
     connection.write_all(&content[1_500_000..]).unwrap();

@@ -2,8 +2,11 @@
 
 use crate::api::control::{Answer, Control, Refused};
 use crate::api::view::{Study, StudyState, Submitted, Worker, WorkerState};
+use crate::application;
+use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
-use crate::service::submission::{InputFile, Submission};
+use crate::service::submission::{InputFile, PlanChoice, Submission};
+use pleach_workflow::{Method, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,34 @@ pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0
 
 /// A submission of files.
 pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
-    Submission { version: 1, name: name.to_owned(), inputs }
+    let registry = application::registry();
+    let study = pleach_workflow::Study {
+        name: name.to_owned(),
+        seed: 1,
+        workflow: application::workflow("nuclei", &registry).expect("built in").expect("whole"),
+        switched_off: Vec::new(),
+        tiles: Vec::new(),
+        reference: Reference::Defaults,
+        method: Method::Moat { trajectories: 1, levels: 2 },
+        metric: 0,
+    };
+    Submission {
+        version: 1,
+        build: String::new(),
+        name: name.to_owned(),
+        inputs,
+        pixels: Vec::new(),
+        study,
+        parameter_sets: PathBuf::from("study.toml"),
+        is_table: false,
+        evaluations: Vec::new(),
+        plan: PlanChoice {
+            strategy: StrategyName::Trtma,
+            reuse: ReuseName::Value,
+            max_bucket_size: None,
+            max_buckets: None,
+        },
+    }
 }
 
 pub(super) struct Memory {

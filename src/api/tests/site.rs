@@ -11,7 +11,7 @@ use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
 use pleach_actors::transport::identity::{Identity, Role};
 use rustls::{ClientConnection, StreamOwned};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -171,25 +171,27 @@ pub(super) fn connect(address: SocketAddr, trust: &Trust) -> Connection {
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), socket)
 }
 
-/// What is answered until the connection ends.
+/// What is answered: a head, and a body of the length that it says.
 pub(super) fn reply(connection: &mut impl Read) -> Reply {
     let mut bytes = Vec::new();
-    match connection.read_to_end(&mut bytes) {
-        Ok(_) => {}
-        // Connections of which the server has not read all end without a farewell.
-        Err(error) => assert!(
-            matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset),
-            "{error}"
-        ),
+    let mut piece = [0; 16 << 10];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+            let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+            let body = bytes[end + 4..].to_vec();
+            let mut reply = Reply { status, head, body };
+            let length: usize = reply.header("Content-Length").expect("a length").parse().unwrap();
+            while reply.body.len() < length {
+                let read = connection.read(&mut piece).unwrap();
+                assert!(read > 0, "cut short: {reply:?}");
+                reply.body.extend_from_slice(&piece[..read]);
+            }
+            assert_eq!(reply.body.len(), length, "{reply:?}");
+            return reply;
+        }
+        let read = connection.read(&mut piece).unwrap();
+        assert!(read > 0, "no head: {:?}", String::from_utf8_lossy(&bytes));
+        bytes.extend_from_slice(&piece[..read]);
     }
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
-    let end = end.unwrap_or_else(|| panic!("no head: {:?}", String::from_utf8_lossy(&bytes)));
-    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let reply = Reply { status, head, body: bytes[end + 4..].to_vec() };
-    match reply.header("Content-Length") {
-        Some(length) => assert_eq!(length, reply.body.len().to_string(), "{reply:?}"),
-        None => panic!("of no length: {reply:?}"),
-    }
-    reply
 }

@@ -1,3 +1,5 @@
+//! The store on disks that fill up and under processes that are killed, and digests as texts.
+
 use super::*;
 use proptest::prelude::*;
 use std::process::{Command, Output};

@@ -1,0 +1,115 @@
+//! Connections that are cut in the middle of a file, on its way in and on its way out.
+
+use super::memory::{RESULTS, content, submission};
+use super::site::Site;
+use crate::api::view::StudyState;
+use crate::cli::{ManagerArgs, Span};
+use crate::client::show::Transfer;
+use crate::client::{Client, Waiting, download};
+use crate::command::submit::submit;
+use crate::exit::Stop;
+use crate::service::submission::InputFile;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Passes on what it is sent, and cuts so many connections after so many bytes either way.
+struct Wire {
+    address: SocketAddr,
+    cuts_left: Arc<AtomicUsize>,
+}
+
+/// After this many bytes a connection is cut: more than any request without a file.
+const CUT_AFTER: usize = 300_000;
+
+impl Wire {
+    fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let cuts_left = Arc::new(AtomicUsize::new(0));
+        let cuts = Arc::clone(&cuts_left);
+        // It ends with the process.
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(server) else { continue };
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let cuts = Arc::clone(&cuts);
+                    std::thread::spawn(move || pass(from, to, &cuts));
+                }
+            }
+        });
+        Self { address, cuts_left }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, cuts: &AtomicUsize) {
+    let mut piece = [0; 16 << 10];
+    let mut passed = 0;
+    while let Ok(read @ 1..) = from.read(&mut piece) {
+        if to.write_all(&piece[..read]).is_err() {
+            break;
+        }
+        passed += read;
+        let take = |left: usize| left.checked_sub(1);
+        if passed > CUT_AFTER && cuts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
+            break;
+        }
+    }
+    for end in [&from, &to] {
+        // The other direction may have done so.
+        let _ = end.shutdown(Shutdown::Both);
+    }
+}
+
+fn client(site: &Site, wire: &Wire, patience: u64) -> Client {
+    let manager = wire.address.to_string().parse().unwrap();
+    let args = ManagerArgs { manager, timeout: Span(Duration::from_secs(patience)), ..site.args() };
+    Client::new(&args, None, Waiting::until_killed().unwrap()).unwrap()
+}
+
+#[test]
+fn files_that_are_cut_are_sent_again() {
+    let site = Site::new();
+    let wire = Wire::to(site.address);
+    let large: Vec<u8> = (0..2_000_000_u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
+    let path = site.place.path().join("large.png");
+    std::fs::write(&path, &large).unwrap();
+    let digest = blake3::hash(&large).into();
+    let file = InputFile { path: path.to_str().unwrap().to_owned(), digest, bytes: large.len() as u64 };
+    wire.cuts_left.store(2, Ordering::SeqCst);
+    let client = client(&site, &wire, 60);
+    let id = submit(&client, &submission("nuclei", vec![file]), true).unwrap();
+    assert_eq!(wire.cuts_left.load(Ordering::SeqCst), 0, "it was cut");
+    assert_eq!(std::fs::read(site.inputs.path(digest)).unwrap(), large);
+    assert_eq!(client.studies().unwrap().len(), 1);
+    assert_eq!(client.study(&id).unwrap().state, StudyState::Running);
+}
+
+#[test]
+fn results_that_are_cut_are_asked_for_again() {
+    let site = Site::new();
+    let wire = Wire::to(site.address);
+    let client = client(&site, &wire, 60);
+    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    site.memory.set(&id, StudyState::Complete, None);
+    let out = site.place.path().join("out");
+    wire.cuts_left.store(2, Ordering::SeqCst);
+    let transfer = Transfer::new("", true);
+    assert_eq!(download::results(&client, &id, &out, &transfer).unwrap(), RESULTS.len());
+    assert_eq!(wire.cuts_left.load(Ordering::SeqCst), 0, "it was cut");
+    for name in RESULTS {
+        assert_eq!(std::fs::read(out.join(name)).unwrap(), content(&id, name), "{name}");
+    }
+    // Cut every time, it is given up, and nothing half-written is left.
+    wire.cuts_left.store(usize::MAX, Ordering::SeqCst);
+    let again = site.place.path().join("again");
+    let told = download::results(&client, &id, &again, &transfer);
+    assert!(
+        matches!(&told, Err(Stop::Refused(text)) if text.contains("responses.csv of study s1")),
+        "{told:?}"
+    );
+    assert!(!again.join("responses.csv").exists() && !again.join("responses.csv.part").exists());
+}
