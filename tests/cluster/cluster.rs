@@ -126,7 +126,10 @@ impl<'a> Cluster<'a> {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
         command.current_dir(self.folder.path());
         command.args(["worker", "--manager", &manager, "--certs", &certs, "--listen", "127.0.0.1:0"]);
-        command.args(["--cores", "1", "--memory", "1GB"]).args(options);
+        command.args(["--cores", "1"]).args(options);
+        if !options.contains(&"--memory") {
+            command.args(["--memory", "1GB"]);
+        }
         let child = command.stdout(log.expect("a log")).stderr(Stdio::inherit()).spawn().expect("it starts");
         assert!(self.workers.insert(name.to_owned(), child).is_none(), "{name} runs");
     }
