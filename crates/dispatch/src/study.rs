@@ -149,7 +149,7 @@ impl Study {
         instance: InstanceId,
         now: Duration,
     ) -> bool {
-        self.keep_pace(lease, instance, now);
+        self.keep_pace(worker, lease, instance, now);
         if !self.close(worker, lease, instance) {
             return false;
         }

@@ -34,9 +34,8 @@ impl Manager {
     /// Asks some other worker to hand back a part of what it has; the study with most leases first.
     fn share(&mut self, idle: WorkerId) -> bool {
         for id in self.busiest() {
-            let runs = |study: &Study, stage: usize| self.can_run(idle, id, study, stage);
-            let asked =
-                self.studies.get(&id).and_then(|study| study.largest_of_others(idle, |s| runs(study, s)));
+            let runs = |stage: usize| self.can_run(idle, id, stage);
+            let asked = self.studies.get(&id).and_then(|study| study.largest_of_others(idle, runs));
             if let Some((worker, lease)) = asked {
                 if let Some(study) = self.studies.get_mut(&id) {
                     study.ask_back(lease);
@@ -52,9 +51,9 @@ impl Manager {
         for id in self.busiest() {
             let Some(study) = self.studies.get(&id) else { continue };
             let late = study.straggler(idle, self.now, BEHIND, BEHIND_AT_LEAST);
-            let Some(late) = late.filter(|late| {
-                study.stage_of(*late).is_some_and(|stage| self.can_run(idle, id, study, stage))
-            }) else {
+            let Some(late) =
+                late.filter(|late| study.stage_of(*late).is_some_and(|stage| self.can_run(idle, id, stage)))
+            else {
                 continue;
             };
             let lease = self.next_lease();
@@ -75,10 +74,11 @@ impl Manager {
         false
     }
 
-    fn can_run(&self, worker: WorkerId, id: StudyId, study: &Study, stage: usize) -> bool {
+    fn can_run(&self, worker: WorkerId, id: StudyId, stage: usize) -> bool {
         let suited = self.members.get(&worker).and_then(|member| member.studies.get(&id));
         let runs = suited.is_some_and(|suited| suited.runs.get(stage).copied().unwrap_or(true));
-        runs && !study.has_alone(worker)
+        let is_alone = self.studies.values().any(|study| study.has_alone(worker));
+        runs && !is_alone && self.has_room(worker, id)
     }
 
     fn busiest(&self) -> Vec<StudyId> {

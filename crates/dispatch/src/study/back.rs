@@ -154,9 +154,17 @@ impl Study {
         late.max().map(|(_, id)| id)
     }
 
-    /// An instance of a lease is about to be reported: what it took tells what is slow.
-    pub(super) fn keep_pace(&mut self, lease: LeaseId, instance: InstanceId, now: Duration) {
-        let Some(lease) = self.leases.get_mut(&lease) else { return };
+    /// An instance of a lease is about to be reported: what it took tells what is slow. Reports that will not count tell
+    /// nothing.
+    pub(super) fn keep_pace(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        instance: InstanceId,
+        now: Duration,
+    ) {
+        let own = |lease: &&mut Lease| lease.worker == worker && lease.open.contains(&instance);
+        let Some(lease) = self.leases.get_mut(&lease).filter(own) else { return };
         let took = now.saturating_sub(std::mem::replace(&mut lease.since, now));
         let stage = self.plan.instances.get(instance.index()).map_or(0, |plan| plan.stage);
         if let Some((count, sum)) = self.pace.get_mut(stage) {
