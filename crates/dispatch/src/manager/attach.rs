@@ -33,6 +33,7 @@ impl Manager {
         let kept = study.handle_adopt(worker, lease, instances, now);
         self.mark_told(worker, id);
         self.follow(id);
+        self.serve();
         kept
     }
 
@@ -43,6 +44,7 @@ impl Manager {
         let needless = study.handle_holds(worker, keys);
         self.mark_told(worker, id);
         self.follow(id);
+        self.serve();
         needless
     }
 

@@ -50,6 +50,25 @@ impl Study {
         }
     }
 
+    /// A worker that was counted as lost is back, and has these instances: they did not kill it.
+    pub(super) fn absolve(&mut self, instances: &[InstanceId]) {
+        for &id in instances {
+            let Some(losses) = self.losses.get_mut(&id) else { continue };
+            *losses = losses.saturating_sub(1);
+            let bucket = self.instances[id.index()].bucket;
+            if *losses < SUSPECTED_AFTER && self.buckets[bucket.index()].alone {
+                self.unqueue(bucket);
+                self.buckets[bucket.index()].alone = false;
+                self.queue_if_ready(bucket);
+            }
+        }
+    }
+
+    /// Whether too many workers were lost with an instance for it to run beside anything else.
+    pub(super) fn is_suspected(&self, instance: InstanceId) -> bool {
+        self.losses.get(&instance).is_some_and(|losses| *losses >= SUSPECTED_AFTER)
+    }
+
     /// Whether a worker has an instance that is suspected: it gets nothing else.
     #[must_use]
     pub fn has_alone(&self, worker: WorkerId) -> bool {
