@@ -315,9 +315,6 @@ impl Audit {
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(free).collect();
         let stage = open.first().map(|first| model.stage(*first));
         open.retain(|id| Some(model.stage(*id)) == stage);
-        if model.leases.contains_key(&lease) {
-            open.clear();
-        }
         if !open.is_empty() {
             let granted = Granted { worker, open: open.clone(), asked: false, twin: None };
             model.leases.insert(lease, granted);
