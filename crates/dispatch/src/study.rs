@@ -153,6 +153,7 @@ impl Study {
         if !self.close(worker, lease, instance) {
             return false;
         }
+        self.clear(instance);
         self.end(instance);
         self.note_holder(worker, instance);
         true

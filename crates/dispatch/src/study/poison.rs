@@ -14,22 +14,17 @@ const SUSPECTED_AFTER: u32 = 2;
 const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
 
 impl Study {
-    /// A worker was lost that had these instances. Returns those that are suspected now.
-    pub(super) fn blame(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
-        let mut suspects = Vec::new();
-        for &id in instances {
-            let losses = self.losses.entry(id).or_default();
-            *losses += 1;
-            suspects.extend((*losses >= SUSPECTED_AFTER).then_some(id));
-        }
-        suspects
+    /// A worker was lost that had these instances.
+    pub(super) fn blame(&mut self, instances: &BTreeSet<InstanceId>) {
+        instances.iter().for_each(|id| *self.losses.entry(*id).or_default() += 1);
     }
 
-    /// Gives suspected instances that nobody has a bucket of their own each, or fails those that have done enough harm.
-    pub(super) fn set_apart(&mut self, suspects: &[InstanceId]) {
-        for &id in suspects {
+    /// Of instances that nobody has, gives those that are suspected a bucket of their own each, or fails them when they have
+    /// done enough harm.
+    pub(super) fn set_apart(&mut self, instances: &BTreeSet<InstanceId>) {
+        for &id in instances {
             let state = self.instances[id.index()].state;
-            if state.is_final() || matches!(state, State::Leased(_)) {
+            if !self.is_suspected(id) || state.is_final() || matches!(state, State::Leased(_)) {
                 continue;
             }
             let losses = self.losses.get(&id).copied().unwrap_or_default();
@@ -42,11 +37,22 @@ impl Study {
                 continue;
             }
             let old = self.instances[id.index()].bucket;
+            if self.buckets[old.index()].alone {
+                continue;
+            }
             self.unqueue(old);
             let bucket = self.regroup(BTreeSet::from([id]));
             self.queue_if_ready(old);
             self.buckets[bucket.index()].alone = true;
             self.queue_if_ready(bucket);
+        }
+    }
+
+    /// What has been finished kills nobody.
+    pub(super) fn clear(&mut self, instance: InstanceId) {
+        if self.losses.remove(&instance).is_some() {
+            let bucket = self.instances[instance.index()].bucket;
+            self.buckets[bucket.index()].alone = false;
         }
     }
 
