@@ -310,8 +310,19 @@ impl Audit {
     ) -> BTreeSet<InstanceId> {
         let is_there = self.workers.contains_key(&worker);
         let Some(model) = self.studies.get_mut(&study).filter(|_| is_there) else { return BTreeSet::new() };
-        let free =
-            |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && model.leased(*id).next().is_none();
+        if model.leases.contains_key(&lease) {
+            self.tell(worker, study);
+            return BTreeSet::new();
+        }
+        // Who comes back was not killed by what it has.
+        for id in instances {
+            if let Some(losses) = model.losses.get_mut(id) {
+                *losses = losses.saturating_sub(1);
+            }
+        }
+        let kills = |id: &InstanceId| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER);
+        let is_open = |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && !kills(id);
+        let free = |id: &InstanceId| is_open(id) && model.leased(*id).next().is_none();
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(free).collect();
         let stage = open.first().map(|first| model.stage(*first));
         open.retain(|id| Some(model.stage(*id)) == stage);
@@ -412,6 +423,7 @@ impl Audit {
                 model.close(*id, Fate::Done);
                 if let Event::Done { worker, .. } = event {
                     model.hold(*worker, *id);
+                    model.losses.remove(id);
                 }
                 Ok(())
             }
@@ -430,7 +442,7 @@ impl Audit {
                 let itself = match (event, cause.at.as_str()) {
                     (Event::Failed { instance: failed, .. }, "t1") => failed == instance,
                     (Event::Lacking { .. }, "input") => lacked,
-                    (Event::Leave { lost, .. }, "worker") => kills && *lost,
+                    (_, "worker") => kills,
                     _ => false,
                 };
                 let right = if origin == instance { itself } else { model.has_failed_parent(*instance) };
@@ -463,11 +475,13 @@ impl Audit {
             let lost = model.lost();
             require(lost.is_empty(), "not reopened, and will be read", &lost)?;
             require(!model.is_over(), "over, and nobody was told", id)?;
-            let stored = (0..model.fate.len() as u32).map(InstanceId).find(|id| {
-                matches!(event, Event::Holds { .. })
-                    && model.fate(*id) == Some(Fate::Open)
-                    && model.leased(*id).next().is_none()
-                    && model.is_stored(*id)
+            let brought = match event {
+                Event::Holds { study, keys, .. } if study == id => keys.as_slice(),
+                _ => &[],
+            };
+            let stored = brought.iter().filter_map(|key| model.producers.get(key)).copied().find(|id| {
+                let is_open = model.fate(*id) == Some(Fate::Open);
+                is_open && model.leased(*id).next().is_none() && model.is_stored(*id)
             });
             require(stored.is_none(), "to be executed, and is there already", &stored)?;
             let open = model.fate.iter().filter(|fate| **fate == Fate::Open).count();

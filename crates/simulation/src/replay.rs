@@ -145,7 +145,9 @@ pub fn event_in_words(event: &Event) -> String {
     }
 }
 
-fn effect_in_words(effect: &Effect) -> String {
+/// What is to be done, in a line.
+#[must_use]
+pub fn effect_in_words(effect: &Effect) -> String {
     match effect {
         Effect::Introduce { worker, study } => format!("{worker} is told of {study}"),
         Effect::Assign { worker, study, lease, work, .. } => {
