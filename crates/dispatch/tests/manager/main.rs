@@ -2,6 +2,7 @@
 
 #[path = "../support/cluster.rs"]
 mod cluster;
+mod elastic;
 mod examples;
 #[path = "../support/failures.rs"]
 mod failures;
