@@ -145,7 +145,7 @@ impl Workload {
     /// Plans a design. `study` makes its regions its own.
     #[must_use]
     pub fn new(study: StudyId, design: Design) -> Self {
-        let each = if design.levels == 0 { 0 } else { design.keys.len() / design.levels };
+        let each = design.keys.len().checked_div(design.levels).unwrap_or(0);
         let (buckets, nodes) = cut(&design, each);
         let mut rank: Vec<u32> = (0..each as u32).collect();
         let row = |member: &u32| &nodes[*member as usize * design.levels..][..design.levels];

@@ -12,6 +12,7 @@
 #[expect(dead_code, reason = "the graph of the tasks is for other reuse than in trees")]
 mod application;
 #[path = "../../../reuse/benches/papers/designs.rs"]
+#[expect(dead_code, reason = "other samplers are for tables of planning")]
 mod designs;
 mod one_tile;
 mod scaling;
@@ -40,7 +41,7 @@ const VARIATION: f64 = 0.2;
 /// Bytes of a normalized tile: three bytes a pixel.
 const TILE_BYTES: u64 = 3 * 4096 * 4096;
 
-/// How studies of the papers are cut.
+/// A limit of buckets or instances, 1 at least.
 fn limit(limit: usize) -> NonZeroUsize {
     NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)
 }

@@ -82,7 +82,7 @@ impl Node {
     }
 
     /// Buckets to ask for: a window of as many as there are slots, as the real worker does.
-    pub(super) fn to_ask(&mut self) -> u32 {
+    pub(super) fn ask(&mut self) -> u32 {
         if self.draining {
             return 0;
         }

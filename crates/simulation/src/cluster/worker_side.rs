@@ -40,7 +40,7 @@ impl Cluster {
             self.start(node, lease);
         }
         if self.nodes[node].connected {
-            let buckets = self.nodes[node].to_ask();
+            let buckets = self.nodes[node].ask();
             if buckets > 0 {
                 self.say(node, Say::Request(buckets));
             }
