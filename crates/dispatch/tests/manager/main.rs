@@ -9,6 +9,8 @@ mod failures;
 mod histories;
 #[path = "../support/plans.rs"]
 mod plans;
+#[path = "../support/regions.rs"]
+mod regions;
 #[path = "../support/shapes.rs"]
 mod shapes;
 #[path = "../support/solo.rs"]
