@@ -113,13 +113,11 @@ fn strong() {
         ],
     );
     let sets = designs::moat(160, 500);
-    let by_cores = |cores: usize| Cut::Trtma(limit(3 * cores));
-    let ways: [(&str, bool, &dyn Fn(usize) -> Cut); 2] =
-        [("RTMA 10", false, &|_| Cut::Rtma(limit(10))), ("TRTMA, 3 a core, with help", true, &by_cores)];
-    for (name, help, cut) in ways {
+    for (name, help) in [("RTMA 10", false), ("TRTMA, 3 a core, with help", true)] {
         let mut first = 0.0;
         for nodes in [8_usize, 64, 256, 1024, 4096] {
-            let cut = cut(nodes * CORES as usize);
+            let cores = nodes * CORES as usize;
+            let cut = if help { Cut::Trtma(limit(3 * cores)) } else { Cut::Rtma(limit(10)) };
             let simulated = simulate(design(&sets, TILES, true, cut, 500), nodes, CORES, help);
             let node_seconds = simulated.figures.makespan_seconds * nodes as f64;
             first = if nodes == 8 { node_seconds } else { first };
