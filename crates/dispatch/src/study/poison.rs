@@ -78,8 +78,12 @@ impl Study {
     /// Whether a worker has an instance that is suspected: it gets nothing else.
     #[must_use]
     pub fn has_alone(&self, worker: WorkerId) -> bool {
-        let leases = self.granted.get(&worker).into_iter().flatten();
-        let mut first = leases.filter_map(|lease| self.leases.get(lease)?.open.first());
-        first.any(|first| self.buckets[self.instances[first.index()].bucket.index()].alone)
+        // As a rule nothing is suspected at all.
+        if self.losses.is_empty() {
+            return false;
+        }
+        let leases =
+            self.granted.get(&worker).into_iter().flatten().filter_map(|lease| self.leases.get(lease));
+        leases.flat_map(|lease| &lease.open).any(|id| self.is_suspected(*id))
     }
 }
