@@ -147,8 +147,13 @@ fn row(cells: &[String]) {
 fn main() {
     // Cargo adds an option of its own.
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let tables: [(&str, fn()); 4] =
-        [("a", one_tile::moat), ("b", one_tile::vbd), ("c", scaling::large), ("d", scaling::efficiency)];
+    let tables: [(&str, fn()); 5] = [
+        ("a", one_tile::moat),
+        ("b", one_tile::vbd),
+        ("c", scaling::large),
+        ("d", scaling::strong),
+        ("e", scaling::weak),
+    ];
     for (letter, table) in tables {
         if asked.is_empty() || asked.iter().any(|asked| asked == letter) {
             table();

@@ -88,14 +88,8 @@ fn work(simulated: &Simulated) -> [String; 5] {
     ]
 }
 
-/// Paper 003 §IV.D and paper 001 §5.1, and beyond.
-pub(crate) fn efficiency() {
-    strong();
-    weak();
-}
-
-/// 6,113 tiles on ever more nodes of 28 cores, against the fewest.
-fn strong() {
+/// Paper 003 §IV.D: 6,113 tiles on ever more nodes of 28 cores, against the fewest.
+pub(crate) fn strong() {
     const TILES: u32 = 6113;
     const CORES: u32 = 28;
     heading(
@@ -133,8 +127,8 @@ fn strong() {
     }
 }
 
-/// As many tiles for each worker: of nodes as in the paper, and of 10,000 workers of one core each.
-fn weak() {
+/// Paper 001 §5.1: as many tiles for each worker: of nodes as in the paper, and of 10,000 workers of one core each.
+pub(crate) fn weak() {
     heading(
         "Paper 001 §5.1: weak scaling, one run of each tile (published: 136,568 tiles on 256 nodes of 16 cores \"scaled well\"; simulated)",
         &[
