@@ -5,6 +5,7 @@ mod completions;
 mod explain;
 mod man;
 mod plan;
+mod replay;
 mod run;
 mod segment;
 mod tissue;
@@ -30,6 +31,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Certs(command) => certs::execute(&command),
+        Command::Replay(args) => replay::execute(&args),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "",
     "run",
     "plan",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 15] = [
     "certs init",
     "certs issue",
     "certs token",
+    "replay",
     "tissue",
     "completions",
     "man",
