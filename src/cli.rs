@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     /// Let a worker end what it has begun, and leave
     Drain(DrainArgs),
+    /// Step through the log of a simulated cluster
+    Replay(ReplayArgs),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell
@@ -193,6 +195,18 @@ pub(crate) struct ExplainArgs {
     /// Explain the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// What a simulation has written
+    pub(crate) log: PathBuf,
+    /// Stop after this many events
+    #[arg(long, value_name = "N")]
+    pub(crate) until: Option<usize>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

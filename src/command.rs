@@ -8,6 +8,7 @@ mod explain;
 mod man;
 mod manager;
 mod plan;
+mod replay;
 mod results;
 mod run;
 mod segment;
@@ -46,6 +47,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Results(args) => results::execute(&args),
         Command::Cancel(args) => cancel::execute(&args),
         Command::Drain(args) => drain::execute(&args),
+        Command::Replay(args) => replay::execute(&args),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 24] = [
     "",
     "run",
     "plan",
@@ -23,12 +23,15 @@ const COMMANDS: [&str; 21] = [
     "certs init",
     "certs issue",
     "certs token",
+    "manager",
+    "worker",
     "submit",
     "status",
     "watch",
     "results",
     "cancel",
     "drain",
+    "replay",
     "tissue",
     "completions",
     "man",

@@ -36,6 +36,10 @@ use tokio::sync::oneshot;
 /// Threads for everything that is sent and received.
 const NETWORK_THREADS: usize = 2;
 
+/// Another worker that does not answer for so long is not there: what it held is had from others, or computed again, which
+/// takes not much longer.
+const SILENT_PEER: Duration = Duration::from_millis(1500);
+
 /// Runs the command.
 pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     let mut interrupt = Interrupt::listen()?;
@@ -83,7 +87,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         credentials,
         hello: hello.clone(),
         version: Version::here(),
-        settings: settings.clone(),
+        settings: Settings { handshake: SILENT_PEER, ..settings.clone() },
         clock,
         board,
         ram: Arc::clone(&ram),

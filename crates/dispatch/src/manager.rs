@@ -21,6 +21,7 @@ use crate::study::{self, Study};
 use crate::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use queue::Queue;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ pub enum Effect {
 }
 
 /// What is known of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Tasks it can run at once.
     pub slots: u32,
@@ -134,7 +135,7 @@ struct Member {
     wants_later: bool,
     draining: bool,
     /// Regions on their way to others, since this one drains.
-    copied: BTreeSet<(StudyId, RegionKey)>,
+    copied: BTreeMap<(StudyId, RegionKey), WorkerId>,
     studies: BTreeMap<StudyId, Suited>,
 }
 
@@ -220,7 +221,7 @@ impl Manager {
             wanted: 0,
             wants_later: false,
             draining: false,
-            copied: BTreeSet::new(),
+            copied: BTreeMap::new(),
             studies,
         };
         self.members.insert(worker, member);
@@ -418,7 +419,7 @@ impl Manager {
 
     fn forget(&mut self, id: StudyId) {
         for (worker, member) in &mut self.members {
-            member.copied.retain(|(study, _)| *study != id);
+            member.copied.retain(|(study, _), _| *study != id);
             if member.studies.remove(&id).is_some_and(|suited| suited.told) {
                 self.effects.push_back(Effect::Over { worker: *worker, study: id });
             }

@@ -77,7 +77,7 @@ pub struct OutputPlan {
 }
 
 /// Stage instances of one stage that one worker executes together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketPlan {
     /// The instances, at least one.
     pub instances: Vec<InstanceId>,

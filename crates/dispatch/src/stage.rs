@@ -254,15 +254,6 @@ impl BucketRun {
 
     /// A task has failed: so have all that wait for it, and the instances that end with one of them.
     pub fn handle_failed(&mut self, node: NodeId, cause: &TaskFailure) {
-        self.fail(node, |instance| Effect::Failed { instance, cause: cause.clone() });
-    }
-
-    /// A task could not be run, since a region that it reads is not to be had: the same, but for somebody else to try.
-    pub fn handle_lacking(&mut self, node: NodeId, key: RegionKey) {
-        self.fail(node, |instance| Effect::Lacking { instance, key });
-    }
-
-    fn fail(&mut self, node: NodeId, told: impl Fn(InstanceId) -> Effect) {
         self.stop_running(node);
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
@@ -272,7 +263,7 @@ impl BucketRun {
             self.open -= 1;
             self.graph.end(id, NodeState::Failed);
             for instance in self.graph.nodes[id.index()].leaves.clone() {
-                self.effects.push_back(told(instance));
+                self.effects.push_back(Effect::Failed { instance, cause: cause.clone() });
                 let gives = self.graph.nodes[id.index()].gives.clone();
                 gives.into_iter().for_each(|output| self.let_go(output));
             }
@@ -280,6 +271,16 @@ impl BucketRun {
             failed.extend(self.graph.nodes[id.index()].children.iter().rev());
         }
         self.end_if_over();
+    }
+
+    /// A task could not be run, since a region that it reads is not to be had. The bucket's instances all read the same:
+    /// none of them is executed here, and somebody else may try.
+    pub fn handle_lacking(&mut self, node: NodeId, key: RegionKey) {
+        self.stop_running(node);
+        let lacking = self.abandon();
+        let over = std::mem::take(&mut self.effects);
+        self.effects.extend(lacking.into_iter().map(|instance| Effect::Lacking { instance, key }));
+        self.effects.extend(over);
     }
 
     /// The next thing to do, in order.

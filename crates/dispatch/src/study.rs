@@ -149,10 +149,11 @@ impl Study {
         instance: InstanceId,
         now: Duration,
     ) -> bool {
-        self.keep_pace(lease, instance, now);
+        self.keep_pace(worker, lease, instance, now);
         if !self.close(worker, lease, instance) {
             return false;
         }
+        self.clear(instance);
         self.end(instance);
         self.note_holder(worker, instance);
         true

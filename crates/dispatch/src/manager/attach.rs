@@ -19,7 +19,7 @@ impl Manager {
     }
 
     /// A worker executes instances of a study under a lease that it was granted before. Returns those that it is to go on
-    /// with.
+    /// with: none of a worker that is gone.
     pub fn handle_adopt(
         &mut self,
         worker: WorkerId,
@@ -28,19 +28,23 @@ impl Manager {
         instances: &[InstanceId],
     ) -> BTreeSet<InstanceId> {
         let now = self.now;
-        let Some(study) = self.studies.get_mut(&id) else { return BTreeSet::new() };
+        let is_there = self.members.contains_key(&worker);
+        let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_adopt(worker, lease, instances, now);
         self.mark_told(worker, id);
         self.follow(id);
+        self.serve();
         kept
     }
 
     /// A worker holds regions of a study. Returns those that nobody will read.
     pub fn handle_holds(&mut self, worker: WorkerId, id: StudyId, keys: &[RegionKey]) -> Vec<RegionKey> {
-        let Some(study) = self.studies.get_mut(&id) else { return keys.to_vec() };
+        let is_there = self.members.contains_key(&worker);
+        let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_holds(worker, keys);
         self.mark_told(worker, id);
         self.follow(id);
+        self.serve();
         needless
     }
 

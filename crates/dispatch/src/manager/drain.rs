@@ -18,9 +18,9 @@ impl Manager {
         self.serve();
     }
 
-    /// A worker holds a region that it has fetched from another one.
+    /// A worker holds a region that it has fetched from another one. One that is gone holds nothing.
     pub fn handle_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
-        if let Some(study) = self.studies.get_mut(&id) {
+        if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains_key(&worker)) {
             study.note_copy(worker, key);
         }
         self.serve();
@@ -49,7 +49,7 @@ impl Manager {
         self.studies.iter().flat_map(held).collect()
     }
 
-    /// Asks others for copies, in turn; false when there is nobody to ask.
+    /// Asks others for copies, in turn, and once more where who was asked is gone; false when there is nobody to ask.
     fn copy(&mut self, from: WorkerId, held: &[(StudyId, RegionKey)]) -> bool {
         let others = self.members.iter().filter(|(worker, member)| **worker != from && !member.draining);
         let others: Vec<WorkerId> = others.map(|(worker, _)| *worker).collect();
@@ -58,8 +58,10 @@ impl Manager {
         }
         for (number, &(study, key)) in held.iter().enumerate() {
             let Some(member) = self.members.get_mut(&from) else { return false };
-            if member.copied.insert((study, key)) {
+            let asked = member.copied.get(&(study, key));
+            if asked.is_none_or(|asked| others.binary_search(asked).is_err()) {
                 let worker = others[number % others.len()];
+                member.copied.insert((study, key), worker);
                 self.effects.push_back(Effect::Copy { worker, study, key, from });
             }
         }

@@ -3,7 +3,7 @@
 
 use super::{Effect, Manager};
 use crate::study::Study;
-use crate::{StudyId, WorkerId};
+use crate::{LeaseId, StudyId, WorkerId};
 use std::time::Duration;
 
 /// A lease is far behind when it has been silent for so many times what an instance of its stage takes. Estimates are off
@@ -34,9 +34,9 @@ impl Manager {
     /// Asks some other worker to hand back a part of what it has; the study with most leases first.
     fn share(&mut self, idle: WorkerId) -> bool {
         for id in self.busiest() {
-            let runs = |study: &Study, stage: usize| self.can_run(idle, id, study, stage);
-            let asked =
-                self.studies.get(&id).and_then(|study| study.largest_of_others(idle, |s| runs(study, s)));
+            let Some(runs) = self.can_get(idle, id) else { continue };
+            let suits = |stage: usize| runs.get(stage).copied().unwrap_or(true);
+            let asked = self.studies.get(&id).and_then(|study| study.largest_of_others(idle, suits));
             if let Some((worker, lease)) = asked {
                 if let Some(study) = self.studies.get_mut(&id) {
                     study.ask_back(lease);
@@ -50,13 +50,13 @@ impl Manager {
 
     fn try_twice(&mut self, idle: WorkerId) -> bool {
         for id in self.busiest() {
-            let Some(study) = self.studies.get(&id) else { continue };
+            let (Some(study), Some(runs)) = (self.studies.get(&id), self.can_get(idle, id)) else { continue };
             let late = study.straggler(idle, self.now, BEHIND, BEHIND_AT_LEAST);
-            let Some(late) = late.filter(|late| {
-                study.stage_of(*late).is_some_and(|stage| self.can_run(idle, id, study, stage))
-            }) else {
-                continue;
+            let suits = |late: &LeaseId| {
+                let stage = study.stage_of(*late);
+                stage.is_some_and(|stage| runs.get(stage).copied().unwrap_or(true))
             };
+            let Some(late) = late.filter(suits) else { continue };
             let lease = self.next_lease();
             let now = self.now;
             let work = self.studies.get_mut(&id).and_then(|study| study.grant_twin(late, idle, lease, now));
@@ -75,10 +75,11 @@ impl Manager {
         false
     }
 
-    fn can_run(&self, worker: WorkerId, id: StudyId, study: &Study, stage: usize) -> bool {
-        let suited = self.members.get(&worker).and_then(|member| member.studies.get(&id));
-        let runs = suited.is_some_and(|suited| suited.runs.get(stage).copied().unwrap_or(true));
-        runs && !study.has_alone(worker)
+    /// By stage, what a worker can run of a study; `None`: it can get nothing of it now.
+    fn can_get(&self, worker: WorkerId, id: StudyId) -> Option<&[bool]> {
+        let suited = self.members.get(&worker)?.studies.get(&id)?;
+        let is_alone = self.studies.values().any(|study| study.has_alone(worker));
+        (!is_alone && self.has_room(worker, id)).then_some(suited.runs.as_slice())
     }
 
     fn busiest(&self) -> Vec<StudyId> {

@@ -67,7 +67,7 @@ impl Manager {
 
     /// Whether a worker's memory is enough for a study beside those it has been told of: each can be brought to its end
     /// one task at a time, and so can all of them when what that takes fits together.
-    fn has_room(&self, worker: WorkerId, id: StudyId) -> bool {
+    pub(super) fn has_room(&self, worker: WorkerId, id: StudyId) -> bool {
         let Some(member) = self.members.get(&worker) else { return false };
         if member.studies.get(&id).is_some_and(|suited| suited.told) {
             return true;

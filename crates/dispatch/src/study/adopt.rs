@@ -66,7 +66,7 @@ impl Study {
     }
 
     /// A worker executes instances under a lease that this manager does not know. Those that nobody else has been granted
-    /// are leased to it; returns them. It need not go on with the others.
+    /// are leased to it, but for those that have to be alone; returns them. It need not go on with the others.
     pub fn handle_adopt(
         &mut self,
         worker: WorkerId,
@@ -74,14 +74,18 @@ impl Study {
         instances: &[InstanceId],
         now: Duration,
     ) -> BTreeSet<InstanceId> {
+        if self.leases.contains_key(&lease) {
+            return BTreeSet::new();
+        }
+        self.absolve(instances);
         let is_free = |id: &InstanceId| {
             let state = self.instances.get(id.index()).map(|instance| instance.state);
-            matches!(state, Some(State::Ready | State::Waiting(_)))
+            matches!(state, Some(State::Ready | State::Waiting(_))) && !self.is_suspected(*id)
         };
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(is_free).collect();
         let stage = open.first().map(|first| self.plan.instances[first.index()].stage);
         open.retain(|id| Some(self.plan.instances[id.index()].stage) == stage);
-        if open.is_empty() || self.leases.contains_key(&lease) {
+        if open.is_empty() {
             return BTreeSet::new();
         }
         let buckets: BTreeSet<_> = open.iter().map(|id| self.instances[id.index()].bucket).collect();

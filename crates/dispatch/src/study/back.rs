@@ -82,9 +82,10 @@ impl Study {
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         for id in self.granted.remove(&worker).unwrap_or_default() {
             let Some(lease) = self.remove_lease(id) else { continue };
-            let suspects = if lost { self.blame(&lease.open) } else { Vec::new() };
+            if lost {
+                self.blame(&lease.open);
+            }
             self.give_back(lease.open, lease.twin);
-            self.set_apart(&suspects);
         }
         self.lose(worker);
     }
@@ -146,17 +147,26 @@ impl Study {
                 self.pace.get(self.plan.instances[first.index()].stage).copied().unwrap_or_default();
             let silent = now.saturating_sub(lease.since);
             let bucket = self.instances[first.index()].bucket;
-            let can_be =
-                lease.twin.is_none() && lease.worker != worker && !self.buckets[bucket.index()].alone;
+            let is_alone =
+                self.buckets[bucket.index()].alone || lease.open.iter().any(|id| self.is_suspected(*id));
+            let can_be = lease.twin.is_none() && lease.worker != worker && !is_alone;
             let usual = sum.checked_div(count)?.saturating_mul(factor).max(least);
             (can_be && silent > usual).then_some((silent, *id))
         });
         late.max().map(|(_, id)| id)
     }
 
-    /// An instance of a lease is about to be reported: what it took tells what is slow.
-    pub(super) fn keep_pace(&mut self, lease: LeaseId, instance: InstanceId, now: Duration) {
-        let Some(lease) = self.leases.get_mut(&lease) else { return };
+    /// An instance of a lease is about to be reported: what it took tells what is slow. Reports that will not count tell
+    /// nothing.
+    pub(super) fn keep_pace(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        instance: InstanceId,
+        now: Duration,
+    ) {
+        let own = |lease: &&mut Lease| lease.worker == worker && lease.open.contains(&instance);
+        let Some(lease) = self.leases.get_mut(&lease).filter(own) else { return };
         let took = now.saturating_sub(std::mem::replace(&mut lease.since, now));
         let stage = self.plan.instances.get(instance.index()).map_or(0, |plan| plan.stage);
         if let Some((count, sum)) = self.pace.get_mut(stage) {
@@ -177,7 +187,7 @@ impl Study {
     }
 
     /// Puts open instances, none of them granted, into buckets of their own, one for each bucket they are in, unless they
-    /// are all that is open of it.
+    /// are all that is open of it; those that are suspected into one each.
     pub(super) fn apart(&mut self, instances: &BTreeSet<InstanceId>) {
         let mut by_bucket: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         for id in instances {
@@ -188,6 +198,7 @@ impl Study {
                 if self.buckets[bucket.index()].open == instances { bucket } else { self.regroup(instances) };
             self.queue_if_ready(bucket);
         }
+        self.set_apart(instances);
     }
 
     /// Takes instances of one stage out of their buckets into a new one; it is not queued, and nor are the others anew.

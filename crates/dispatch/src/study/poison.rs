@@ -14,22 +14,17 @@ const SUSPECTED_AFTER: u32 = 2;
 const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
 
 impl Study {
-    /// A worker was lost that had these instances. Returns those that are suspected now.
-    pub(super) fn blame(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
-        let mut suspects = Vec::new();
-        for &id in instances {
-            let losses = self.losses.entry(id).or_default();
-            *losses += 1;
-            suspects.extend((*losses >= SUSPECTED_AFTER).then_some(id));
-        }
-        suspects
+    /// A worker was lost that had these instances.
+    pub(super) fn blame(&mut self, instances: &BTreeSet<InstanceId>) {
+        instances.iter().for_each(|id| *self.losses.entry(*id).or_default() += 1);
     }
 
-    /// Gives suspected instances that nobody has a bucket of their own each, or fails those that have done enough harm.
-    pub(super) fn set_apart(&mut self, suspects: &[InstanceId]) {
-        for &id in suspects {
+    /// Of instances that nobody has, gives those that are suspected a bucket of their own each, or fails them when they have
+    /// done enough harm.
+    pub(super) fn set_apart(&mut self, instances: &BTreeSet<InstanceId>) {
+        for &id in instances {
             let state = self.instances[id.index()].state;
-            if state.is_final() || matches!(state, State::Leased(_)) {
+            if !self.is_suspected(id) || state.is_final() || matches!(state, State::Leased(_)) {
                 continue;
             }
             let losses = self.losses.get(&id).copied().unwrap_or_default();
@@ -42,6 +37,9 @@ impl Study {
                 continue;
             }
             let old = self.instances[id.index()].bucket;
+            if self.buckets[old.index()].alone {
+                continue;
+            }
             self.unqueue(old);
             let bucket = self.regroup(BTreeSet::from([id]));
             self.queue_if_ready(old);
@@ -50,11 +48,42 @@ impl Study {
         }
     }
 
+    /// What has been finished kills nobody.
+    pub(super) fn clear(&mut self, instance: InstanceId) {
+        if self.losses.remove(&instance).is_some() {
+            let bucket = self.instances[instance.index()].bucket;
+            self.buckets[bucket.index()].alone = false;
+        }
+    }
+
+    /// A worker that was counted as lost is back, and has these instances: they did not kill it.
+    pub(super) fn absolve(&mut self, instances: &[InstanceId]) {
+        for &id in instances {
+            let Some(losses) = self.losses.get_mut(&id) else { continue };
+            *losses = losses.saturating_sub(1);
+            let bucket = self.instances[id.index()].bucket;
+            if *losses < SUSPECTED_AFTER && self.buckets[bucket.index()].alone {
+                self.unqueue(bucket);
+                self.buckets[bucket.index()].alone = false;
+                self.queue_if_ready(bucket);
+            }
+        }
+    }
+
+    /// Whether too many workers were lost with an instance for it to run beside anything else.
+    pub(super) fn is_suspected(&self, instance: InstanceId) -> bool {
+        self.losses.get(&instance).is_some_and(|losses| *losses >= SUSPECTED_AFTER)
+    }
+
     /// Whether a worker has an instance that is suspected: it gets nothing else.
     #[must_use]
     pub fn has_alone(&self, worker: WorkerId) -> bool {
-        let leases = self.granted.get(&worker).into_iter().flatten();
-        let mut first = leases.filter_map(|lease| self.leases.get(lease)?.open.first());
-        first.any(|first| self.buckets[self.instances[first.index()].bucket.index()].alone)
+        // As a rule nothing is suspected at all.
+        if self.losses.is_empty() {
+            return false;
+        }
+        let leases =
+            self.granted.get(&worker).into_iter().flatten().filter_map(|lease| self.leases.get(lease));
+        leases.flat_map(|lease| &lease.open).any(|id| self.is_suspected(*id))
     }
 }

@@ -2,12 +2,15 @@
 
 #[path = "../support/cluster.rs"]
 mod cluster;
+mod elastic;
 mod examples;
 #[path = "../support/failures.rs"]
 mod failures;
 mod histories;
 #[path = "../support/plans.rs"]
 mod plans;
+#[path = "../support/regions.rs"]
+mod regions;
 #[path = "../support/shapes.rs"]
 mod shapes;
 #[path = "../support/solo.rs"]

@@ -2,6 +2,7 @@
 //! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
 
 use crate::failures::failure;
+use crate::regions::{is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::message::BucketWork;
@@ -490,28 +491,4 @@ impl Cluster {
         let over = [&self.closed, &self.done].iter().any(|over| over.contains(&instance));
         over || self.failed.contains_key(&instance)
     }
-}
-
-/// Whether an instance is to be executed: it has something to report that is not known, or something that is to be
-/// executed reads from it, or it is the end of its chain and reports nothing.
-fn is_needed(plan: &ExecutionPlan, finished: &BTreeSet<InstanceId>, id: InstanceId) -> bool {
-    let instance = &plan.instances[id.index()];
-    let children =
-        (0u32..).map(InstanceId).zip(&plan.instances).filter(|(_, child)| child.parents.contains(&id));
-    let mut children = children.map(|(child, _)| child).peekable();
-    let wanted = if reports(instance) { !finished.contains(&id) } else { children.peek().is_none() };
-    wanted || children.any(|child| is_needed(plan, finished, child))
-}
-
-fn reports(instance: &InstancePlan) -> bool {
-    instance.outputs.iter().any(|output| output.reported)
-}
-
-/// Regions an instance reads, or stores for others.
-fn uses(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
-    instance.inputs.iter().copied().chain(stored(instance))
-}
-
-fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
-    instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }

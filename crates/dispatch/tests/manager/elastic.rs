@@ -1,0 +1,270 @@
+//! Workers that come back, hand back, are too slow, lack something, leave and die, and studies side by side: effect by
+//! effect.
+
+use crate::plans::{chain, ids, output_key, tile_key};
+use crate::solo::STUDY;
+use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
+use pleach_dispatch::study::Effect as Event;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const OTHER: StudyId = StudyId(1);
+
+/// Effects in short, but for releases and plans to be made.
+fn effects(manager: &mut Manager) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(effect) = manager.poll_effect() {
+        lines.push(match effect {
+            Effect::Assign { worker, study, lease, work, .. } => {
+                let ids: Vec<String> = work.instances.iter().map(|i| i.id.0.to_string()).collect();
+                let of = if study == STUDY { "" } else { " of the other" };
+                format!("w{} <- {}{of} under {}", worker.0, ids.join(" "), lease.0)
+            }
+            Effect::Share { worker, lease, .. } => format!("share w{} {}", worker.0, lease.0),
+            Effect::Revoke { worker, lease, .. } => format!("revoke w{} {}", worker.0, lease.0),
+            Effect::Copy { worker, from, key, .. } => {
+                let of = (0..100).find(|id| output_key(*id, 0) == key).expect("an output");
+                format!("copy {of} to w{} from w{}", worker.0, from.0)
+            }
+            Effect::Drain(worker) => format!("drain w{}", worker.0),
+            Effect::Dismiss(worker) => format!("dismiss w{}", worker.0),
+            Effect::Study(_, Event::Finished(instance)) => format!("finished {}", instance.0),
+            Effect::Study(_, Event::Reopened(instance)) => format!("reopened {}", instance.0),
+            Effect::Study(_, Event::Failed { instance, cause, .. }) => {
+                format!("failed {}: {}", instance.0, cause.at)
+            }
+            Effect::Study(_, Event::Complete) => "complete".to_owned(),
+            Effect::Study(_, Event::Release(_)) | Effect::Introduce { .. } | Effect::Over { .. } => continue,
+            Effect::Replan(_) => continue,
+            effect => format!("{effect:?}"),
+        });
+        manager.sanity_check().expect("sane");
+    }
+    lines
+}
+
+/// Instances that wait for nothing, in these buckets.
+fn alike(buckets: &[&[u32]]) -> ExecutionPlan {
+    chain(&vec![(0, None); buckets.iter().map(|bucket| bucket.len()).sum()], buckets)
+}
+
+fn manager(plan: ExecutionPlan, workers: usize) -> (Manager, Vec<WorkerId>) {
+    let mut manager = Manager::new(0);
+    manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    let workers = (0..workers).map(|_| manager.handle_join(Facts::ANY)).collect();
+    (manager, workers)
+}
+
+fn ask(manager: &mut Manager, worker: WorkerId) -> Vec<String> {
+    manager.handle_request(worker, 1, None);
+    effects(manager)
+}
+
+fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
+    assert!(manager.handle_done(worker, STUDY, LeaseId(lease), InstanceId(instance)));
+    effects(manager)
+}
+
+fn tick(manager: &mut Manager, seconds: u64) -> Vec<String> {
+    manager.handle_tick(Duration::from_secs(seconds));
+    effects(manager)
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1, 2, 3], &[4, 5]]), 3);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 under 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 4 5 under 1"]);
+    assert_eq!(ask(&mut manager, workers[2]), NOTHING);
+    // The largest first, and nobody is asked twice before having answered.
+    assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
+    assert_eq!(tick(&mut manager, 2), ["share w1 1"]);
+    assert_eq!(tick(&mut manager, 2), NOTHING);
+    assert!(manager.handle_back(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
+    assert_eq!(effects(&mut manager), ["w2 <- 2 3 under 2"]);
+    // What is not its own cannot be handed back, and not what was handed back before.
+    assert!(!manager.handle_back(workers[1], STUDY, LeaseId(0), &ids([1])));
+    assert!(manager.handle_back(workers[0], STUDY, LeaseId(0), &ids([3])));
+    assert_eq!(effects(&mut manager), NOTHING);
+}
+
+#[test]
+fn what_is_far_behind_is_tried_twice_and_the_first_result_wins() {
+    let (mut manager, workers) = manager(alike(&[&[0], &[1], &[2]]), 2);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
+    assert_eq!(tick(&mut manager, 2), NOTHING);
+    assert_eq!(done(&mut manager, workers[1], 1, 1), ["finished 1"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
+    assert_eq!(done(&mut manager, workers[1], 2, 2), ["finished 2"]);
+    assert_eq!(ask(&mut manager, workers[1]), NOTHING);
+    // Instances take a second on average: who has been silent for more than four is far behind.
+    assert_eq!(tick(&mut manager, 4), NOTHING);
+    assert_eq!(tick(&mut manager, 5), ["w1 <- 0 under 3"]);
+    // A report in the name of the other lease does not count.
+    assert!(!manager.handle_done(workers[1], STUDY, LeaseId(0), InstanceId(0)));
+    assert_eq!(done(&mut manager, workers[1], 3, 0), ["revoke w0 0", "finished 0", "complete"]);
+    assert!(!manager.handle_done(workers[0], STUDY, LeaseId(0), InstanceId(0)));
+}
+
+#[test]
+fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
+    let (mut manager, workers) =
+        manager(chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]), 3);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 2 under 2"]);
+    manager.handle_drain(workers[0]);
+    manager.handle_drain(workers[0]);
+    assert_eq!(effects(&mut manager), ["drain w0"]);
+    // It finishes what it has begun, or hands it back; and gets nothing more.
+    assert!(manager.handle_back(workers[0], STUDY, LeaseId(2), &ids([2])));
+    assert_eq!(effects(&mut manager), ["copy 0 to w1 from w0"]);
+    assert_eq!(ask(&mut manager, workers[0]), NOTHING);
+    // Who was to fetch it goes: somebody else does, and what it would have said counts no more.
+    manager.handle_leave(workers[1], true);
+    assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
+    manager.handle_copied(workers[1], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), NOTHING);
+    manager.handle_copied(workers[2], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["dismiss w0"]);
+    manager.handle_leave(workers[0], false);
+    // Nothing is executed again.
+    assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 1 under 3"]);
+}
+
+#[test]
+fn a_manager_that_starts_again_takes_up_what_workers_have() {
+    let plan = chain(&[(0, None), (1, Some(0)), (0, None), (0, None)], &[&[0], &[1], &[2, 3]]);
+    let mut manager = Manager::new(1);
+    manager.handle_hold();
+    manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    assert_eq!(ask(&mut manager, second), NOTHING);
+    // One has what 0 stored, which need not be executed then, and goes on with 2; the other one comes too late for it.
+    assert_eq!(manager.handle_holds(first, STUDY, &[output_key(0, 0), output_key(7, 0)]), [output_key(7, 0)]);
+    assert_eq!(effects(&mut manager), ["finished 0"]);
+    assert_eq!(manager.handle_adopt(first, STUDY, LeaseId(5), &ids([2])), ids([2]).into_iter().collect());
+    assert!(manager.handle_adopt(second, STUDY, LeaseId(6), &ids([2])).is_empty());
+    assert!(manager.handle_adopt(WorkerId(9), STUDY, LeaseId(7), &ids([3])).is_empty(), "it is not there");
+    assert_eq!(effects(&mut manager), NOTHING);
+    manager.handle_resume();
+    let first_lease = 1_u64 << 40;
+    assert_eq!(effects(&mut manager), [format!("w1 <- 1 under {first_lease}")]);
+    assert_eq!(done(&mut manager, first, 5, 2), ["finished 2"]);
+    // What was left of its bucket goes to whoever asks.
+    assert_eq!(ask(&mut manager, first), [format!("w0 <- 3 under {}", first_lease + 1)]);
+}
+
+#[test]
+fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done() {
+    let (mut manager, _) = manager(alike(&[&[0, 1], &[2]]), 0);
+    let mut lose = |expected: &str| {
+        let worker = manager.handle_join(Facts::ANY);
+        assert_eq!(ask(&mut manager, worker), [expected]);
+        manager.handle_leave(worker, true);
+        effects(&mut manager)
+    };
+    assert_eq!(lose("w0 <- 0 1 under 0"), NOTHING);
+    assert_eq!(lose("w1 <- 0 1 under 1"), NOTHING);
+    // Two workers were lost with both: each is alone now, and comes first where nobody has anything.
+    assert_eq!(lose("w2 <- 0 under 2"), NOTHING);
+    assert_eq!(lose("w3 <- 0 under 3"), NOTHING);
+    assert_eq!(lose("w4 <- 0 under 4"), ["failed 0: worker"]);
+    let good = manager.handle_join(Facts::ANY);
+    assert_eq!(ask(&mut manager, good), ["w5 <- 1 under 5"]);
+    // It gets nothing else beside what may kill it, until that is finished.
+    assert_eq!(ask(&mut manager, good), NOTHING);
+    assert_eq!(done(&mut manager, good, 5, 1), ["finished 1", "w5 <- 2 under 6"]);
+    assert_eq!(done(&mut manager, good, 6, 2), ["finished 2", "complete"]);
+}
+
+#[test]
+fn who_comes_back_was_not_killed_by_what_it_has() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 1);
+    let mut worker = workers[0];
+    assert_eq!(ask(&mut manager, worker), ["w0 <- 0 1 under 0"]);
+    for round in 0..6 {
+        // Its connection is lost, again and again.
+        manager.handle_leave(worker, true);
+        worker = manager.handle_join(Facts::ANY);
+        let kept = manager.handle_adopt(worker, STUDY, LeaseId(0), &ids([0, 1]));
+        assert_eq!(kept, ids([0, 1]).into_iter().collect(), "round {round}");
+        assert_eq!(effects(&mut manager), NOTHING);
+    }
+    assert_eq!(ask(&mut manager, worker), ["w6 <- 2 under 1"]);
+    assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
+}
+
+#[test]
+fn who_lacks_an_operation_or_memory_gets_what_it_can_run() {
+    let mut plan = chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]);
+    plan.stages[1].tasks[0].operation = "test.special".to_owned();
+    plan.needs.least_bytes = 10;
+    let (mut manager, _) = manager(plan, 0);
+    let plain = BTreeSet::from([("test.t1".to_owned(), 1)]);
+    let poor = manager.handle_join(Facts { operations: Some(plain), ..Facts::ANY });
+    let small = manager.handle_join(Facts { memory_bytes: 9, ..Facts::ANY });
+    assert_eq!(manager.lacking(poor), [("test.special".to_owned(), 1)]);
+    assert_eq!(ask(&mut manager, small), NOTHING);
+    assert_eq!(ask(&mut manager, poor), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, poor, 0, 0), ["finished 0"]);
+    // 1 is first in order, and not for it.
+    assert_eq!(ask(&mut manager, poor), ["w0 <- 2 under 1"]);
+    assert_eq!(ask(&mut manager, poor), NOTHING);
+    let good = manager.handle_join(Facts::ANY);
+    assert_eq!(ask(&mut manager, good), ["w2 <- 1 under 2"]);
+}
+
+#[test]
+fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_for() {
+    let mut plan = alike(&[&[0], &[1], &[2]]);
+    plan.needs.least_bytes = 10;
+    let (mut manager, _) = manager(plan.clone(), 0);
+    manager.handle_submit(OTHER, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    let large = manager.handle_join(Facts { memory_bytes: 20, ..Facts::ANY });
+    manager.handle_request(large, 3, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 0 of the other under 1", "w0 <- 1 under 2"]);
+    let small = manager.handle_join(Facts { memory_bytes: 19, ..Facts::ANY });
+    manager.handle_request(small, 3, None);
+    // The other has fewer, and once it is known there, there is no room for this one.
+    assert_eq!(effects(&mut manager), ["w1 <- 1 of the other under 3", "w1 <- 2 of the other under 4"]);
+    manager.handle_cancel(OTHER);
+    assert_eq!(effects(&mut manager), ["revoke w0 1", "revoke w1 3", "revoke w1 4", "w1 <- 2 under 5"]);
+    assert!(!manager.handle_done(small, OTHER, LeaseId(3), InstanceId(1)));
+}
+
+#[test]
+fn what_cannot_be_had_is_computed_again_though_somebody_claims_to_have_it() {
+    let (mut manager, workers) = manager(chain(&[(0, None), (1, Some(0))], &[&[0], &[1]]), 2);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
+    // A key that is not among its inputs says nothing.
+    let keys = [output_key(0, 0), tile_key(0)];
+    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(1), InstanceId(1), &keys));
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 under 2"]);
+    assert_eq!(ask(&mut manager, workers[1]), NOTHING);
+    assert_eq!(done(&mut manager, workers[1], 2, 0), ["finished 0", "w1 <- 1 under 3"]);
+}
+
+#[test]
+fn what_nobody_has_begun_is_cut_anew() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
+    let anew = |buckets: &[&[u32]]| {
+        let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
+        buckets.iter().map(bucket).collect::<Vec<_>>()
+    };
+    assert!(manager.handle_replanned(STUDY, anew(&[&[0], &[1]])).is_err(), "it is granted by now");
+    manager.handle_replanned(STUDY, anew(&[&[3], &[2]])).expect("what is open");
+    assert_eq!(effects(&mut manager), NOTHING);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 3 under 1"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
+}

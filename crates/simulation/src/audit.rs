@@ -1,0 +1,307 @@
+//! What must be true of everything a manager does: a model that knows the plans, what was said to the manager and what it
+//! answered, and nothing of its state.
+//!
+//! Checked are, among others: nothing is finished twice unless it was reopened, and reopened only as far back as needed; no
+//! lease is given twice, and none is held by two workers unless one of them is far behind; studies that share workers get
+//! the same; nobody is given what it cannot run, or more beside what may kill it; what is read is there; a drain loses
+//! nothing. It is quadratic in places: for clusters of some hundred instances.
+
+mod grant;
+mod hear;
+mod study;
+
+use crate::event::{Answer, Event};
+use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::study::{Effect as Happened, Study};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, BTreeSet};
+use study::{Fate, StudyModel};
+use thiserror::Error;
+
+/// Lost workers after which an instance has to be alone, and after which it is given up: what the manager promises.
+const SUSPECTED_AFTER: u32 = 2;
+const GIVEN_UP_AFTER: u32 = 5;
+
+/// How often an instance may lack what it reads.
+const MOST_LACKED: u32 = 10;
+
+/// What should not have happened.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Breach {
+    /// The manager's own books do not agree.
+    #[error("the manager's state contradicts itself: {0}")]
+    Insane(String),
+    /// An effect breaks a rule.
+    #[error("{rule}: {effect}")]
+    Effect {
+        /// The rule.
+        rule: &'static str,
+        /// The effect, or what else there is to show.
+        effect: String,
+    },
+    /// A report was counted that should not be, or the other way round.
+    #[error("{event} was answered by {answer}")]
+    Answer {
+        /// What was said.
+        event: String,
+        /// What was answered.
+        answer: String,
+    },
+}
+
+/// Refuses an effect.
+fn breach(rule: &'static str, effect: &impl std::fmt::Debug) -> Breach {
+    Breach::Effect { rule, effect: format!("{effect:?}") }
+}
+
+/// Requires something of an effect.
+fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Result<(), Breach> {
+    if holds { Ok(()) } else { Err(breach(rule, effect)) }
+}
+
+#[derive(Clone, Debug)]
+struct WorkerModel {
+    facts: Facts,
+    told: BTreeSet<StudyId>,
+    wanted: u32,
+    wants_after: Option<u32>,
+    draining: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    studies: BTreeMap<StudyId, StudyModel>,
+    workers: BTreeMap<WorkerId, WorkerModel>,
+    last_lease: Option<LeaseId>,
+    holding: bool,
+    stopping: bool,
+    /// Leases whose workers have to be told that they need not go on.
+    revoked: BTreeSet<(WorkerId, StudyId, LeaseId)>,
+    /// What has to be reopened by the event that is being checked.
+    to_reopen: BTreeMap<StudyId, BTreeSet<InstanceId>>,
+    /// Regions of the study that is being cancelled.
+    given_up: BTreeSet<RegionKey>,
+    /// Studies that this event has ended.
+    ended: BTreeSet<StudyId>,
+}
+
+impl Audit {
+    /// Checks one event, what was answered, and all effects that followed. `plans` are those that events name.
+    ///
+    /// # Errors
+    /// The first rule that was broken.
+    pub fn check(
+        &mut self,
+        event: &Event,
+        answer: &Answer,
+        effects: &[Effect],
+        plans: &[pleach_dispatch::plan::ExecutionPlan],
+        manager: &Manager,
+    ) -> Result<(), Breach> {
+        self.hear(event, answer, plans)?;
+        for effect in effects {
+            self.follow(event, effect, manager)?;
+        }
+        self.settle(event, manager)?;
+        manager.sanity_check().map_err(Breach::Insane)
+    }
+
+    /// What can be said of leases under way: by study and lease, the worker and what it has not reported.
+    pub fn granted(&self) -> impl Iterator<Item = (StudyId, LeaseId, WorkerId, &BTreeSet<InstanceId>)> {
+        let of = |(study, model): (&StudyId, &'_ StudyModel)| {
+            let study = *study;
+            let leases: Vec<_> = model.leases.keys().map(|lease| (study, *lease)).collect();
+            leases
+        };
+        let all: Vec<(StudyId, LeaseId)> = self.studies.iter().flat_map(of).collect();
+        all.into_iter().map(|(study, lease)| {
+            let granted = &self.studies[&study].leases[&lease];
+            (study, lease, granted.worker, &granted.open)
+        })
+    }
+
+    /// Workers that are there.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
+        self.workers.keys().copied()
+    }
+
+    /// Studies that are neither complete nor cancelled.
+    pub fn studies(&self) -> impl Iterator<Item = StudyId> {
+        self.studies.keys().copied()
+    }
+
+    /// Regions of a study that a worker has.
+    #[must_use]
+    pub fn held(&self, study: StudyId, worker: WorkerId) -> Vec<RegionKey> {
+        let holders = self.studies.get(&study).map(|model| &model.holders);
+        let held = holders.into_iter().flatten().filter(|(_, holders)| holders.contains(&worker));
+        held.map(|(key, _)| *key).collect()
+    }
+
+    /// Instances of a study that are done, and those that have failed.
+    #[must_use]
+    pub fn over(&self, study: StudyId) -> BTreeSet<InstanceId> {
+        let fates = self.studies.get(&study).map(|model| &model.fate);
+        let all = (0..).map(InstanceId).zip(fates.into_iter().flatten());
+        all.filter(|(_, fate)| **fate == Fate::Done).map(|(id, _)| id).collect()
+    }
+
+    /// What an effect means, and whether it may be.
+    fn follow(&mut self, event: &Event, effect: &Effect, manager: &Manager) -> Result<(), Breach> {
+        match effect {
+            Effect::Introduce { worker, study } => self.introduced(*worker, *study, effect),
+            Effect::Assign { worker, study, lease, work, later } => {
+                self.assigned(event, *worker, *study, *lease, work, *later)?;
+                self.is_fair(*study, *lease, manager, effect)
+            }
+            Effect::Revoke { worker, study, lease } => {
+                require(self.revoked.remove(&(*worker, *study, *lease)), "revoked for no reason", effect)
+            }
+            Effect::Share { worker, study, lease } => {
+                let granted = self.studies.get_mut(study).and_then(|model| model.leases.get_mut(lease));
+                let granted = granted.filter(|granted| {
+                    granted.worker == *worker
+                        && !granted.asked
+                        && granted.open.len() > 1
+                        && *event == Event::Tick
+                });
+                granted.map(|granted| granted.asked = true).ok_or_else(|| breach("not to be shared", effect))
+            }
+            Effect::Copy { worker, study, key, from } => {
+                let fits = self.workers.get(worker).is_some_and(|model| !model.draining)
+                    && self.workers.get(from).is_some_and(|model| model.draining);
+                let held = self.studies.get(study).is_some_and(|model| {
+                    model.is_used(*key)
+                        && model.holders.get(key).is_some_and(|holders| holders.contains(from))
+                });
+                require(fits && held && worker != from, "not to be copied", effect)
+            }
+            Effect::Study(study, happened) => self.happened(event, *study, happened),
+            Effect::Over { worker, study } => {
+                let knew = self.workers.get_mut(worker).is_some_and(|model| model.told.remove(study));
+                require(knew && self.ended.contains(study), "over for somebody who never knew", effect)
+            }
+            Effect::Replan(study) => require(self.studies.contains_key(study), "no study to plan", effect),
+            Effect::Drain(worker) => {
+                let fresh = self.workers.get_mut(worker).filter(|model| !model.draining);
+                let fresh = fresh.filter(|_| matches!(event, Event::Drain { worker: of } if of == worker));
+                let model = fresh.ok_or_else(|| breach("told to drain twice, or unasked", effect))?;
+                (model.draining, model.wanted, model.wants_after) = (true, 0, None);
+                Ok(())
+            }
+            Effect::Dismiss(worker) => self.dismissed(*worker, effect),
+            Effect::Stop => require(self.stopping, "stopped unasked", effect),
+            Effect::Stopped => {
+                require(self.stopping && self.workers.is_empty(), "stopped while workers are there", effect)
+            }
+        }
+    }
+
+    /// A worker may go when nothing of it will be missed, or nobody is there to take it.
+    fn dismissed(&mut self, worker: WorkerId, effect: &Effect) -> Result<(), Breach> {
+        let draining = self.workers.get(&worker).is_some_and(|model| model.draining);
+        let busy = self.studies.values().any(|model| model.leases_of(worker) > 0);
+        let others = self.workers.values().any(|model| !model.draining);
+        let missed = self.studies.values().any(|model| model.only_with(worker).next().is_some());
+        require(draining && !busy, "dismissed while it has work", effect)?;
+        require(!(missed && others), "dismissed with what only it has", effect)
+    }
+
+    fn happened(&mut self, event: &Event, study: StudyId, happened: &Happened) -> Result<(), Breach> {
+        if let (Event::Cancel { study: cancelled }, Happened::Release(keys)) = (event, happened)
+            && *cancelled == study
+        {
+            let held = std::mem::take(&mut self.given_up);
+            return require(held.iter().eq(keys), "not what was held of a cancelled study", happened);
+        }
+        let Some(model) = self.studies.get_mut(&study) else {
+            return Err(breach("of a study that is over", happened));
+        };
+        match happened {
+            Happened::Release(keys) => {
+                let needed = keys.iter().any(|key| model.is_used(*key));
+                keys.iter().for_each(|key| _ = model.holders.remove(key));
+                require(!needed, "released, and somebody will read it", happened)
+            }
+            Happened::Finished(id) => {
+                let is_open = model.fate(*id) == Some(Fate::Open) && model.leased(*id).next().is_none();
+                require(is_open, "finished twice, or by somebody else", happened)?;
+                let reported = matches!(event, Event::Done { instance, study: of, .. }
+                    if instance == id && *of == study);
+                let unexecuted = matches!(event, Event::Holds { .. })
+                    && model.plan.instances[id.index()].outputs.iter().all(|output| !output.reported)
+                    && (model.is_stored(*id) || model.has_no_reader(*id));
+                require(reported || unexecuted, "finished, and nobody has said so", happened)?;
+                model.close(*id, Fate::Done);
+                if let Event::Done { worker, .. } = event {
+                    model.hold(*worker, *id);
+                    model.losses.remove(id);
+                }
+                Ok(())
+            }
+            Happened::Reopened(id) => {
+                let expected = self.to_reopen.entry(study).or_insert_with(|| model.lost());
+                require(expected.remove(id), "reopened for no reason", happened)?;
+                model.reopen(*id);
+                Ok(())
+            }
+            Happened::Failed { instance, origin, cause } => {
+                let is_open = model.fate(*instance) == Some(Fate::Open);
+                let is_free = model.leased(*instance).next().is_none();
+                require(is_open && is_free, "failed, and was not to", happened)?;
+                let lacked = model.lacked.get(instance).is_some_and(|times| *times >= MOST_LACKED);
+                let kills = model.losses.get(instance).is_some_and(|lost| *lost >= GIVEN_UP_AFTER);
+                let itself = match (event, cause.at.as_str()) {
+                    (Event::Failed { instance: failed, .. }, "t1") => failed == instance,
+                    (Event::Lacking { .. }, "input") => lacked,
+                    (_, "worker") => kills,
+                    _ => false,
+                };
+                let right = if origin == instance { itself } else { model.has_failed_parent(*instance) };
+                require(right, "failed for no reason", happened)?;
+                model.close(*instance, Fate::Failed);
+                Ok(())
+            }
+            Happened::Revoke { .. } => Err(breach("to be passed on by the manager", happened)),
+            Happened::Complete => {
+                require(model.is_over() && model.leases.is_empty(), "complete, and is not", happened)?;
+                self.studies.remove(&study);
+                self.ended.insert(study);
+                Ok(())
+            }
+        }
+    }
+
+    /// What must be true when all effects are out.
+    fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Breach> {
+        let kept = std::mem::take(&mut self.given_up);
+        require(kept.is_empty(), "held of a study that is over, and not released", &kept)?;
+        let unsaid = std::mem::take(&mut self.revoked);
+        require(unsaid.is_empty(), "not told that it need not go on", &unsaid)?;
+        let left: BTreeSet<_> = std::mem::take(&mut self.to_reopen).into_values().flatten().collect();
+        require(left.is_empty(), "not reopened, and will be read", &left)?;
+        let ended = std::mem::take(&mut self.ended);
+        let knows = self.workers.iter().find(|(_, model)| !model.told.is_disjoint(&ended));
+        require(knows.is_none(), "not told that it is over", &knows)?;
+        for (id, model) in &self.studies {
+            let lost = model.lost();
+            require(lost.is_empty(), "not reopened, and will be read", &lost)?;
+            require(!model.is_over(), "over, and nobody was told", id)?;
+            let brought = match event {
+                Event::Holds { study, keys, .. } if study == id => keys.as_slice(),
+                _ => &[],
+            };
+            let stored = brought.iter().filter_map(|key| model.producers.get(key)).copied().find(|id| {
+                let is_open = model.fate(*id) == Some(Fate::Open);
+                is_open && model.leased(*id).next().is_none() && model.is_stored(*id)
+            });
+            require(stored.is_none(), "to be executed, and is there already", &stored)?;
+            let open = model.fate.iter().filter(|fate| **fate == Fate::Open).count();
+            let counted = manager.study(*id).map(Study::unfinished);
+            require(counted == Some(open), "counts as open what is not", &(id, counted, open))?;
+        }
+        self.nobody_waits(manager)
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether a grant may be: to whom, of what, and instead of whom.
+
+use super::study::{Fate, Granted};
+use super::{Audit, Breach, SUSPECTED_AFTER, breach, require};
+use crate::event::Event;
+use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::message::BucketWork;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study::Study;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether a worker can run a stage.
+fn can_run(facts: &Facts, plan: &ExecutionPlan, stage: usize) -> bool {
+    let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
+    let fits = plan.needs.least_bytes <= facts.memory_bytes;
+    fits && plan.stages[stage].tasks.iter().all(|task| has(&(task.operation.clone(), task.version)))
+}
+
+impl Audit {
+    pub(super) fn introduced(
+        &mut self,
+        worker: WorkerId,
+        study: StudyId,
+        effect: &Effect,
+    ) -> Result<(), Breach> {
+        let Some(new) = self.studies.get(&study) else { return Err(breach("of no study", effect)) };
+        let Some(model) = self.workers.get(&worker) else { return Err(breach("to nobody", effect)) };
+        let told = model.told.iter().filter_map(|study| self.studies.get(study));
+        let bytes = told.chain([new]).map(|study| study.plan.needs.least_bytes).fold(0, u64::saturating_add);
+        require(bytes <= model.facts.memory_bytes, "more studies than its memory has room for", effect)?;
+        let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.told.insert(study));
+        require(fresh, "introduced twice", effect)
+    }
+
+    /// A bucket is granted.
+    pub(super) fn assigned(
+        &mut self,
+        event: &Event,
+        worker: WorkerId,
+        study: StudyId,
+        lease: LeaseId,
+        work: &BucketWork,
+        later: bool,
+    ) -> Result<(), Breach> {
+        require(!self.holding && !self.stopping, "granted while nothing is to be", work)?;
+        require(self.last_lease.is_none_or(|last| last < lease), "a lease of before", &lease)?;
+        self.last_lease = Some(lease);
+        let is_alone = self.is_alone(worker, None);
+        let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
+        let Some(there) = self.workers.get_mut(&worker) else {
+            return Err(breach("granted to nobody", work));
+        };
+        require(there.told.contains(&study), "of a study that the worker does not know", work)?;
+        require(!there.draining, "granted to somebody who is about to leave", work)?;
+        if later {
+            let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
+            require(asked, "not of a later stage than was asked for", work)?;
+        } else {
+            require(there.wanted > 0, "granted unasked", work)?;
+            there.wanted -= 1;
+        }
+        require(!is_alone, "granted beside what may kill the worker", work)?;
+        let Some(model) = self.studies.get_mut(&study) else { return Err(breach("of no study", work)) };
+        require(can_run(&there.facts, &model.plan, work.stage as usize), "cannot be run there", work)?;
+        let ids: BTreeSet<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+        let is_open =
+            |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && model.stage(*id) == work.stage as usize;
+        require(!ids.is_empty() && ids.iter().all(is_open), "not open, or of another stage", work)?;
+        require(ids.len() == work.instances.len(), "an instance twice", work)?;
+        let suspected =
+            ids.iter().any(|id| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER));
+        require(!suspected || (ids.len() == 1 && leases == 0), "what kills workers is not alone", work)?;
+
+        let others: BTreeSet<LeaseId> =
+            ids.iter().flat_map(|id| model.leased(*id)).map(|(lease, _)| lease).collect();
+        let mut twin = None;
+        if let Some(&other) = others.first() {
+            let granted = &model.leases[&other];
+            let alike = others.len() == 1 && granted.open == ids && granted.twin.is_none();
+            let may = alike && granted.worker != worker && *event == Event::Tick && !suspected;
+            require(may, "granted twice", work)?;
+            twin = Some(other);
+        }
+        // What is read is with the worker, or it is said who has it.
+        let read: BTreeSet<RegionKey> = work.instances.iter().flat_map(|i| &i.inputs).copied().collect();
+        let made = read.into_iter().filter(|key| model.producers.contains_key(key));
+        let holders = made.map(|key| (key, model.holders.get(&key).cloned().unwrap_or_default()));
+        let holders: BTreeMap<RegionKey, BTreeSet<WorkerId>> = holders.collect();
+        let there = holders.values().all(|holders| !holders.is_empty()) || twin.is_some();
+        require(there, "what it reads is nowhere", work)?;
+        let elsewhere = holders.into_iter().filter(|(_, held)| !held.is_empty() && !held.contains(&worker));
+        let told = work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect()));
+        require(told.eq(elsewhere), "who has what it reads is another", work)?;
+
+        if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
+            other.twin = Some(lease);
+        }
+        model.leases.insert(lease, Granted { worker, open: ids, asked: false, twin });
+        Ok(())
+    }
+
+    /// Whether a worker has an instance that it is to have alone; `but` for a lease.
+    fn is_alone(&self, worker: WorkerId, but: Option<LeaseId>) -> bool {
+        self.studies.values().any(|model| {
+            model.leases.iter().filter(|(id, granted)| granted.worker == worker && Some(**id) != but).any(
+                |(_, granted)| {
+                    granted
+                        .open
+                        .iter()
+                        .any(|id| model.losses.get(id).is_some_and(|lost| *lost >= SUSPECTED_AFTER))
+                },
+            )
+        })
+    }
+
+    /// Whether all workers can run everything, so that it is only a question of whose turn it is.
+    fn is_uniform(&self) -> bool {
+        self.workers
+            .values()
+            .all(|model| model.facts.operations.is_none() && model.facts.memory_bytes == u64::MAX)
+            && self.studies.values().all(|model| model.losses.values().all(|lost| *lost < SUSPECTED_AFTER))
+    }
+
+    /// No other study that still has something for anybody has fewer leases than the one that was served.
+    pub(super) fn is_fair(
+        &self,
+        study: StudyId,
+        lease: LeaseId,
+        manager: &Manager,
+        effect: &Effect,
+    ) -> Result<(), Breach> {
+        let Some(served) = self.studies.get(&study).filter(|_| self.is_uniform()) else { return Ok(()) };
+        let Effect::Assign { later, .. } = effect else { return Ok(()) };
+        if *later || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some()) {
+            return Ok(());
+        }
+        // What is ready when all is granted was so all along.
+        let ready = |id: &StudyId| manager.study(*id).is_some_and(Study::has_ready);
+        let hungry = self
+            .studies
+            .iter()
+            .find(|(id, other)| **id != study && ready(id) && other.leases.len() + 1 < served.leases.len());
+        require(hungry.is_none(), "another study had less", effect)
+    }
+
+    /// Nobody waits while there is something for everybody.
+    pub(super) fn nobody_waits(&self, manager: &Manager) -> Result<(), Breach> {
+        if self.holding || self.stopping || !self.is_uniform() {
+            return Ok(());
+        }
+        let ready = self.studies.keys().find(|id| manager.study(**id).is_some_and(Study::has_ready));
+        let waits = self.workers.iter().find(|(_, model)| model.wanted > 0);
+        require(ready.is_none() || waits.is_none(), "waits while something is ready", &(waits, ready))
+    }
+}

@@ -1,0 +1,207 @@
+//! What a study must look like from outside, by the plan and by what was said and heard.
+
+use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
+use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What has become of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Open,
+    Done,
+    Failed,
+}
+
+/// A grant.
+#[derive(Clone, Debug)]
+pub(super) struct Granted {
+    pub(super) worker: WorkerId,
+    pub(super) open: BTreeSet<InstanceId>,
+    /// The worker was asked to share, and has not answered.
+    pub(super) asked: bool,
+    /// A second worker has the same.
+    pub(super) twin: Option<LeaseId>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StudyModel {
+    pub(super) plan: ExecutionPlan,
+    pub(super) fate: Vec<Fate>,
+    children: Vec<Vec<InstanceId>>,
+    pub(super) leases: BTreeMap<LeaseId, Granted>,
+    /// Open instances that read or store each region.
+    users: HashMap<RegionKey, u32>,
+    pub(super) producers: BTreeMap<RegionKey, InstanceId>,
+    /// Who has each region that is of use.
+    pub(super) holders: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
+    /// Workers that were lost with each instance.
+    pub(super) losses: HashMap<InstanceId, u32>,
+    pub(super) lacked: HashMap<InstanceId, u32>,
+}
+
+impl StudyModel {
+    pub(super) fn new(plan: &ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Self {
+        let open = plan.open(finished);
+        let fate = open.iter().map(|open| if *open { Fate::Open } else { Fate::Done }).collect();
+        let mut model = Self {
+            plan: plan.clone(),
+            fate,
+            children: vec![Vec::new(); plan.instances.len()],
+            leases: BTreeMap::new(),
+            users: HashMap::new(),
+            producers: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            losses: HashMap::new(),
+            lacked: HashMap::new(),
+        };
+        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
+            stored(instance).for_each(|key| _ = model.producers.insert(key, id));
+            instance.parents.iter().for_each(|parent| model.children[parent.index()].push(id));
+            if open[id.index()] {
+                model.use_regions(id);
+            }
+        }
+        model
+    }
+
+    pub(super) fn fate(&self, id: InstanceId) -> Option<Fate> {
+        self.fate.get(id.index()).copied()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.fate.iter().all(|fate| *fate != Fate::Open)
+    }
+
+    pub(super) fn stage(&self, id: InstanceId) -> usize {
+        self.plan.instances[id.index()].stage
+    }
+
+    fn uses(&self, id: InstanceId) -> BTreeSet<RegionKey> {
+        let instance = &self.plan.instances[id.index()];
+        instance.inputs.iter().copied().chain(stored(instance)).collect()
+    }
+
+    fn use_regions(&mut self, id: InstanceId) {
+        self.uses(id).into_iter().for_each(|key| *self.users.entry(key).or_default() += 1);
+    }
+
+    pub(super) fn is_used(&self, key: RegionKey) -> bool {
+        self.users.contains_key(&key)
+    }
+
+    /// An instance is open no longer.
+    pub(super) fn close(&mut self, id: InstanceId, fate: Fate) {
+        self.fate[id.index()] = fate;
+        for key in self.uses(id) {
+            if let Some(users) = self.users.get_mut(&key) {
+                *users -= 1;
+                if *users == 0 {
+                    self.users.remove(&key);
+                }
+            }
+        }
+    }
+
+    pub(super) fn reopen(&mut self, id: InstanceId) {
+        self.fate[id.index()] = Fate::Open;
+        self.use_regions(id);
+    }
+
+    /// A worker that has executed an instance has what it read and what it stored.
+    pub(super) fn hold(&mut self, worker: WorkerId, id: InstanceId) {
+        for key in self.uses(id) {
+            if self.is_used(key) && self.producers.contains_key(&key) {
+                self.holders.entry(key).or_default().insert(worker);
+            }
+        }
+    }
+
+    pub(super) fn drop_holder(&mut self, worker: WorkerId) {
+        self.holders.retain(|_, holders| {
+            holders.remove(&worker);
+            !holders.is_empty()
+        });
+    }
+
+    /// Regions that will be read and only this worker has.
+    pub(super) fn only_with(&self, worker: WorkerId) -> impl Iterator<Item = RegionKey> {
+        let alone = move |holders: &BTreeSet<WorkerId>| holders.len() == 1 && holders.contains(&worker);
+        self.holders
+            .iter()
+            .filter(move |(key, holders)| alone(holders) && self.is_used(**key))
+            .map(|(key, _)| *key)
+    }
+
+    /// What has to be executed again: what made a region that will be read and that nobody has, and so on with what that
+    /// reads in its turn.
+    pub(super) fn lost(&self) -> BTreeSet<InstanceId> {
+        let is_done = |id: &InstanceId| self.fate[id.index()] == Fate::Done;
+        let gone = |key: &RegionKey| !self.holders.contains_key(key);
+        let first = self.producers.iter().filter(|(key, id)| self.is_used(**key) && is_done(id) && gone(key));
+        let mut next: Vec<InstanceId> = first.map(|(_, id)| *id).collect();
+        let mut lost = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            if lost.insert(id) {
+                let inputs = self.plan.instances[id.index()].inputs.iter().filter(|key| gone(key));
+                next.extend(inputs.filter_map(|key| self.producers.get(key)).filter(|id| is_done(id)));
+            }
+        }
+        lost
+    }
+
+    /// The leases that have an instance.
+    pub(super) fn leased(&self, id: InstanceId) -> impl Iterator<Item = (LeaseId, &Granted)> {
+        self.leases.iter().filter(move |(_, lease)| lease.open.contains(&id)).map(|(id, lease)| (*id, lease))
+    }
+
+    /// Takes a lease away; its twin has none any more.
+    pub(super) fn remove(&mut self, lease: LeaseId) -> Option<Granted> {
+        let granted = self.leases.remove(&lease)?;
+        if let Some(twin) = granted.twin.and_then(|twin| self.leases.get_mut(&twin)) {
+            twin.twin = None;
+        }
+        Some(granted)
+    }
+
+    /// Takes an instance out of a lease, if this worker has it there; the lease goes with the last of them.
+    pub(super) fn take(&mut self, worker: WorkerId, lease: LeaseId, id: InstanceId) -> bool {
+        let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
+            return false;
+        };
+        let had = granted.open.remove(&id);
+        if granted.open.is_empty() {
+            self.remove(lease);
+        }
+        had
+    }
+
+    /// Whether all that stored something here still has it, or nobody needs it: an instance that reports nothing need not
+    /// be executed then.
+    pub(super) fn is_stored(&self, id: InstanceId) -> bool {
+        let outputs = &self.plan.instances[id.index()].outputs;
+        let is_there = |key: RegionKey| self.holders.contains_key(&key);
+        let stores = outputs.iter().any(|output| output.stored);
+        stores && outputs.iter().all(|output| !output.reported && (!output.stored || is_there(output.key)))
+    }
+
+    /// Whether nobody open reads from an instance.
+    pub(super) fn has_no_reader(&self, id: InstanceId) -> bool {
+        self.children[id.index()].iter().all(|child| self.fate[child.index()] != Fate::Open)
+    }
+
+    /// The oldest ancestor's failure that an open instance shares.
+    pub(super) fn has_failed_parent(&self, id: InstanceId) -> bool {
+        let parents = &self.plan.instances[id.index()].parents;
+        parents.iter().any(|parent| self.fate[parent.index()] == Fate::Failed)
+    }
+
+    pub(super) fn leases_of(&self, worker: WorkerId) -> usize {
+        self.leases.values().filter(|lease| lease.worker == worker).count()
+    }
+}
+
+/// What an instance stores for others.
+fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
+    instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
+}

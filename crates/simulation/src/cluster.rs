@@ -1,0 +1,373 @@
+//! A cluster in which everything but the manager is simulated: clock, network, workers and what goes wrong.
+//!
+//! Workers ask for buckets as the real one does, one for each slot, fetch what they lack from each other, execute a bucket's
+//! instances one after the other in the order of its reuse tree, and report each. A message takes the latency of the
+//! network, and as often a retransmission as it is lost; where that or a partition takes longer than the idle time of a
+//! connection, the connection is lost and with it the worker, which comes back with what it has. Transfers do not slow each
+//! other down. The same schedule gives the same simulation, event by event.
+
+mod incidents;
+mod manager_side;
+mod node;
+mod replanning;
+mod worker_side;
+
+use crate::audit::Breach;
+use crate::event::Event;
+use crate::observed::Observed;
+use crate::random::Random;
+use crate::schedule::Schedule;
+use crate::workload::Workload;
+use node::Node;
+use pleach_dispatch::manager::Facts;
+use pleach_dispatch::message::Elsewhere;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use thiserror::Error;
+
+/// A connection that has been silent for so long is lost: the transport's idle time.
+const IDLE_US: u64 = 2_100_000;
+
+/// What a lost message waits before it is sent again, at least; doubled each time.
+const RETRANSMIT_US: u64 = 25_000;
+
+/// Between two attempts to connect, on average.
+const BACKOFF_US: u64 = 200_000;
+
+/// Workers of an earlier manager have so long to come back before what they had is given to others.
+const HOLD_US: u64 = 2_000_000;
+
+/// Workers that come at once are planned for at once.
+const REPLAN_AFTER_US: u64 = 100_000;
+
+/// To the manager.
+#[derive(Debug)]
+enum Say {
+    Join,
+    Request(u32),
+    Done(StudyId, LeaseId, InstanceId),
+    Lacking(StudyId, LeaseId, InstanceId, Vec<RegionKey>),
+    Back(StudyId, LeaseId, Vec<InstanceId>),
+    Copied(StudyId, RegionKey),
+    Adopt(StudyId, LeaseId, Vec<InstanceId>),
+    Holds(StudyId, Vec<RegionKey>),
+    Drain,
+    Leave,
+}
+
+/// To a worker.
+#[derive(Debug)]
+enum Hear {
+    Assign(StudyId, LeaseId, Vec<InstanceId>, Vec<Elsewhere>),
+    Revoke(LeaseId),
+    Share(LeaseId),
+    Copy(StudyId, RegionKey, WorkerId),
+    Kept(LeaseId, BTreeSet<InstanceId>),
+    Drain,
+    Dismiss,
+}
+
+/// What is about to happen.
+#[derive(Debug)]
+enum Due {
+    Submit(usize),
+    Incident(usize),
+    Tick,
+    ToManager(usize, u32, Say),
+    ToNode(usize, u32, Hear),
+    Connect(usize),
+    LinkLost(usize, u32),
+    /// What a bucket lacks has come, but for these; and whether the same begin still counts.
+    Fetched(usize, LeaseId, u64, Vec<RegionKey>),
+    Copied(usize, u32, StudyId, RegionKey),
+    /// An instance is finished, if the same begin still counts.
+    Worked(usize, LeaseId, u64),
+    ManagerUp,
+    Resume,
+    Replan(StudyId),
+}
+
+/// In the order of time, and of what came to mind first.
+#[derive(Debug)]
+struct Entry(u64, u64, Due);
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+/// Why a simulation ends before its time.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Stop {
+    /// The manager broke a rule.
+    #[error(transparent)]
+    Breach(#[from] Breach),
+    /// It does not come to its end.
+    #[error("after {seconds} s, {open} instances are open")]
+    Late {
+        /// The schedule's limit.
+        seconds: f64,
+        /// Instances of all studies.
+        open: usize,
+    },
+}
+
+/// What came of a simulation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// From the first submission to the end of the last study.
+    pub makespan_seconds: f64,
+    /// Seconds that slots were at work, reduced to those of a worker of speed 1.
+    pub work_seconds: f64,
+    /// Instances executed to their end, some more than once.
+    pub executed: u64,
+    /// Instances that the manager counts as finished, again those that were reopened.
+    pub finished: u64,
+    /// Instances that failed.
+    pub failed: u64,
+    /// Messages, to the manager and from it.
+    pub messages: u64,
+    /// Bytes of regions moved between workers.
+    pub bytes_moved: u64,
+    /// How often buckets were cut anew.
+    pub replans: u64,
+    /// Instances that changed their buckets then.
+    pub instances_moved: u64,
+    /// Leases that a second worker had as well.
+    pub twins: u64,
+    /// Buckets of which others got a part.
+    pub shared: u64,
+    /// Workers that were lost.
+    pub lost: u64,
+    /// Events of the manager.
+    pub events: u64,
+    /// Wall seconds that the manager took for them.
+    pub manager_seconds: f64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Cluster {
+    schedule: Schedule,
+    workloads: Vec<Workload>,
+    observed: Observed,
+    random: Random,
+    now_us: u64,
+    queue: BinaryHeap<Reverse<Entry>>,
+    entries: u64,
+    nodes: Vec<Node>,
+    /// Who is who, over connections that hold.
+    workers: BTreeMap<WorkerId, usize>,
+    /// Which studies there are, and of which of them nothing is wanted any more.
+    submitted: BTreeSet<usize>,
+    over: BTreeSet<usize>,
+    /// Instances that have reported, by study: all that a manager finds when it starts again.
+    journal: Vec<BTreeSet<InstanceId>>,
+    epoch: u32,
+    is_up: bool,
+    /// The number of buckets that each study was cut for last.
+    cut_for: Vec<usize>,
+    to_replan: BTreeSet<StudyId>,
+    poison: BTreeSet<(usize, InstanceId)>,
+    figures: Figures,
+}
+
+impl Cluster {
+    /// A cluster that follows a schedule; with an audit after each event, and a record of them all, or without.
+    #[must_use]
+    pub fn new(schedule: Schedule, audit: bool, record: bool) -> Self {
+        let workloads = workloads(&schedule);
+        Self::with_workloads(schedule, workloads, audit, record)
+    }
+
+    /// The same with studies that no recipe makes; the schedule says when they are submitted.
+    #[must_use]
+    pub fn with_workloads(
+        schedule: Schedule,
+        mut workloads: Vec<Workload>,
+        audit: bool,
+        record: bool,
+    ) -> Self {
+        let slots: u32 = schedule.nodes.iter().map(|node| node.slots).sum();
+        let plans = workloads.iter_mut().map(|workload| std::mem::take(&mut workload.plan)).collect();
+        let mut cluster = Self {
+            observed: Observed::new(plans, audit, record),
+            random: Random::new(schedule.seed),
+            now_us: 0,
+            queue: BinaryHeap::new(),
+            entries: 0,
+            nodes: schedule.nodes.iter().map(|spec| Node::new(*spec)).collect(),
+            workers: BTreeMap::new(),
+            submitted: BTreeSet::new(),
+            over: BTreeSet::new(),
+            journal: vec![BTreeSet::new(); workloads.len()],
+            epoch: 0,
+            is_up: true,
+            cut_for: vec![3 * slots as usize; workloads.len()],
+            to_replan: BTreeSet::new(),
+            poison: BTreeSet::new(),
+            figures: Figures::default(),
+            workloads,
+            schedule,
+        };
+        for node in 0..cluster.nodes.len() {
+            cluster.at(0, Due::Connect(node));
+        }
+        for number in 0..cluster.schedule.studies.len() {
+            cluster.at(1000 * cluster.schedule.studies[number].0, Due::Submit(number));
+        }
+        for number in 0..cluster.schedule.incidents.len() {
+            cluster.at(1000 * cluster.schedule.incidents[number].0, Due::Incident(number));
+        }
+        cluster.at(0, Due::Tick);
+        cluster
+    }
+
+    /// Runs until all studies are over.
+    ///
+    /// # Errors
+    /// [`Stop`], when a rule is broken, or it takes longer than the schedule allows.
+    pub fn run(&mut self) -> Result<Figures, Stop> {
+        let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
+        while self.over.len() < self.workloads.len() {
+            let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
+            let Some(Reverse(Entry(at_us, _, due))) = next else {
+                let studies = (0..self.workloads.len() as u32).map(StudyId);
+                let open = |study| self.observed.manager().study(study).map_or(0, |study| study.unfinished());
+                let open = studies.map(open).sum();
+                return Err(Stop::Late { seconds: self.schedule.limit_seconds, open });
+            };
+            self.now_us = self.now_us.max(at_us);
+            self.happen(due)?;
+        }
+        let first = self.schedule.studies.iter().map(|(at, _)| *at).min().unwrap_or(0);
+        let (events, busy) = self.observed.work();
+        self.figures.makespan_seconds = (self.now_us - 1000 * first) as f64 / 1e6;
+        (self.figures.events, self.figures.manager_seconds) = (events, busy.as_secs_f64());
+        Ok(self.figures)
+    }
+
+    /// All that the manager was told, if it was recorded.
+    #[must_use]
+    pub fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    fn at(&mut self, at_us: u64, due: Due) {
+        self.entries += 1;
+        self.queue.push(Reverse(Entry(at_us, self.entries, due)));
+    }
+
+    fn happen(&mut self, due: Due) -> Result<(), Breach> {
+        match due {
+            Due::Submit(number) => self.submit(number),
+            Due::Incident(number) => self.incident(self.schedule.incidents[number].1),
+            Due::Tick => {
+                self.at(self.now_us + 1000 * self.schedule.tick_ms.max(1), Due::Tick);
+                if self.is_up { self.tell(Event::Tick) } else { Ok(()) }
+            }
+            Due::ToManager(node, link, say) => self.arrives(node, link, say),
+            Due::ToNode(node, link, hear) => {
+                if self.nodes[node].up && self.nodes[node].link == link && self.nodes[node].connected {
+                    self.hears(node, hear);
+                }
+                Ok(())
+            }
+            Due::Connect(node) => {
+                self.connect(node);
+                Ok(())
+            }
+            Due::LinkLost(node, link) => self.link_lost(node, link),
+            Due::Fetched(node, lease, begun, missing) => {
+                self.fetched(node, lease, begun, missing);
+                Ok(())
+            }
+            Due::Copied(node, link, study, key) => {
+                if self.nodes[node].up {
+                    self.nodes[node].held.insert((study, key));
+                    if self.nodes[node].link == link {
+                        self.say(node, Say::Copied(study, key));
+                    }
+                }
+                Ok(())
+            }
+            Due::Worked(node, lease, begun) => {
+                self.worked(node, lease, begun);
+                Ok(())
+            }
+            Due::ManagerUp => self.manager_up(),
+            Due::Resume => self.tell(Event::Resume),
+            Due::Replan(study) => self.replan(study),
+        }
+    }
+
+    /// Microseconds that a message takes; `None`: longer than a connection lasts.
+    fn latency_us(&mut self) -> Option<u64> {
+        let network = self.schedule.network;
+        let mut latency = network.latency_us + self.random.exponential(network.jitter_us as f64) as u64;
+        let mut again = RETRANSMIT_US;
+        while network.loss > 0.0 && self.random.unit() < network.loss {
+            latency += again;
+            again *= 2;
+        }
+        (latency < IDLE_US).then_some(latency)
+    }
+
+    /// When something said now arrives; `None`: not over this connection.
+    fn arrival_us(&mut self, node: usize, direction: usize) -> Option<u64> {
+        self.figures.messages += 1;
+        let latency = self.latency_us();
+        let Some(latency) = latency else {
+            let link = self.nodes[node].link;
+            self.at(self.now_us + IDLE_US, Due::LinkLost(node, link));
+            return None;
+        };
+        let node = &mut self.nodes[node];
+        let at = (self.now_us.max(node.cut_until_us) + latency).max(node.last_us[direction]);
+        node.last_us[direction] = at;
+        Some(at)
+    }
+
+    fn say(&mut self, node: usize, say: Say) {
+        if !self.nodes[node].connected {
+            return;
+        }
+        if let Some(at) = self.arrival_us(node, 0) {
+            self.at(at, Due::ToManager(node, self.nodes[node].link, say));
+        }
+    }
+
+    fn send(&mut self, node: usize, hear: Hear) {
+        if let Some(at) = self.arrival_us(node, 1) {
+            self.at(at, Due::ToNode(node, self.nodes[node].link, hear));
+        }
+    }
+
+    fn facts(&self, node: usize) -> Facts {
+        Facts { slots: self.nodes[node].spec.slots, ..Facts::ANY }
+    }
+}
+
+/// The studies of a schedule.
+#[must_use]
+pub fn workloads(schedule: &Schedule) -> Vec<Workload> {
+    let recipes = (0..).map(StudyId).zip(&schedule.studies);
+    recipes.map(|(study, (_, recipe))| Workload::new(study, recipe.design())).collect()
+}

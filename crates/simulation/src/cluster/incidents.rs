@@ -1,0 +1,102 @@
+//! What goes wrong, and what follows for connections.
+
+use super::node::Node;
+use super::{BACKOFF_US, Cluster, Due, HOLD_US, IDLE_US};
+use crate::audit::Breach;
+use crate::event::Event;
+use crate::schedule::Incident;
+use pleach_dispatch::{InstanceId, StudyId};
+
+impl Cluster {
+    pub(super) fn incident(&mut self, incident: Incident) -> Result<(), Breach> {
+        match incident {
+            Incident::Join(spec) => {
+                self.nodes.push(Node::new(spec));
+                self.at(self.now_us, Due::Connect(self.nodes.len() - 1));
+            }
+            Incident::Crash { node } => {
+                if node < self.nodes.len() {
+                    self.crash(node);
+                }
+            }
+            Incident::Partition { node, milliseconds } => {
+                if let Some(cut) = self.nodes.get_mut(node).filter(|node| node.up) {
+                    cut.cut_until_us = cut.cut_until_us.max(self.now_us + 1000 * milliseconds);
+                    let (lost_us, link) = (self.now_us + IDLE_US, cut.link);
+                    if cut.cut_until_us >= lost_us {
+                        self.at(lost_us, Due::LinkLost(node, link));
+                    }
+                }
+            }
+            Incident::Drain { node } => {
+                if let Some(worker) = self.nodes.get(node).and_then(|node| node.worker).filter(|_| self.is_up)
+                {
+                    self.tell(Event::Drain { worker })?;
+                }
+            }
+            Incident::Restart { milliseconds } => {
+                if self.is_up {
+                    self.is_up = false;
+                    for node in 0..self.nodes.len() {
+                        self.disconnect(node);
+                    }
+                    self.at(self.now_us + 1000 * milliseconds, Due::ManagerUp);
+                }
+            }
+            Incident::Cancel { study } => {
+                if self.is_up && self.submitted.contains(&study) && self.over.insert(study) {
+                    self.tell(Event::Cancel { study: StudyId(study as u32) })?;
+                }
+            }
+            Incident::Poison { study, instance } => {
+                self.poison.insert((study, InstanceId(instance)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node loses power: nobody hears of it until its connection has been silent for long enough.
+    pub(super) fn crash(&mut self, node: usize) {
+        if self.nodes[node].up {
+            self.nodes[node].lose_all();
+            let link = self.nodes[node].link;
+            self.at(self.now_us + IDLE_US, Due::LinkLost(node, link));
+        }
+    }
+
+    /// Both ends give a connection up.
+    pub(super) fn link_lost(&mut self, node: usize, link: u32) -> Result<(), Breach> {
+        if self.nodes[node].link != link || !self.nodes[node].connected {
+            return Ok(());
+        }
+        let worker = self.nodes[node].worker;
+        self.disconnect(node);
+        let Some(worker) = worker else { return Ok(()) };
+        self.workers.remove(&worker);
+        self.figures.lost += 1;
+        self.tell(Event::Leave { worker, lost: true })
+    }
+
+    fn disconnect(&mut self, node: usize) {
+        let here = &mut self.nodes[node];
+        (here.connected, here.worker, here.asked) = (false, None, 0);
+        let wait = self.random.exponential(BACKOFF_US as f64) as u64;
+        self.at(self.now_us + wait, Due::Connect(node));
+    }
+
+    /// The manager starts again, with what it has written down.
+    pub(super) fn manager_up(&mut self) -> Result<(), Breach> {
+        self.is_up = true;
+        self.epoch += 1;
+        self.workers.clear();
+        self.tell(Event::Start { epoch: self.epoch })?;
+        self.tell(Event::Hold)?;
+        let open: Vec<usize> = self.submitted.difference(&self.over).copied().collect();
+        for number in open {
+            let (study, finished) = (StudyId(number as u32), self.journal[number].clone());
+            self.tell(Event::Submit { study, plan: number, finished })?;
+        }
+        self.at(self.now_us + HOLD_US, Due::Resume);
+        Ok(())
+    }
+}

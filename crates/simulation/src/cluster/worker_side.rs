@@ -1,0 +1,229 @@
+//! What workers do: connect, ask, fetch, execute, report.
+
+use super::node::Run;
+use super::{BACKOFF_US, Cluster, Due, Hear, Say};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Cluster {
+    /// A node tries to reach the manager, and says what it has.
+    pub(super) fn connect(&mut self, node: usize) {
+        if !self.nodes[node].up || self.nodes[node].connected {
+            return;
+        }
+        if !self.is_up || self.nodes[node].cut_until_us > self.now_us {
+            let wait = BACKOFF_US / 2 + self.random.exponential(BACKOFF_US as f64 / 2.0) as u64;
+            return self.at(self.now_us + wait, Due::Connect(node));
+        }
+        let here = &mut self.nodes[node];
+        here.link += 1;
+        (here.connected, here.asked, here.last_us) = (true, 0, [0; 2]);
+        self.say(node, Say::Join);
+        for (lease, (study, instances)) in self.nodes[node].has() {
+            self.say(node, Say::Adopt(study, lease, instances.into_iter().collect()));
+        }
+        let mut held: BTreeMap<StudyId, Vec<RegionKey>> = BTreeMap::new();
+        self.nodes[node].held.iter().for_each(|(study, key)| held.entry(*study).or_default().push(*key));
+        for (study, keys) in held {
+            self.say(node, Say::Holds(study, keys));
+        }
+        if self.nodes[node].draining {
+            self.say(node, Say::Drain);
+        }
+        self.go_on(node);
+    }
+
+    /// Begins what there is a slot for, and asks for more.
+    fn go_on(&mut self, node: usize) {
+        while let Some(lease) = self.nodes[node].next_to_start() {
+            self.start(node, lease);
+        }
+        if self.nodes[node].connected {
+            let buckets = self.nodes[node].ask();
+            if buckets > 0 {
+                self.say(node, Say::Request(buckets));
+            }
+        }
+    }
+
+    /// A bucket gets a slot: what it lacks is fetched from whoever can be reached.
+    fn start(&mut self, node: usize, lease: LeaseId) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
+        run.started = true;
+        let (study, elsewhere) = (run.study, std::mem::take(&mut run.elsewhere));
+        let (mut missing, mut bytes) = (Vec::new(), 0);
+        for there in elsewhere {
+            if self.nodes[node].held.contains(&(study, there.key)) {
+                continue;
+            }
+            let holder = there.workers.iter().any(|worker| self.has_region(*worker, study, there.key));
+            if holder && self.nodes[node].cut_until_us <= self.now_us {
+                bytes += self.workloads[study.index()].region_bytes();
+                self.nodes[node].held.insert((study, there.key));
+            } else {
+                missing.push(there.key);
+            }
+        }
+        self.figures.bytes_moved += bytes;
+        let network = self.schedule.network;
+        let seconds = bytes as f64 / network.bytes_per_second;
+        let wait = if bytes > 0 { 2 * network.latency_us + (seconds * 1e6) as u64 } else { 0 };
+        self.nodes[node].begun += 1;
+        let begun = self.nodes[node].begun;
+        self.at(self.now_us + wait, Due::Fetched(node, lease, begun, missing));
+        if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
+            run.begin(begun);
+        }
+    }
+
+    fn has_region(&self, worker: WorkerId, study: StudyId, key: RegionKey) -> bool {
+        self.workers.get(&worker).is_some_and(|&node| {
+            let there = &self.nodes[node];
+            there.up && there.cut_until_us <= self.now_us && there.held.contains(&(study, key))
+        })
+    }
+
+    pub(super) fn fetched(&mut self, node: usize, lease: LeaseId, begun: u64, missing: Vec<RegionKey>) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.begun == begun) else {
+            return;
+        };
+        if missing.is_empty() {
+            return self.next_instance(node, lease);
+        }
+        let (study, open): (StudyId, Vec<InstanceId>) = (run.study, run.open().collect());
+        self.nodes[node].runs.remove(&lease);
+        for instance in open {
+            self.say(node, Say::Lacking(study, lease, instance, missing.clone()));
+        }
+        self.go_on(node);
+    }
+
+    /// Begins the next instance of a bucket, or ends it.
+    fn next_instance(&mut self, node: usize, lease: LeaseId) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
+        let Some(next) = run.left.pop_front() else {
+            self.nodes[node].runs.remove(&lease);
+            return self.go_on(node);
+        };
+        let (study, last) = (run.study, run.last);
+        run.current = Some(next);
+        if self.poison.contains(&(study.index(), next)) {
+            return self.crash(node);
+        }
+        let seconds = self.workloads[study.index()].seconds(last, next);
+        self.figures.work_seconds += seconds;
+        let wait = (seconds / self.nodes[node].spec.speed * 1e6) as u64;
+        self.nodes[node].begun += 1;
+        let begun = self.nodes[node].begun;
+        if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
+            run.begin(begun);
+        }
+        self.at(self.now_us + wait, Due::Worked(node, lease, begun));
+    }
+
+    /// An instance is finished: what it stores is there, and the manager is told.
+    pub(super) fn worked(&mut self, node: usize, lease: LeaseId, begun: u64) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.begun == begun) else {
+            return;
+        };
+        let Some(instance) = run.current.take() else { return };
+        run.last = Some(instance);
+        let study = run.study;
+        self.figures.executed += 1;
+        let here = &mut self.nodes[node];
+        here.held.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
+        here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
+        self.say(node, Say::Done(study, lease, instance));
+        self.next_instance(node, lease);
+    }
+
+    pub(super) fn hears(&mut self, node: usize, hear: Hear) {
+        match hear {
+            Hear::Assign(study, lease, mut instances, elsewhere) => {
+                let workload = &self.workloads[study.index()];
+                instances.sort_by_key(|instance| workload.order(*instance));
+                let here = &mut self.nodes[node];
+                here.asked = here.asked.saturating_sub(1);
+                here.runs.insert(lease, Run::new(study, instances.into(), elsewhere));
+                if self.nodes[node].draining {
+                    self.hand_back(node, lease, |_| 0);
+                }
+                self.go_on(node);
+            }
+            Hear::Revoke(lease) => {
+                self.nodes[node].runs.remove(&lease);
+                self.nodes[node].unheard.remove(&lease);
+                self.go_on(node);
+            }
+            Hear::Share(lease) => {
+                self.hand_back(node, lease, |left| left / 2);
+                self.go_on(node);
+            }
+            Hear::Copy(study, key, from) => {
+                if self.has_region(from, study, key) {
+                    let bytes = self.workloads[study.index()].region_bytes();
+                    self.figures.bytes_moved += bytes;
+                    let seconds = bytes as f64 / self.schedule.network.bytes_per_second;
+                    let link = self.nodes[node].link;
+                    self.at(self.now_us + (seconds * 1e6) as u64, Due::Copied(node, link, study, key));
+                }
+            }
+            Hear::Kept(lease, kept) => self.kept(node, lease, &kept),
+            Hear::Drain => {
+                self.nodes[node].draining = true;
+                let leases: Vec<LeaseId> = self.nodes[node].runs.keys().copied().collect();
+                leases.into_iter().for_each(|lease| self.hand_back(node, lease, |_| 0));
+            }
+            Hear::Dismiss => {
+                self.say(node, Say::Leave);
+                self.nodes[node].lose_all();
+            }
+        }
+    }
+
+    /// Hands back what has not been begun of a bucket, but for as many as are kept.
+    fn hand_back(&mut self, node: usize, lease: LeaseId, keep: fn(usize) -> usize) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
+        let (study, kept) = (run.study, keep(run.left.len()));
+        let back: Vec<InstanceId> = run.left.split_off(kept).into();
+        if run.current.is_none() && run.left.is_empty() {
+            self.nodes[node].runs.remove(&lease);
+        }
+        self.say(node, Say::Back(study, lease, back));
+    }
+
+    /// What it had before, it goes on with as far as the manager lets it.
+    fn kept(&mut self, node: usize, lease: LeaseId, kept: &BTreeSet<InstanceId>) {
+        let here = &mut self.nodes[node];
+        let mut again = Vec::new();
+        if let Some((study, unheard)) = here.unheard.get_mut(&lease) {
+            unheard.retain(|instance| kept.contains(instance));
+            again.extend(unheard.iter().map(|instance| (*study, *instance)));
+            if unheard.is_empty() {
+                here.unheard.remove(&lease);
+            }
+        }
+        if let Some(run) = here.runs.get_mut(&lease) {
+            run.left.retain(|instance| kept.contains(instance));
+            let goes_on = run.current.is_none_or(|current| kept.contains(&current));
+            if !goes_on {
+                run.current = None;
+                // What it was about to finish does not count any more.
+                here.begun += 1;
+                run.begin(here.begun);
+            }
+            if run.current.is_none() && run.started {
+                if run.left.is_empty() {
+                    here.runs.remove(&lease);
+                } else if !goes_on {
+                    self.next_instance(node, lease);
+                }
+            }
+        }
+        for (study, instance) in again {
+            self.say(node, Say::Done(study, lease, instance));
+        }
+        self.go_on(node);
+    }
+}

@@ -1,0 +1,221 @@
+//! What is said to a manager, as values: they can be made up, written down and said again.
+
+use pleach_dispatch::manager::{Facts, Manager};
+use pleach_dispatch::message::TaskFailure;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// One event of a [`Manager`]; what each means is said there, at the `handle_*` of its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The manager starts, for the first time or again: what it knew before is gone.
+    Start {
+        /// How often it has started before.
+        epoch: u32,
+    },
+    /// Workers of the manager before are about to say what they have.
+    Hold,
+    /// They have had their time.
+    Resume,
+    /// A study comes.
+    Submit {
+        /// Its number.
+        study: StudyId,
+        /// Which of the plans that are known.
+        plan: usize,
+        /// Instances that have reported before.
+        finished: BTreeSet<InstanceId>,
+    },
+    /// A study is not wanted any more.
+    Cancel {
+        /// Its number.
+        study: StudyId,
+    },
+    /// A worker comes.
+    Join {
+        /// What it can do.
+        facts: Facts,
+    },
+    /// A worker asks for buckets.
+    Request {
+        /// Who.
+        worker: WorkerId,
+        /// How many.
+        buckets: u32,
+        /// Of later stages than this one only.
+        after: Option<u32>,
+    },
+    /// An instance is finished.
+    Done {
+        /// By whom.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+    },
+    /// An instance has failed.
+    Failed {
+        /// By whom.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+    },
+    /// An instance lacks what it reads.
+    Lacking {
+        /// Who has it.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// What could not be had.
+        keys: Vec<RegionKey>,
+    },
+    /// A worker hands back what it has not begun.
+    Back {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// The instances.
+        instances: Vec<InstanceId>,
+    },
+    /// What nobody has begun is cut anew.
+    Replanned {
+        /// Of which study.
+        study: StudyId,
+        /// What takes the place of the buckets that held these instances.
+        buckets: Vec<BucketPlan>,
+    },
+    /// A worker is to leave.
+    Drain {
+        /// Who.
+        worker: WorkerId,
+    },
+    /// A worker has fetched a region from another one.
+    Copied {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
+    /// A worker is gone.
+    Leave {
+        /// Who.
+        worker: WorkerId,
+        /// Without a word.
+        lost: bool,
+    },
+    /// A worker goes on with what it was granted by the manager before.
+    Adopt {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// What it has not reported.
+        instances: Vec<InstanceId>,
+    },
+    /// A worker has regions from before.
+    Holds {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The regions.
+        keys: Vec<RegionKey>,
+    },
+    /// Time passes.
+    Tick,
+    /// Nothing more is to be granted.
+    Stop,
+}
+
+/// What a manager answers at once, besides its effects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing.
+    Nothing,
+    /// The number of the worker that joined.
+    Joined(WorkerId),
+    /// Whether a report counted.
+    Counted(bool),
+    /// Instances that a worker is to go on with.
+    Kept(BTreeSet<InstanceId>),
+    /// Regions that nobody will read.
+    Needless(Vec<RegionKey>),
+    /// Whether a plan, or a way to cut one, was accepted.
+    Accepted(bool),
+}
+
+/// Why tasks fail here, wherever they do.
+#[must_use]
+pub fn failure() -> TaskFailure {
+    TaskFailure { at: "t1".to_owned(), cause: "the simulation said so".to_owned() }
+}
+
+impl Event {
+    /// Says it to a manager, at a time since the simulation began. `plans` are those that are known.
+    pub fn apply(&self, manager: &mut Manager, plans: &[ExecutionPlan], now: Duration) -> Answer {
+        match self {
+            Self::Start { epoch } => *manager = Manager::new(*epoch),
+            Self::Hold => manager.handle_hold(),
+            Self::Resume => manager.handle_resume(),
+            Self::Submit { study, plan, finished } => {
+                let Some(plan) = plans.get(*plan) else { return Answer::Accepted(false) };
+                let submitted = manager.handle_submit(*study, plan.clone(), finished);
+                return Answer::Accepted(submitted.is_ok());
+            }
+            Self::Cancel { study } => manager.handle_cancel(*study),
+            Self::Join { facts } => return Answer::Joined(manager.handle_join(facts.clone())),
+            Self::Request { worker, buckets, after } => manager.handle_request(*worker, *buckets, *after),
+            Self::Done { worker, study, lease, instance } => {
+                return Answer::Counted(manager.handle_done(*worker, *study, *lease, *instance));
+            }
+            Self::Failed { worker, study, lease, instance } => {
+                let counted = manager.handle_failed(*worker, *study, *lease, *instance, &failure());
+                return Answer::Counted(counted);
+            }
+            Self::Lacking { worker, study, lease, instance, keys } => {
+                return Answer::Counted(manager.handle_lacking(*worker, *study, *lease, *instance, keys));
+            }
+            Self::Back { worker, study, lease, instances } => {
+                return Answer::Counted(manager.handle_back(*worker, *study, *lease, instances));
+            }
+            Self::Replanned { study, buckets } => {
+                return Answer::Accepted(manager.handle_replanned(*study, buckets.clone()).is_ok());
+            }
+            Self::Drain { worker } => manager.handle_drain(*worker),
+            Self::Copied { worker, study, key } => manager.handle_copied(*worker, *study, *key),
+            Self::Leave { worker, lost } => manager.handle_leave(*worker, *lost),
+            Self::Adopt { worker, study, lease, instances } => {
+                return Answer::Kept(manager.handle_adopt(*worker, *study, *lease, instances));
+            }
+            Self::Holds { worker, study, keys } => {
+                return Answer::Needless(manager.handle_holds(*worker, *study, keys));
+            }
+            Self::Tick => manager.handle_tick(now),
+            Self::Stop => manager.handle_stop(),
+        }
+        Answer::Nothing
+    }
+}

@@ -1,0 +1,183 @@
+//! A log, event by event: what was said, what followed, and which rule was broken.
+
+use crate::audit::Breach;
+use crate::event::{Answer, Event};
+use crate::log::Log;
+use crate::observed::Observed;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::manager::Effect;
+use pleach_dispatch::study::Effect as Happened;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// One event of a log, told again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// Counted from 1.
+    pub number: usize,
+    /// Seconds since the beginning.
+    pub seconds: f64,
+    /// What was said.
+    pub event: Event,
+    /// What the manager answered at once, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// What it wanted done, in words.
+    pub effects: Vec<String>,
+    /// The rule that was broken by it: nothing follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breach: Option<String>,
+}
+
+/// Steps through a log.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    log: &'a Log,
+    manager: Observed,
+    next: usize,
+    over: bool,
+}
+
+impl<'a> Replay<'a> {
+    /// Before the first event.
+    #[must_use]
+    pub fn new(log: &'a Log) -> Self {
+        Self { log, manager: log.manager(), next: 0, over: false }
+    }
+}
+
+impl Iterator for Replay<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let said = self.log.said.get(self.next).filter(|_| !self.over)?;
+        self.next += 1;
+        let told = self.manager.tell(said.at_us, said.event.clone());
+        let (answer, effects, breach): (_, _, Option<Breach>) = match told {
+            Ok((answer, effects)) => (in_words(&answer), effects.iter().map(effect_in_words).collect(), None),
+            Err(breach) => (None, Vec::new(), Some(breach)),
+        };
+        self.over = breach.is_some();
+        Some(Step {
+            number: self.next,
+            seconds: said.at_us as f64 / 1e6,
+            event: said.event.clone(),
+            answer,
+            effects,
+            breach: breach.map(|breach| breach.to_string()),
+        })
+    }
+}
+
+fn in_words(answer: &Answer) -> Option<String> {
+    match answer {
+        Answer::Nothing | Answer::Counted(true) | Answer::Accepted(true) => None,
+        Answer::Joined(worker) => Some(format!("is {worker}")),
+        Answer::Counted(false) => Some("does not count".to_owned()),
+        Answer::Kept(kept) => Some(format!("goes on with {}", list(kept.iter().copied()))),
+        Answer::Needless(keys) => Some(format!("{} regions are of no use", keys.len())),
+        Answer::Accepted(false) => Some("is refused".to_owned()),
+    }
+}
+
+/// Ids in short: `1-3 7`.
+fn list(ids: impl Iterator<Item = InstanceId>) -> String {
+    let ids: BTreeSet<u32> = ids.map(|id| id.0).collect();
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for id in ids {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == id => *last = id,
+            _ => parts.push((id, id)),
+        }
+    }
+    let part = |(first, last): (u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.into_iter().map(part).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What an event says, in a line.
+#[must_use]
+pub fn event_in_words(event: &Event) -> String {
+    match event {
+        Event::Start { epoch } => format!("the manager starts, for the {}. time", epoch + 1),
+        Event::Hold => "nothing is granted until workers have said what they have".to_owned(),
+        Event::Resume => "workers have had their time".to_owned(),
+        Event::Submit { study, finished, .. } => {
+            format!("{study} is submitted, {} instances have reported before", finished.len())
+        }
+        Event::Cancel { study } => format!("{study} is cancelled"),
+        Event::Join { facts } => format!("a worker with {} slots joins", facts.slots),
+        Event::Request { worker, buckets, after: None } => format!("{worker} asks for {buckets} buckets"),
+        Event::Request { worker, buckets, after: Some(stage) } => {
+            format!("{worker} asks for {buckets} buckets after stage {stage}")
+        }
+        Event::Done { worker, study, lease, instance } => {
+            format!("{worker} has finished {instance} of {study} under {lease}")
+        }
+        Event::Failed { worker, study, lease, instance } => {
+            format!("{instance} of {study} has failed on {worker} under {lease}")
+        }
+        Event::Lacking { worker, study, lease, instance, keys } => {
+            format!("{worker} lacks {} regions for {instance} of {study} under {lease}", keys.len())
+        }
+        Event::Back { worker, study, lease, instances } => {
+            let back = list(instances.iter().copied());
+            format!("{worker} hands back {back} of {study} under {lease}")
+        }
+        Event::Replanned { study, buckets } => {
+            format!("{study} is cut anew, into {} other buckets", buckets.len())
+        }
+        Event::Drain { worker } => format!("{worker} is to leave"),
+        Event::Copied { worker, study, key } => format!("{worker} has got region {key} of {study}"),
+        Event::Leave { worker, lost: false } => format!("{worker} leaves"),
+        Event::Leave { worker, lost: true } => format!("{worker} is lost"),
+        Event::Adopt { worker, study, lease, instances } => {
+            format!("{worker} has {} of {study} under {lease}", list(instances.iter().copied()))
+        }
+        Event::Holds { worker, study, keys } => format!("{worker} has {} regions of {study}", keys.len()),
+        Event::Tick => "time passes".to_owned(),
+        Event::Stop => "nothing more is to be granted".to_owned(),
+    }
+}
+
+/// What is to be done, in a line.
+#[must_use]
+pub fn effect_in_words(effect: &Effect) -> String {
+    match effect {
+        Effect::Introduce { worker, study } => format!("{worker} is told of {study}"),
+        Effect::Assign { worker, study, lease, work, .. } => {
+            let ids = list(work.instances.iter().map(|instance| instance.id));
+            format!("{worker} gets {ids} of {study} under {lease}")
+        }
+        Effect::Revoke { worker, study, lease } => format!("{worker} need not go on with {lease} of {study}"),
+        Effect::Share { worker, study, lease } => format!("{worker} is to share {lease} of {study}"),
+        Effect::Copy { worker, study, key, from } => {
+            format!("{worker} is to get region {key} of {study} from {from}")
+        }
+        Effect::Study(study, Happened::Release(keys)) => {
+            format!("{} regions of {study} are of no use any more", keys.len())
+        }
+        Effect::Study(study, Happened::Finished(instance)) => format!("{instance} of {study} is finished"),
+        Effect::Study(study, Happened::Reopened(instance)) => {
+            format!("{instance} of {study} is to be executed again")
+        }
+        Effect::Study(study, Happened::Failed { instance, origin, cause }) => {
+            format!("{instance} of {study} fails with {origin}: {}: {}", cause.at, cause.cause)
+        }
+        Effect::Study(study, Happened::Revoke { worker, lease }) => {
+            format!("{worker} need not go on with {lease} of {study}")
+        }
+        Effect::Study(study, Happened::Complete) => format!("{study} is complete"),
+        Effect::Over { worker, study } => format!("{worker} may forget {study}"),
+        Effect::Replan(study) => format!("{study} is to be planned anew"),
+        Effect::Drain(worker) => format!("{worker} is told to begin nothing more"),
+        Effect::Dismiss(worker) => format!("{worker} may leave"),
+        Effect::Stop => "all are told to stop".to_owned(),
+        Effect::Stopped => "all have stopped".to_owned(),
+    }
+}

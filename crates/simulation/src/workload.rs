@@ -1,0 +1,310 @@
+//! Studies to simulate: plans, and what each of their tasks takes.
+//!
+//! A workload is an optional first stage, one instance a tile, whose output all instances of the tile read, and a second
+//! stage whose instances are a chain of tasks each and share prefixes in a bucket (a reuse tree). All tiles have the same
+//! instances, as the papers' studies do; what a task takes differs by tile and by task.
+
+use crate::random::Random;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
+use pleach_dispatch::{InstanceId, StudyId};
+use pleach_regions::{ElementType, RegionKey};
+use pleach_reuse::{Costs, Ending, Problem, ReuseTree, Strategy, TrtmaOptions};
+use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+
+/// How the instances of a tile are put into buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// Each by itself.
+    Single,
+    /// RTMA with this many instances at most.
+    Rtma(NonZeroUsize),
+    /// TRTMA with this many buckets for all tiles together; one a tile at least. Buckets are even by cost.
+    Trtma(NonZeroUsize),
+    /// The same, but even by numbers of tasks, as in the papers.
+    TrtmaByCount(NonZeroUsize),
+}
+
+/// What a study consists of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Design {
+    /// Tiles, alike but for what they take.
+    pub tiles: u32,
+    /// Tasks of the second stage.
+    pub levels: usize,
+    /// Keys of the tasks of each instance of a tile, as in [`Problem`].
+    pub keys: Vec<u32>,
+    /// Mean seconds of the tasks of each level.
+    pub seconds: Vec<f64>,
+    /// Mean seconds of the first stage; without it, instances read the tile itself.
+    pub first_seconds: Option<f64>,
+    /// Coefficient of variation of what tasks take, from tile to tile and once more from task to task.
+    pub variation: f64,
+    /// Bytes of what the first stage stores for a tile.
+    pub region_bytes: u64,
+    /// How it is cut.
+    pub cut: Cut,
+    /// Of the variations.
+    pub seed: u64,
+}
+
+/// A study made up from a few numbers, so that it can be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Tiles.
+    pub tiles: u32,
+    /// Instances of a tile.
+    pub instances: u32,
+    /// Tasks of an instance.
+    pub levels: u32,
+    /// Different values of what each task consumes.
+    pub values: u32,
+    /// Mean seconds of a task.
+    pub task_seconds: f64,
+    /// There is a first stage, and it takes so long.
+    pub first_seconds: Option<f64>,
+    /// As [`Design::variation`].
+    pub variation: f64,
+    /// As [`Design::region_bytes`].
+    pub region_bytes: u64,
+    /// How it is cut.
+    pub cut: Cut,
+    /// Of the values and the variations.
+    pub seed: u64,
+}
+
+impl Recipe {
+    /// The design that follows from it.
+    #[must_use]
+    pub fn design(&self) -> Design {
+        let mut random = Random::new(self.seed);
+        let count = self.instances as usize * self.levels as usize;
+        let values = u64::from(self.values.max(1));
+        Design {
+            tiles: self.tiles,
+            levels: self.levels as usize,
+            keys: (0..count).map(|_| (random.word() % values) as u32).collect(),
+            seconds: vec![self.task_seconds; self.levels as usize],
+            first_seconds: self.first_seconds,
+            variation: self.variation,
+            region_bytes: self.region_bytes,
+            cut: self.cut,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A design that is planned.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// For the manager.
+    pub plan: ExecutionPlan,
+    design: Design,
+    /// The nodes of each instance of a tile in the tile's reuse tree, first task first.
+    nodes: Vec<u32>,
+    /// Instances of a tile, in the tree's order.
+    rank: Vec<u32>,
+    /// By tile.
+    factor: Vec<f64>,
+}
+
+/// The first stage, where there is one, comes before the second.
+fn stages(has_first: bool) -> Vec<Stage> {
+    let region = |name: &str| RegionDecl { region: name.to_owned(), element: ElementType::Gray8 };
+    let task = |name: &str| Task {
+        name: name.to_owned(),
+        description: String::new(),
+        operation: format!("simulated.{name}"),
+        version: 1,
+        arguments: Vec::new(),
+        reads: vec![Read::StageInput(0)],
+        writes: vec![region("out")],
+    };
+    let stage = |name: &str| Stage {
+        name: name.to_owned(),
+        description: String::new(),
+        inputs: vec![StageInput { region: region("in"), origin: Origin::Input(0) }],
+        outputs: vec![StageOutput { region: region("out"), task: 0, output: 0 }],
+        parameters: Vec::new(),
+        tasks: vec![task(name)],
+        switch: None,
+    };
+    let names: &[&str] = if has_first { &["normalize", "segment"] } else { &["segment"] };
+    names.iter().map(|name| stage(name)).collect()
+}
+
+/// A key of a study's own: kinds are tiles, first stages and results.
+fn key(study: StudyId, kind: u8, number: u32) -> RegionKey {
+    let wide = u128::from(study.0) << 64 | u128::from(kind) << 32 | u128::from(number);
+    RegionKey(wide.to_be_bytes())
+}
+
+impl Workload {
+    /// Plans a design. `study` makes its regions its own.
+    #[must_use]
+    pub fn new(study: StudyId, design: Design) -> Self {
+        let each = design.keys.len().checked_div(design.levels).unwrap_or(0);
+        let (buckets, nodes) = cut(&design, each);
+        let mut rank: Vec<u32> = (0..each as u32).collect();
+        let row = |member: &u32| &nodes[*member as usize * design.levels..][..design.levels];
+        rank.sort_by(|a, b| row(a).cmp(row(b)));
+        let mut place = vec![0; each];
+        (0..).zip(&rank).for_each(|(rank, member)| place[*member as usize] = rank);
+
+        let first = design.first_seconds.is_some();
+        let mut plan =
+            ExecutionPlan { stages: stages(first), sharing: Sharing::Tree, ..ExecutionPlan::default() };
+        let firsts = if first { design.tiles } else { 0 };
+        for tile in 0..firsts {
+            plan.instances.push(InstancePlan {
+                stage: 0,
+                parameters: Vec::new(),
+                inputs: vec![key(study, 0, tile)],
+                outputs: vec![OutputPlan { key: key(study, 1, tile), stored: each > 0, reported: each == 0 }],
+                parents: Vec::new(),
+            });
+            plan.buckets.push(BucketPlan { instances: vec![InstanceId(tile)], pixels: design.region_bytes });
+        }
+        for tile in 0..design.tiles {
+            let base = plan.instances.len() as u32;
+            for member in 0..each as u32 {
+                plan.instances.push(InstancePlan {
+                    stage: usize::from(first),
+                    parameters: Vec::new(),
+                    inputs: vec![key(study, u8::from(first), tile)],
+                    outputs: vec![OutputPlan {
+                        key: key(study, 2, base + member),
+                        stored: false,
+                        reported: true,
+                    }],
+                    parents: if first { vec![InstanceId(tile)] } else { Vec::new() },
+                });
+            }
+            plan.buckets.extend(buckets.iter().map(|members| BucketPlan {
+                instances: members.iter().map(|member| InstanceId(base + member)).collect(),
+                pixels: design.region_bytes,
+            }));
+        }
+        let tile_factor = |tile: u32| Random::of(design.seed, &[1, u64::from(tile)]).factor(design.variation);
+        let factor = (0..design.tiles).map(tile_factor).collect();
+        Self { plan, nodes, rank: place, factor, design }
+    }
+
+    /// The tile and the place within it; none for the first stage.
+    fn member(&self, instance: InstanceId) -> (u32, Option<u32>) {
+        let firsts = if self.design.first_seconds.is_some() { self.design.tiles } else { 0 };
+        if instance.0 < firsts {
+            return (instance.0, None);
+        }
+        let each = self.rank.len() as u32;
+        let number = instance.0 - firsts;
+        (number / each, Some(number % each))
+    }
+
+    fn row(&self, member: u32) -> &[u32] {
+        &self.nodes[member as usize * self.design.levels..][..self.design.levels]
+    }
+
+    /// What orders the instances of a bucket so that what shares most comes together.
+    #[must_use]
+    pub fn order(&self, instance: InstanceId) -> (u32, u32) {
+        let (tile, member) = self.member(instance);
+        (tile, member.map_or(0, |member| self.rank[member as usize]))
+    }
+
+    /// Seconds of an instance right after another one of its bucket: what they share has been done.
+    #[must_use]
+    pub fn seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
+        let (tile, member) = self.member(instance);
+        let noise = |node: u64| {
+            Random::of(self.design.seed, &[2, u64::from(tile), node]).factor(self.design.variation)
+        };
+        let Some(member) = member else {
+            return self.design.first_seconds.unwrap_or(0.0) * self.factor[tile as usize] * noise(u64::MAX);
+        };
+        let row = self.row(member);
+        let before = after.map(|after| self.member(after));
+        let shared = match before {
+            Some((other, Some(before))) if other == tile => {
+                row.iter().zip(self.row(before)).take_while(|(a, b)| a == b).count()
+            }
+            _ => 0,
+        };
+        let of = |level: usize| {
+            self.design.seconds[level] * self.factor[tile as usize] * noise(u64::from(row[level]))
+        };
+        (shared..row.len()).map(of).sum()
+    }
+
+    /// Whether an instance is of the second stage.
+    #[must_use]
+    pub fn is_second(&self, instance: InstanceId) -> bool {
+        self.member(instance).1.is_some()
+    }
+
+    /// What an instance stores for others.
+    pub fn stored(&self, study: StudyId, instance: InstanceId) -> impl Iterator<Item = RegionKey> + use<> {
+        let (tile, member) = self.member(instance);
+        member.is_none().then(|| key(study, 1, tile)).into_iter()
+    }
+
+    /// Bytes of what a first stage stores.
+    #[must_use]
+    pub fn region_bytes(&self) -> u64 {
+        self.design.region_bytes
+    }
+
+    /// Some instances of the second stage as a problem, to be planned anew; costs are the means.
+    ///
+    /// # Errors
+    /// When there are more than the planner takes.
+    pub fn problem(&self, instances: &[InstanceId]) -> Result<Problem, pleach_reuse::ProblemError> {
+        let second = |id: &InstanceId| {
+            let (tile, member) = self.member(*id);
+            member.map(|member| (tile, member))
+        };
+        let members: Vec<(u32, u32)> = instances.iter().filter_map(second).collect();
+        let keys = members.iter().flat_map(|(_, member)| {
+            self.design.keys[*member as usize * self.design.levels..][..self.design.levels].iter().copied()
+        });
+        let keys = keys.collect();
+        let tiles = members.iter().map(|(tile, _)| *tile).collect();
+        Problem::new(self.design.levels, tiles, keys, Costs::PerLevel(self.design.seconds.clone()))
+    }
+}
+
+/// Buckets of one tile, and the nodes of its instances in its reuse tree.
+fn cut(design: &Design, each: usize) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let problem = |costs: Costs| Problem::new(design.levels, vec![0; each], design.keys.clone(), costs);
+    let Ok(problem_by_cost) = problem(Costs::PerLevel(design.seconds.clone())) else {
+        return (Vec::new(), Vec::new());
+    };
+    let tree = ReuseTree::build(&problem_by_cost);
+    let nodes = problem_by_cost.members().flat_map(|member| {
+        let mut up: Vec<u32> = tree.upwards(member).map(|node| node.0).collect();
+        up.reverse();
+        up
+    });
+    let nodes = nodes.collect();
+    let a_tile = |all: NonZeroUsize| {
+        NonZeroUsize::new(all.get() / design.tiles.max(1) as usize).unwrap_or(NonZeroUsize::MIN)
+    };
+    let options = TrtmaOptions::default();
+    let (by, strategy) = match design.cut {
+        Cut::Single => (problem_by_cost, Strategy::Stage),
+        Cut::Rtma(most) => {
+            (problem_by_cost, Strategy::Rtma { max_bucket_size: most, ending: Ending::default() })
+        }
+        Cut::Trtma(all) => (problem_by_cost, Strategy::Trtma { max_buckets: a_tile(all), options }),
+        Cut::TrtmaByCount(all) => {
+            let Ok(counted) = problem(Costs::Count) else { return (Vec::new(), nodes) };
+            (counted, Strategy::Trtma { max_buckets: a_tile(all), options })
+        }
+    };
+    let tree = ReuseTree::build(&by);
+    let Ok(buckets) = strategy.solve(&by, &tree) else { return (Vec::new(), nodes) };
+    let members = |bucket: &[pleach_reuse::Member]| bucket.iter().map(|member| member.0).collect();
+    (buckets.iter().map(members).collect(), nodes)
+}

@@ -1,0 +1,246 @@
+//! Whole clusters: random schedules under audit, and small ones that can be followed by hand.
+//!
+//! A schedule that fails leaves its log in the folder of test results; `pleach replay LOG` steps through it.
+
+use pleach_dispatch::plan::BucketPlan;
+use pleach_reuse::{Buckets, Costs, Member, Problem, ReuseTree, bucket_costs};
+use pleach_simulation::cluster::{Cluster, Figures, workloads};
+use pleach_simulation::log::Log;
+use pleach_simulation::replay::Replay;
+use pleach_simulation::schedule::{Incident, Network, NodeSpec, Schedule};
+use pleach_simulation::workload::{Cut, Recipe};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+const RECIPE: Recipe = Recipe {
+    tiles: 1,
+    instances: 12,
+    levels: 3,
+    values: 3,
+    task_seconds: 1.0,
+    first_seconds: None,
+    variation: 0.0,
+    region_bytes: 48_000_000,
+    cut: Cut::Single,
+    seed: 1,
+};
+
+fn schedule(nodes: usize, recipe: Recipe) -> Schedule {
+    Schedule {
+        seed: 1,
+        nodes: vec![NodeSpec { slots: 1, speed: 1.0 }; nodes],
+        studies: vec![(0, recipe)],
+        incidents: Vec::new(),
+        network: Network { latency_us: 1000, jitter_us: 0, ..Network::default() },
+        tick_ms: 500,
+        replan: false,
+        limit_seconds: 10_000.0,
+    }
+}
+
+/// Runs a schedule under audit; one that fails leaves its log.
+fn run(schedule: &Schedule) -> Figures {
+    let mut cluster = Cluster::new(schedule.clone(), true, true);
+    cluster.run().unwrap_or_else(|stop| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("simulation-{}.log", schedule.seed));
+        let written =
+            File::create(&path).and_then(|file| Log::write(schedule, cluster.observed().record(), file));
+        panic!("{stop}; the log is {} ({written:?})", path.display());
+    })
+}
+
+#[test]
+fn one_worker_takes_what_the_tasks_take_and_the_way_there_and_back() {
+    let figures = run(&schedule(1, RECIPE));
+    // Twelve instances of three seconds by themselves. Join and request come after 1 ms, an assignment after 2; the last
+    // report arrives after 1 more, and each bucket but the last is followed by a request and an assignment.
+    assert_eq!((figures.work_seconds, figures.executed, figures.finished), (36.0, 12, 12));
+    assert_eq!(figures.makespan_seconds, 36.0 + 12.0 * 0.002 + 0.001);
+    let figures = run(&schedule(12, RECIPE));
+    assert_eq!(figures.makespan_seconds, 3.003);
+}
+
+#[test]
+fn a_bucket_takes_what_the_planner_says() {
+    let recipe = Recipe { instances: 40, cut: Cut::Trtma(NonZeroUsize::new(6).expect("six")), ..RECIPE };
+    let schedule = schedule(2, recipe);
+    let design = recipe.design();
+    let problem =
+        Problem::new(3, vec![0; 40], design.keys.clone(), Costs::PerLevel(design.seconds)).expect("tables");
+    let workload = workloads(&schedule).remove(0);
+    let mut buckets = Buckets::default();
+    let members = |bucket: &BucketPlan| bucket.instances.iter().map(|id| Member(id.0)).collect::<Vec<_>>();
+    workload.plan.buckets.iter().for_each(|bucket| buckets.push(members(bucket)));
+    let costs = bucket_costs(&ReuseTree::build(&problem), &buckets, |_| true);
+    assert!(costs.len() <= 6 && costs.iter().any(|bucket| bucket.tasks < 3 * 40 / 6));
+    let planned: f64 = costs.iter().map(|bucket| bucket.cost).sum();
+    // Idle workers get a part of what others have not begun, and what was shared there is done twice.
+    let figures = run(&schedule);
+    let apart = f64::from(3 * figures.shared as u32);
+    assert!(figures.work_seconds >= planned && figures.work_seconds <= planned + apart, "{figures:?}");
+    for (bucket, cost) in workload.plan.buckets.iter().zip(costs) {
+        let mut instances = bucket.instances.clone();
+        instances.sort_by_key(|instance| workload.order(*instance));
+        let after = [None].into_iter().chain(instances.iter().copied().map(Some));
+        let seconds: f64 =
+            after.zip(&instances).map(|(after, instance)| workload.seconds(after, *instance)).sum();
+        assert_eq!(seconds, cost.cost);
+    }
+}
+
+#[test]
+fn the_same_schedule_gives_the_same_events() {
+    let mut schedule = schedule(3, Recipe { first_seconds: Some(2.0), tiles: 4, variation: 0.3, ..RECIPE });
+    schedule.network = Network { jitter_us: 700, loss: 0.05, ..Network::default() };
+    schedule.incidents = vec![
+        (3_000, Incident::Crash { node: 1 }),
+        (4_000, Incident::Join(NodeSpec { slots: 2, speed: 2.0 })),
+        (5_000, Incident::Restart { milliseconds: 700 }),
+    ];
+    let record = || {
+        let mut cluster = Cluster::new(schedule.clone(), true, true);
+        cluster.run().expect("it comes to its end");
+        cluster.observed().record().to_vec()
+    };
+    let first = record();
+    assert!(first.len() > 100);
+    assert_eq!(first, record());
+    // And what is written down is what is read, and does the same again.
+    let mut text = Vec::new();
+    Log::write(&schedule, &first, &mut text).expect("memory takes anything");
+    let log = Log::parse(&String::from_utf8(text).expect("JSON")).expect("a log");
+    assert_eq!((&log.schedule, &log.said), (&schedule, &first));
+    let steps: Vec<_> = Replay::new(&log).collect();
+    assert_eq!(steps.len(), first.len());
+    assert!(steps.iter().all(|step| step.breach.is_none()));
+    assert!(steps.iter().flat_map(|step| &step.effects).any(|effect| effect == "study 0 is complete"));
+}
+
+#[test]
+fn a_log_that_breaks_a_rule_is_replayed_up_to_there() {
+    let schedule = schedule(2, RECIPE);
+    let mut cluster = Cluster::new(schedule.clone(), true, true);
+    cluster.run().expect("it comes to its end");
+    let mut said = cluster.observed().record().to_vec();
+    // A plan that the log does not have.
+    let done =
+        said.iter().position(|said| matches!(said.event, pleach_simulation::event::Event::Submit { .. }));
+    let mut again = said[done.expect("a submission")].clone();
+    if let pleach_simulation::event::Event::Submit { plan, .. } = &mut again.event {
+        *plan = 7;
+    }
+    said.insert(10, again);
+    let log = Log { schedule, said };
+    let steps: Vec<_> = Replay::new(&log).collect();
+    assert_eq!(steps.len(), 11, "nothing after the breach");
+    assert!(steps[10].breach.as_ref().is_some_and(|breach| breach.contains("plan: 7")), "{:?}", steps[10]);
+}
+
+#[test]
+fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_back_with_what_it_has() {
+    let cut = |milliseconds| {
+        let mut schedule = schedule(2, Recipe { instances: 6, task_seconds: 5.0, ..RECIPE });
+        schedule.incidents = vec![(1_000, Incident::Partition { node: 0, milliseconds })];
+        run(&schedule)
+    };
+    let figures = cut(1_000);
+    assert_eq!((figures.lost, figures.executed), (0, 6));
+    let figures = cut(10_000);
+    // Its bucket waited for somebody else, who had one, and was taken up again.
+    assert_eq!((figures.lost, figures.executed), (1, 6));
+}
+
+#[test]
+fn a_manager_that_starts_again_leaves_workers_what_they_have() {
+    let mut schedule = schedule(4, Recipe { instances: 8, task_seconds: 10.0, ..RECIPE });
+    schedule.incidents = vec![(5_000, Incident::Restart { milliseconds: 1_000 })];
+    let figures = run(&schedule);
+    // Nothing is done twice, and nobody waits for longer than for the workers to come back.
+    assert_eq!((figures.executed, figures.finished, figures.work_seconds), (8, 8, 240.0));
+    assert!(figures.makespan_seconds < 60.1, "{figures:?}");
+}
+
+#[test]
+fn who_joins_gets_a_part_of_what_has_not_begun() {
+    let cut = Cut::Trtma(NonZeroUsize::new(6).expect("six"));
+    let recipe = Recipe { instances: 60, values: 4, cut, ..RECIPE };
+    let join = |replan: bool| {
+        let mut schedule = schedule(2, recipe);
+        schedule.replan = replan;
+        let spec = NodeSpec { slots: 1, speed: 1.0 };
+        schedule.incidents = vec![(1_500, Incident::Join(spec)), (1_600, Incident::Join(spec))];
+        run(&schedule)
+    };
+    let (kept, anew) = (join(false), join(true));
+    assert_eq!((kept.replans, kept.instances_moved), (0, 0));
+    assert!(anew.replans > 0 && anew.instances_moved > 0 && anew.instances_moved < 60, "{anew:?}");
+    assert_eq!((kept.finished, anew.finished), (60, 60));
+    // More buckets share less: some of what was to be reused is executed again.
+    assert!(anew.work_seconds >= kept.work_seconds);
+}
+
+#[test]
+fn what_kills_workers_is_given_up_and_the_rest_is_done() {
+    let mut schedule = schedule(3, Recipe { instances: 20, ..RECIPE });
+    schedule.incidents = vec![(0, Incident::Poison { study: 0, instance: 4 })];
+    schedule.incidents.extend((0..6).map(|number| (3_000 * number, Incident::Join(schedule.nodes[0]))));
+    let figures = run(&schedule);
+    assert_eq!((figures.lost, figures.failed, figures.finished), (5, 1, 19));
+}
+
+fn incidents() -> impl Strategy<Value = (u64, Incident)> {
+    let incident = prop_oneof![
+        4 => (1u32..4, 0.25f64..4.0).prop_map(|(slots, speed)| Incident::Join(NodeSpec { slots, speed })),
+        3 => (0usize..8).prop_map(|node| Incident::Crash { node }),
+        4 => (0usize..8, 1u64..12_000).prop_map(|(node, milliseconds)| Incident::Partition { node, milliseconds }),
+        3 => (0usize..8).prop_map(|node| Incident::Drain { node }),
+        2 => (1u64..5_000).prop_map(|milliseconds| Incident::Restart { milliseconds }),
+        1 => (0usize..3).prop_map(|study| Incident::Cancel { study }),
+        1 => (0usize..3, 0u32..40).prop_map(|(study, instance)| Incident::Poison { study, instance }),
+    ];
+    (0u64..60_000, incident)
+}
+
+prop_compose! {
+    fn recipes()(
+        tiles in 1u32..5, instances in 1u32..14, levels in 1u32..4, values in 1u32..4, task_seconds in 0.05f64..4.0,
+        first_seconds in prop::option::of(0.1f64..8.0), variation in 0.0f64..1.0, size in 1usize..20, kind in 0u8..4,
+        seed in any::<u64>(),
+    ) -> Recipe {
+        let size = NonZeroUsize::new(size).expect("at least 1");
+        let cut = match kind {
+            0 => Cut::Single,
+            1 => Cut::Rtma(size),
+            2 => Cut::Trtma(size),
+            _ => Cut::TrtmaByCount(size),
+        };
+        Recipe { tiles, instances, levels, values, task_seconds, first_seconds, variation, region_bytes: 48_000_000, cut, seed }
+    }
+}
+
+prop_compose! {
+    fn schedules()(
+        seed in any::<u64>(),
+        nodes in vec((1u32..4, 0.25f64..4.0).prop_map(|(slots, speed)| NodeSpec { slots, speed }), 0..6),
+        studies in vec((0u64..20_000, recipes()), 1..4),
+        mut incidents in vec(incidents(), 0..16),
+        latency_us in 10u64..100_000, jitter_us in 0u64..100_000, loss in prop_oneof![Just(0.0), 0.0f64..0.4],
+        replan in any::<bool>(),
+    ) -> Schedule {
+        // In the end there are good workers, as many as a poison may take.
+        let good = NodeSpec { slots: 2, speed: 1.0 };
+        incidents.extend((0..18).map(|number| (61_000 + 4_000 * number, Incident::Join(good))));
+        let network = Network { latency_us, jitter_us, loss, bytes_per_second: 1.25e8 };
+        Schedule { seed, nodes, studies, incidents, network, tick_ms: 500, replan, limit_seconds: 20_000.0 }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_goes_wrong_no_rule_is_broken_and_everything_ends(schedule in schedules()) {
+        run(&schedule);
+    }
+}

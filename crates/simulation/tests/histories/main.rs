@@ -1,0 +1,115 @@
+//! Long random histories of a manager that several studies share: whatever happens, the audit finds nothing wrong after any
+//! event, and in the end one good worker brings everything to an end.
+
+#[path = "../../../dispatch/tests/support/plans.rs"]
+mod plans;
+#[path = "../../../dispatch/tests/support/shapes.rs"]
+mod shapes;
+mod world;
+
+use plans::{chain, plans};
+use pleach_dispatch::plan::ExecutionPlan;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use world::{Step, World};
+
+/// What may happen; numbers choose among what there is at the time.
+fn steps() -> impl Strategy<Value = Step> {
+    let number = any::<usize>;
+    prop_oneof![
+        2 => number().prop_map(|plan| Step::Submit { plan }),
+        1 => number().prop_map(|which| Step::Cancel { which }),
+        3 => (1u32..4, any::<u8>(), 0u64..4).prop_map(|(slots, lacks, memory)| Step::Join { slots, lacks, memory }),
+        8 => (number(), 0u32..4).prop_map(|(worker, buckets)| Step::Ask { worker, buckets }),
+        4 => (number(), 0u32..4).prop_map(|(worker, stage)| Step::AskAfter { worker, stage }),
+        14 => (number(), prop::bool::weighted(0.93)).prop_map(|(which, succeeds)| Step::Report { which, succeeds }),
+        2 => (number(), any::<bool>()).prop_map(|(which, succeeds)| Step::Late { which, succeeds }),
+        1 => number().prop_map(|which| Step::Forged { which }),
+        2 => (number(), any::<u8>()).prop_map(|(which, keys)| Step::Lacks { which, keys }),
+        2 => (number(), any::<u64>()).prop_map(|(which, chosen)| Step::Back { which, chosen }),
+        2 => (number(), any::<u64>(), 1usize..4).prop_map(|(which, chosen, size)| Step::Replan { which, chosen, size }),
+        2 => number().prop_map(|worker| Step::Drain { worker }),
+        3 => number().prop_map(|which| Step::Copied { which }),
+        3 => (number(), any::<bool>()).prop_map(|(worker, lost)| Step::Leave { worker, lost }),
+        4 => (0u64..5000).prop_map(|milliseconds| Step::Tick { milliseconds }),
+        1 => (any::<u64>(), any::<bool>()).prop_map(|(bring, early)| Step::Restart { bring, early }),
+    ]
+}
+
+/// Plans with different operations in their stages, and different appetites.
+fn several() -> impl Strategy<Value = Vec<ExecutionPlan>> {
+    vec((plans(), 0u64..3), 1..4)
+        .prop_map(|plans| plans.into_iter().map(|(plan, bytes)| named(plan, bytes)).collect())
+}
+
+/// Instances that wait for nothing.
+fn alike(instances: u32, bucket: usize) -> ExecutionPlan {
+    let all: Vec<u32> = (0..instances).collect();
+    let buckets: Vec<&[u32]> = all.chunks(bucket).collect();
+    chain(&vec![(0, None); instances as usize], &buckets)
+}
+
+/// Each stage has an operation of its own.
+fn named(mut plan: ExecutionPlan, least_bytes: u64) -> ExecutionPlan {
+    for (number, stage) in plan.stages.iter_mut().enumerate() {
+        stage.tasks.iter_mut().for_each(|task| task.operation = format!("test.s{number}"));
+    }
+    plan.needs.least_bytes = least_bytes;
+    plan
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_one_good_worker_brings_it_to_an_end(plans in several(), steps in vec(steps(), 0..160)) {
+        let mut world = World::new(plans);
+        for step in steps {
+            world.step(step);
+        }
+        world.leave_all_but_the_drained();
+        world.finish_with_one_worker();
+    }
+
+    /// As long as all have something that anybody could run.
+    #[test]
+    fn studies_that_share_workers_have_as_many_leases_each(
+        sizes in vec((1u32..20, 1usize..3), 2..5), workers in vec(1u32..5, 1..6), order in vec(any::<usize>(), 60),
+    ) {
+        let count = sizes.len();
+        let mut world = World::new(sizes.into_iter().map(|(instances, bucket)| alike(instances, bucket)).collect());
+        let workers: Vec<_> = workers.into_iter().map(|slots| (world.join_good(slots), slots)).collect();
+        (0..count).for_each(|plan| world.step(Step::Submit { plan }));
+        for (worker, slots) in workers {
+            world.ask(worker, slots);
+            world.even_leases();
+        }
+        for which in order {
+            world.report_and_ask(which);
+            world.even_leases();
+        }
+        world.leave_all_but_the_drained();
+        world.finish_with_one_worker();
+    }
+
+    /// Who is to leave is let go as soon as it has handed back what it had and others have fetched what only it held.
+    #[test]
+    fn a_drain_ends_and_loses_nothing(plans in several(), steps in vec(steps(), 0..100), which in any::<usize>()) {
+        let mut world = World::new(plans);
+        for step in steps {
+            world.step(step);
+        }
+        world.resume();
+        world.join_good(2);
+        world.step(Step::Drain { worker: which });
+        world.end_drains();
+        world.leave_all_but_the_drained();
+        world.finish_with_one_worker();
+    }
+
+    /// What kills every worker it is on is given up, and everything else is finished.
+    #[test]
+    fn poison_is_given_up_and_nothing_else(plans in several(), poison in any::<usize>(), slots in 1u32..4) {
+        let mut world = World::new(plans);
+        world.step(Step::Submit { plan: 0 });
+        world.finish_with_poison(poison, slots);
+    }
+}

@@ -1,0 +1,477 @@
+//! A manager, its audit, and workers without a will of their own: what they could say next is known, and steps choose.
+
+use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use pleach_simulation::audit::Audit;
+use pleach_simulation::event::{Answer, Event};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Submit {
+        plan: usize,
+    },
+    Cancel {
+        which: usize,
+    },
+    /// `lacks`: bits of the stages that it cannot run; `memory`: bytes, 3 being enough for anything.
+    Join {
+        slots: u32,
+        lacks: u8,
+        memory: u64,
+    },
+    Ask {
+        worker: usize,
+        buckets: u32,
+    },
+    AskAfter {
+        worker: usize,
+        stage: u32,
+    },
+    Report {
+        which: usize,
+        succeeds: bool,
+    },
+    /// A report that was made before, or by a worker that is gone.
+    Late {
+        which: usize,
+        succeeds: bool,
+    },
+    /// A report in another worker's name.
+    Forged {
+        which: usize,
+    },
+    Lacks {
+        which: usize,
+        keys: u8,
+    },
+    Back {
+        which: usize,
+        chosen: u64,
+    },
+    Replan {
+        which: usize,
+        chosen: u64,
+        size: usize,
+    },
+    Drain {
+        worker: usize,
+    },
+    Copied {
+        which: usize,
+    },
+    Leave {
+        worker: usize,
+        lost: bool,
+    },
+    Tick {
+        milliseconds: u64,
+    },
+    /// The manager is killed and starts again; workers that `bring` names say what they have.
+    Restart {
+        bring: u64,
+        early: bool,
+    },
+}
+
+/// An instance that a worker was granted and has not reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Granted {
+    study: StudyId,
+    lease: LeaseId,
+    worker: WorkerId,
+    instance: InstanceId,
+}
+
+pub(crate) struct World {
+    manager: Manager,
+    audit: Audit,
+    plans: Vec<ExecutionPlan>,
+    now: Duration,
+    epoch: u32,
+    submitted: BTreeMap<StudyId, usize>,
+    next_study: u32,
+    facts: BTreeMap<WorkerId, Facts>,
+    stale: Vec<Granted>,
+    /// Copies that were asked for and have not been made.
+    copies: Vec<(WorkerId, StudyId, RegionKey)>,
+    dismissed: BTreeSet<WorkerId>,
+    failed: BTreeSet<(StudyId, InstanceId)>,
+    finished: u64,
+}
+
+fn choose<T: Clone>(among: &[T], which: usize) -> Option<T> {
+    (!among.is_empty()).then(|| among[which % among.len()].clone())
+}
+
+impl World {
+    pub(crate) fn new(plans: Vec<ExecutionPlan>) -> Self {
+        Self {
+            manager: Manager::new(0),
+            audit: Audit::default(),
+            plans,
+            now: Duration::ZERO,
+            epoch: 0,
+            submitted: BTreeMap::new(),
+            next_study: 0,
+            facts: BTreeMap::new(),
+            stale: Vec::new(),
+            copies: Vec::new(),
+            dismissed: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            finished: 0,
+        }
+    }
+
+    /// Says something to the manager, and has all that follows audited.
+    fn tell(&mut self, event: Event) -> Answer {
+        let answer = event.apply(&mut self.manager, &self.plans, self.now);
+        let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
+        if let Err(breach) = self.audit.check(&event, &answer, &effects, &self.plans, &self.manager) {
+            panic!("{breach}\nafter {event:?}\nwith {effects:#?}");
+        }
+        for effect in effects {
+            match effect {
+                Effect::Copy { worker, study, key, .. } => self.copies.push((worker, study, key)),
+                Effect::Dismiss(worker) => _ = self.dismissed.insert(worker),
+                Effect::Study(study, pleach_dispatch::study::Effect::Failed { instance, .. }) => {
+                    self.failed.insert((study, instance));
+                }
+                Effect::Study(_, pleach_dispatch::study::Effect::Finished(_)) => self.finished += 1,
+                _ => {}
+            }
+        }
+        answer
+    }
+
+    fn granted(&self) -> Vec<Granted> {
+        let each = |(study, lease, worker, open): (StudyId, LeaseId, WorkerId, &BTreeSet<InstanceId>)| {
+            let granted = move |instance: &InstanceId| Granted { study, lease, worker, instance: *instance };
+            open.iter().map(granted).collect::<Vec<_>>()
+        };
+        self.audit.granted().flat_map(each).collect()
+    }
+
+    fn workers(&self) -> Vec<WorkerId> {
+        self.audit.workers().collect()
+    }
+
+    pub(crate) fn join_good(&mut self, slots: u32) -> WorkerId {
+        self.join(Facts { slots, ..Facts::ANY })
+    }
+
+    fn join(&mut self, facts: Facts) -> WorkerId {
+        let Answer::Joined(worker) = self.tell(Event::Join { facts: facts.clone() }) else {
+            panic!("who joins gets a number");
+        };
+        self.facts.insert(worker, facts);
+        worker
+    }
+
+    pub(crate) fn ask(&mut self, worker: WorkerId, buckets: u32) {
+        self.tell(Event::Request { worker, buckets, after: None });
+    }
+
+    fn report(&mut self, granted: Granted, succeeds: bool) -> Answer {
+        self.stale.push(granted);
+        let Granted { study, lease, worker, instance } = granted;
+        self.tell(if succeeds {
+            Event::Done { worker, study, lease, instance }
+        } else {
+            Event::Failed { worker, study, lease, instance }
+        })
+    }
+
+    pub(crate) fn step(&mut self, step: Step) {
+        let (workers, granted) = (self.workers(), self.granted());
+        match step {
+            Step::Submit { plan } => {
+                let (study, plan) = (StudyId(self.next_study), plan % self.plans.len());
+                self.next_study += 1;
+                self.submitted.insert(study, plan);
+                self.tell(Event::Submit { study, plan, finished: BTreeSet::new() });
+            }
+            Step::Cancel { which } => {
+                if let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) {
+                    self.tell(Event::Cancel { study });
+                }
+            }
+            Step::Join { slots, lacks, memory } => {
+                // Most can run everything.
+                let some =
+                    (0..4).filter(|stage| lacks >> stage & 1 == 0).map(|stage| (format!("test.s{stage}"), 1));
+                let operations = (lacks > 150).then(|| some.collect());
+                let memory_bytes = if memory == 3 { u64::MAX } else { memory };
+                self.join(Facts { slots, memory_bytes, operations });
+            }
+            Step::Ask { worker, buckets } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    self.ask(worker, buckets);
+                }
+            }
+            Step::AskAfter { worker, stage } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    self.tell(Event::Request { worker, buckets: 1, after: Some(stage) });
+                }
+            }
+            Step::Report { which, succeeds } => {
+                if let Some(granted) = choose(&granted, which) {
+                    assert_eq!(self.report(granted, succeeds), Answer::Counted(true));
+                }
+            }
+            Step::Late { which, succeeds } => {
+                if let Some(old) = choose(&self.stale, which)
+                    && !granted.contains(&old)
+                {
+                    assert_eq!(self.report(old, succeeds), Answer::Counted(false));
+                }
+            }
+            Step::Forged { which } => {
+                if let Some(granted) = choose(&granted, which) {
+                    let worker = WorkerId(granted.worker.0 + 1);
+                    self.report(Granted { worker, ..granted }, true);
+                }
+            }
+            Step::Lacks { which, keys } => {
+                if let Some(Granted { study, lease, worker, instance }) = choose(&granted, which) {
+                    let plan = &self.plans[self.submitted[&study]];
+                    let inputs = plan.instances[instance.index()].inputs.iter().enumerate();
+                    let keys =
+                        inputs.filter(|(number, _)| keys >> (number % 8) & 1 == 1).map(|(_, key)| *key);
+                    let keys = keys.collect();
+                    self.tell(Event::Lacking { worker, study, lease, instance, keys });
+                }
+            }
+            Step::Back { which, chosen } => {
+                if let Some(Granted { study, lease, worker, .. }) = choose(&granted, which) {
+                    let of_lease = granted.iter().filter(|granted| granted.lease == lease).enumerate();
+                    let some = of_lease.filter(|(place, _)| chosen >> (place % 64) & 1 == 1);
+                    let instances = some.map(|(_, granted)| granted.instance).collect();
+                    self.tell(Event::Back { worker, study, lease, instances });
+                }
+            }
+            Step::Replan { which, chosen, size } => self.replan(which, chosen, size),
+            Step::Drain { worker } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    self.tell(Event::Drain { worker });
+                }
+            }
+            Step::Copied { which } => {
+                if let Some(copy) = choose(&self.copies, which) {
+                    self.copy(copy);
+                }
+            }
+            Step::Leave { worker, lost } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    self.leave(worker, lost);
+                }
+            }
+            Step::Tick { milliseconds } => {
+                self.now += Duration::from_millis(milliseconds);
+                self.tell(Event::Tick);
+            }
+            Step::Restart { bring, early } => self.restart(bring, early),
+        }
+    }
+
+    fn leave(&mut self, worker: WorkerId, lost: bool) {
+        let gone: Vec<Granted> =
+            self.granted().into_iter().filter(|granted| granted.worker == worker).collect();
+        self.stale.extend(gone);
+        self.tell(Event::Leave { worker, lost });
+    }
+
+    /// Makes a copy, if who was asked for it is still there.
+    fn copy(&mut self, copy: (WorkerId, StudyId, RegionKey)) {
+        self.copies.retain(|other| *other != copy);
+        let (worker, study, key) = copy;
+        self.tell(Event::Copied { worker, study, key });
+    }
+
+    /// Cuts some of the buckets of a stage anew that nobody has begun.
+    fn replan(&mut self, which: usize, chosen: u64, size: usize) {
+        let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) else { return };
+        let plan = &self.plans[self.submitted[&study]];
+        let stage = which / 7 % plan.stages.len();
+        let of_stage = |open: &&BTreeSet<InstanceId>| {
+            open.first().is_some_and(|first| plan.instances[first.index()].stage == stage)
+        };
+        let unstarted = self.manager.study(study).expect("a study that is there").unstarted();
+        let open = unstarted.map(|(_, open)| open).filter(of_stage).enumerate();
+        let some = open.filter(|(place, _)| chosen >> (place % 64) & 1 == 1).flat_map(|(_, open)| open);
+        let some: Vec<InstanceId> = some.copied().collect();
+        let buckets =
+            some.chunks(size).map(|ids| BucketPlan { instances: ids.to_vec(), pixels: 64 }).collect();
+        assert_eq!(self.tell(Event::Replanned { study, buckets }), Answer::Accepted(true));
+    }
+
+    /// The manager is killed and starts again with what was reported before.
+    fn restart(&mut self, bring: u64, early: bool) {
+        let granted = self.granted();
+        let studies: Vec<(StudyId, BTreeSet<InstanceId>)> =
+            self.audit.studies().map(|study| (study, self.audit.over(study))).collect();
+        let before: Vec<(WorkerId, Facts)> =
+            self.workers().into_iter().map(|worker| (worker, self.facts[&worker].clone())).collect();
+        let held: Vec<Vec<(StudyId, Vec<RegionKey>)>> = before
+            .iter()
+            .map(|(worker, _)| {
+                studies.iter().map(|(study, _)| (*study, self.audit.held(*study, *worker))).collect()
+            })
+            .collect();
+        self.epoch += 1;
+        // Numbers of workers begin anew: what the old ones would have said is said by nobody.
+        self.stale.clear();
+        self.facts.clear();
+        self.copies.clear();
+        self.dismissed.clear();
+        self.tell(Event::Start { epoch: self.epoch });
+        self.tell(Event::Hold);
+        for (study, done) in studies {
+            let plan = self.submitted[&study];
+            let reports = |id: &InstanceId| {
+                self.plans[plan].instances[id.index()].outputs.iter().any(|output| output.reported)
+            };
+            let finished = done.into_iter().filter(reports).collect();
+            self.tell(Event::Submit { study, plan, finished });
+        }
+        for (place, ((old, facts), held)) in before.into_iter().zip(held).enumerate() {
+            if bring >> (place % 64) & 1 == 0 {
+                continue;
+            }
+            let worker = self.join(facts);
+            // It is idle, or has what it has: in either order.
+            if early {
+                self.ask(worker, 1);
+            }
+            let mut leases: BTreeMap<(StudyId, LeaseId), Vec<InstanceId>> = BTreeMap::new();
+            for granted in granted.iter().filter(|granted| granted.worker == old) {
+                leases.entry((granted.study, granted.lease)).or_default().push(granted.instance);
+            }
+            for ((study, lease), instances) in leases {
+                self.tell(Event::Adopt { worker, study, lease, instances });
+            }
+            for (study, keys) in held {
+                self.tell(Event::Holds { worker, study, keys });
+            }
+        }
+        self.tell(Event::Resume);
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.tell(Event::Resume);
+    }
+
+    /// Studies that all have something ready have as many leases, but for one.
+    pub(crate) fn even_leases(&self) {
+        let ready = |study: &StudyId| self.manager.study(*study).is_some_and(|study| study.has_ready());
+        let studies: Vec<StudyId> = self.audit.studies().filter(ready).collect();
+        let leases =
+            studies.iter().filter_map(|study| self.manager.study(*study)).map(|study| study.leases());
+        let leases: Vec<usize> = leases.collect();
+        let (least, most) = (leases.iter().min().copied(), leases.iter().max().copied());
+        // A report that ends a lease may leave one less beside the one more.
+        assert!(most.unwrap_or(0) <= least.unwrap_or(0) + 1, "{leases:?}");
+    }
+
+    /// A worker that has finished a bucket asks for the next one.
+    pub(crate) fn report_and_ask(&mut self, which: usize) {
+        let granted = self.granted();
+        // In the order of leases, so that all advance alike.
+        let Some(report) = choose(&granted, which) else { return };
+        self.report(report, true);
+        if self.granted().iter().all(|other| other.lease != report.lease) {
+            self.ask(report.worker, 1);
+        }
+    }
+
+    /// All workers hand back what they have and fetch what they were asked to fetch: then those that drain are dismissed.
+    pub(crate) fn end_drains(&mut self) {
+        let draining: Vec<WorkerId> = self
+            .workers()
+            .into_iter()
+            .filter(|worker| self.manager.worker(*worker).is_some_and(|(_, draining)| draining))
+            .collect();
+        for granted in self.granted().into_iter().filter(|granted| draining.contains(&granted.worker)) {
+            let Granted { study, lease, worker, instance } = granted;
+            self.tell(Event::Back { worker, study, lease, instances: vec![instance] });
+        }
+        while let Some(copy) = self.copies.last().copied() {
+            self.copy(copy);
+        }
+        for worker in draining {
+            assert!(self.dismissed.contains(&worker), "{worker} is kept for ever");
+        }
+    }
+
+    pub(crate) fn leave_all_but_the_drained(&mut self) {
+        self.resume();
+        for worker in self.workers() {
+            let lost = !self.dismissed.contains(&worker) && worker.0 % 2 == 0;
+            self.leave(worker, lost);
+        }
+    }
+
+    pub(crate) fn finish_with_one_worker(&mut self) {
+        let last = self.join_good(1);
+        let most =
+            20 + 2 * self.plans.iter().map(|plan| plan.instances.len()).sum::<usize>() * self.submitted.len();
+        for _ in 0..most {
+            if self.audit.studies().next().is_none() {
+                return;
+            }
+            self.ask(last, 1);
+            let granted = self.granted();
+            assert!(!granted.is_empty(), "there is work, and none is given");
+            for granted in granted {
+                self.report(granted, true);
+            }
+        }
+        panic!("it never ends");
+    }
+
+    /// Workers come as others are lost; one instance kills whoever begins it.
+    pub(crate) fn finish_with_poison(&mut self, poison: usize, slots: u32) {
+        let plan = &self.plans[0];
+        let poison = InstanceId((poison % plan.instances.len()) as u32);
+        let all = plan.instances.len() as u64;
+        let mut killed = 0;
+        let mut worker = None;
+        for _ in 0..50 * all {
+            if self.audit.studies().next().is_none() {
+                break;
+            }
+            let at_work = match worker {
+                Some(worker) => worker,
+                None => *worker.insert(self.join_good(slots)),
+            };
+            self.ask(at_work, 1);
+            let granted = self.granted();
+            assert!(!granted.is_empty(), "there is work, and none is given");
+            for granted in granted {
+                if granted.instance == poison {
+                    killed += 1;
+                    self.leave(at_work, true);
+                    worker = None;
+                    break;
+                }
+                self.report(granted, true);
+            }
+        }
+        let reads: BTreeSet<InstanceId> = self.failed.iter().map(|(_, instance)| *instance).collect();
+        assert_eq!(killed, 5, "given up after so many workers");
+        assert!(reads.contains(&poison));
+        // What fails with it reads from it, directly or not.
+        let plan = &self.plans[0];
+        let mut struck = BTreeSet::from([poison]);
+        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
+            if instance.parents.iter().any(|parent| struck.contains(parent)) {
+                struck.insert(id);
+            }
+        }
+        assert_eq!(reads, struck);
+        assert!(self.finished + reads.len() as u64 >= all, "everything else is done");
+    }
+}

@@ -1,0 +1,55 @@
+//! `pleach replay`: a simulation's log, event by event, up to the rule that was broken.
+
+use crate::cli::ReplayArgs;
+use crate::exit::{Outcome, Stop};
+use crate::output::{print_json, print_line};
+use pleach_simulation::log::Log;
+use pleach_simulation::replay::{Replay, Step, event_in_words};
+use pleach_simulation::schedule::Schedule;
+use serde::Serialize;
+
+/// All of it as a document.
+#[derive(Debug, Serialize)]
+struct Replayed<'a> {
+    schedule: &'a Schedule,
+    /// Events in the log.
+    events: usize,
+    steps: Vec<Step>,
+    /// The rule that the last step broke.
+    breach: Option<String>,
+}
+
+/// Runs the command.
+pub(super) fn execute(args: &ReplayArgs) -> Outcome {
+    let file = args.log.display();
+    let text = std::fs::read_to_string(&args.log)
+        .map_err(|cause| Stop::Input(format!("failed to read the log {file}: {cause}")))?;
+    let log =
+        Log::parse(&text).map_err(|cause| Stop::Input(format!("failed to read the log {file}: {cause}")))?;
+    let steps = Replay::new(&log).take(args.until.unwrap_or(usize::MAX));
+    if args.json {
+        let steps: Vec<Step> = steps.collect();
+        let breach = steps.last().and_then(|step| step.breach.clone());
+        return print_json(&Replayed { schedule: &log.schedule, events: log.said.len(), steps, breach });
+    }
+    let seed = log.schedule.seed;
+    let (nodes, incidents) = (log.schedule.nodes.len(), log.schedule.incidents.len());
+    print_line(&format!(
+        "seed {seed}: {nodes} workers at first, {} studies, {incidents} incidents, {} events",
+        log.schedule.studies.len(),
+        log.said.len(),
+    ));
+    let mut told = 0;
+    for step in steps {
+        told = step.number;
+        print_line(&format!("{:>6}  {:>12.6} s  {}", step.number, step.seconds, event_in_words(&step.event)));
+        let follows = step.answer.iter().chain(&step.effects);
+        follows.for_each(|line| print_line(&format!("{:>24}{line}", "")));
+        if let Some(breach) = &step.breach {
+            print_line(&format!("rule broken: {breach}"));
+            return Ok(());
+        }
+    }
+    print_line(&format!("no rule is broken by the first {told} events"));
+    Ok(())
+}

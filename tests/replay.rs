@@ -1,0 +1,119 @@
+//! `pleach replay`: what a simulation has written is stepped through, in words and as JSON; and what is refused.
+
+#[path = "support/pleach.rs"]
+mod pleach;
+
+use pleach::pleach;
+use pleach_simulation::cluster::Cluster;
+use pleach_simulation::event::Event;
+use pleach_simulation::log::Log;
+use pleach_simulation::schedule::{Network, NodeSpec, Schedule};
+use pleach_simulation::workload::{Cut, Recipe};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::Path;
+
+/// The one line that says why a log is refused.
+fn refusal(folder: &Path, log: &str) -> String {
+    let answer = pleach(folder, &["replay", log]);
+    assert_eq!(
+        (answer.code, answer.stdout.as_str(), answer.stderr.lines().count()),
+        (2, "", 1),
+        "{answer:?}"
+    );
+    answer.stderr
+}
+
+/// Writes the log of a small simulation; `break_at`: a study is submitted there of which there is no plan.
+fn log(to: &Path, break_at: Option<usize>) -> usize {
+    let recipe = Recipe {
+        tiles: 1,
+        instances: 3,
+        levels: 2,
+        values: 2,
+        task_seconds: 1.0,
+        first_seconds: None,
+        variation: 0.0,
+        region_bytes: 1,
+        cut: Cut::Single,
+        seed: 1,
+    };
+    let schedule = Schedule {
+        seed: 7,
+        nodes: vec![NodeSpec { slots: 2, speed: 1.0 }],
+        studies: vec![(0, recipe)],
+        incidents: Vec::new(),
+        network: Network { jitter_us: 0, ..Network::default() },
+        tick_ms: 10_000,
+        replan: false,
+        limit_seconds: 100.0,
+    };
+    let mut cluster = Cluster::new(schedule.clone(), true, true);
+    cluster.run().expect("it comes to its end");
+    let mut said = cluster.observed().record().to_vec();
+    if let Some(place) = break_at {
+        let mut wrong = said[place].clone();
+        wrong.event =
+            Event::Submit { study: pleach_dispatch::StudyId(3), plan: 9, finished: Default::default() };
+        said.insert(place, wrong);
+    }
+    Log::write(&schedule, &said, File::create(to).expect("a file")).expect("written");
+    said.len()
+}
+
+#[test]
+fn events_and_what_follows_are_shown_up_to_a_number() {
+    let place = tempfile::tempdir().expect("a folder");
+    let events = log(&place.path().join("good.log"), None);
+    let text = pleach(place.path(), &["replay", "good.log"]).done();
+    for line in [
+        "seed 7: 1 workers at first, 1 studies, 0 incidents",
+        "a worker with 2 slots joins",
+        "is worker 0",
+        "worker 0 gets 0 of study 0 under lease 0",
+        "worker 0 has finished instance 0 of study 0 under lease 0",
+        "study 0 is complete",
+        &format!("no rule is broken by the first {events} events"),
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let text = pleach(place.path(), &["replay", "good.log", "--until", "2"]).done();
+    assert!(text.ends_with("no rule is broken by the first 2 events\n"), "{text}");
+    let document: Value =
+        serde_json::from_str(&pleach(place.path(), &["replay", "good.log", "--json"]).done()).expect("JSON");
+    assert_eq!(document["steps"].as_array().map(Vec::len), Some(events));
+    assert_eq!((&document["schedule"]["seed"], &document["breach"]), (&7.into(), &Value::Null));
+    assert_eq!(document["steps"][0]["event"]["event"], "submit");
+}
+
+#[test]
+fn the_rule_that_was_broken_is_the_last_thing_shown() {
+    let place = tempfile::tempdir().expect("a folder");
+    log(&place.path().join("bad.log"), Some(4));
+    let text = pleach(place.path(), &["replay", "bad.log"]).done();
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("rule broken: ") && last.contains("plan: 9"), "{text}");
+    let document: Value =
+        serde_json::from_str(&pleach(place.path(), &["replay", "bad.log", "--json"]).done()).expect("JSON");
+    assert_eq!(document["steps"].as_array().map(Vec::len), Some(5));
+    assert!(document["breach"].as_str().is_some_and(|breach| breach.contains("plan: 9")));
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_the_line() {
+    let place = tempfile::tempdir().expect("a folder");
+    let refused = |text: &str| {
+        fs::write(place.path().join("x.log"), text).expect("written");
+        refusal(place.path(), "x.log")
+    };
+    assert!(refused("").contains("x.log: it is empty"));
+    assert!(refused("nothing").contains("line 1"));
+    log(&place.path().join("good.log"), None);
+    let good = fs::read_to_string(place.path().join("good.log")).expect("read");
+    assert!(refused(&good.replace("\"event\":\"tick\"", "\"event\":\"tock\"")).contains("line "));
+    assert!(
+        refused(&good.replacen("\"pleach_simulation\":1", "\"pleach_simulation\":9", 1))
+            .contains("version 9")
+    );
+    assert!(refusal(place.path(), "missing.log").contains("missing.log"));
+}
