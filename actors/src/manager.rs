@@ -68,6 +68,8 @@ pub struct ManagerActor {
     connection_of: HashMap<WorkerId, ConnectionId>,
     next_connection: u32,
     studies: BTreeMap<StudyId, Running>,
+    /// Studies that were cancelled: one may still be on its way to be begun.
+    cancelled: BTreeSet<StudyId>,
     /// Studies that are to be planned anew soon.
     to_replan: BTreeSet<StudyId>,
     replan_is_due: bool,
@@ -104,6 +106,7 @@ impl ManagerActor {
             connection_of: HashMap::new(),
             next_connection: 0,
             studies: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
             to_replan: BTreeSet::new(),
             replan_is_due: false,
             replanned: (0, 0),

@@ -59,7 +59,7 @@ pub(crate) struct WorkerProcessArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) window: u32,
     /// When the machine goes: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker leaves
-    /// before, and begins nothing that cannot end by then
+    /// before, by --drain-timeout
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<Until>,
     /// How long leaving in order may take; then the worker leaves at once

@@ -235,10 +235,7 @@ impl Shared {
         };
         let ended = planned.and_then(|planned| job::run(self, id, planned, follow));
         match ended {
-            Ok(Some(ended)) => match self.state.end(id, &ended) {
-                Ok(()) => self.over(id, ended),
-                Err(stop) => self.fail(id, said(&stop)),
-            },
+            Ok(Some(ended)) => self.over(id, ended),
             // Cancelled: whoever did so has written that down.
             Ok(None) => {}
             Err(stop) => self.fail(id, said(&stop)),
@@ -252,12 +249,20 @@ impl Shared {
         self.plan(id, &kept, &view)
     }
 
-    /// A study has ended, and that is on disk.
+    /// A study has ended: that is written down, unless it was cancelled at the last moment.
     fn over(&self, id: u32, ended: Ended) {
-        if let Some(entry) = self.entries().get_mut(&id) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.get_mut(&id)
+            && !matches!(entry.phase, Phase::Ended(_))
+        {
+            if let Err(stop) = self.state.end(id, &ended) {
+                drop(entries);
+                return self.fail(id, said(&stop));
+            }
             self.tell(&format!("study {id} ({}) is {}", entry.kept.submission.name, ended.state));
             entry.phase = Phase::Ended(ended);
         }
+        drop(entries);
         self.ended.notify_all();
     }
 

@@ -272,6 +272,7 @@ fn blake3_of(path: &Path) -> String {
 }
 
 impl Drop for Cluster<'_> {
+    #[expect(clippy::print_stderr, reason = "a test that fails shows what its processes said")]
     fn drop(&mut self) {
         for child in self.workers.values_mut().chain(&mut self.manager) {
             // It may have ended by itself.
@@ -281,7 +282,7 @@ impl Drop for Cluster<'_> {
         if std::thread::panicking() {
             let names: Vec<String> = self.workers.keys().cloned().collect();
             for name in ["manager".to_owned()].iter().chain(&names) {
-                println!("--- {name}\n{}", self.log(name));
+                eprintln!("--- {name}\n{}", self.log(name));
             }
         }
     }

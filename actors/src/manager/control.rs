@@ -2,7 +2,7 @@
 
 use super::running::{Running, StudyRun};
 use super::view::ManagerView;
-use super::{ConnectionId, ManagerActor};
+use super::{ConnectionId, ManagerActor, Outcome};
 use actix::prelude::*;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::plan::PlanError;
@@ -93,6 +93,11 @@ impl Handler<Begin> for ManagerActor {
 
     fn handle(&mut self, Begin { id, study }: Begin, ctx: &mut Self::Context) -> Self::Result {
         let StudyRun { plan, finished, inputs, observer, replanner, done } = study;
+        if self.cancelled.contains(&id) {
+            // Whoever wanted to know may have given up.
+            let _ = done.send(Outcome { stopped: true, ..Outcome::default() });
+            return Ok(());
+        }
         // Before it is submitted: what follows from that is told to it.
         let mut running = Running::new(&self.core, id, done, observer);
         running.inputs = inputs;
@@ -113,6 +118,7 @@ impl Handler<Cancel> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, Cancel(id): Cancel, ctx: &mut Self::Context) {
+        self.cancelled.insert(id);
         self.core.handle_cancel(id);
         if let Some(mut running) = self.studies.remove(&id) {
             running.outcome.stopped = true;
