@@ -1,5 +1,7 @@
 //! What this binary carries: operations, and the workflows that use them.
 
+mod noop;
+
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// The reference application's descriptors; the workflow file first.
@@ -11,15 +13,20 @@ const NUCLEI: [(&str, &str); 5] = [
     ("object-comparison.json", include_str!("../crates/pathology/descriptors/nuclei/object-comparison.json")),
 ];
 
-/// Workflows that a study can name instead of a file.
-pub(crate) const BUILT_IN: [&str; 1] = ["nuclei"];
+/// Workflows that a study can name instead of a file; the reference application first.
+pub(crate) const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
 /// The operations linked in.
 pub(crate) fn registry() -> Registry {
-    pleach_pathology::registry()
+    pleach_pathology::registry().with(noop::Echo)
 }
 
 /// A built-in workflow by name.
 pub(crate) fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
-    (name == BUILT_IN[0]).then(|| Workflow::embedded(&NUCLEI, registry))
+    let descriptors: &[(&str, &str)] = match name {
+        "nuclei" => &NUCLEI,
+        "noop" => &noop::DESCRIPTORS,
+        _ => return None,
+    };
+    Some(Workflow::embedded(descriptors, registry))
 }

@@ -33,7 +33,7 @@ fn fields() {
         "study.name: \"../x\" is not allowed; allowed: a name for a folder, without slashes or a leading dot";
     edited("\"nuclei-moat\"", "\"../x\"", name);
     let workflow =
-        "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei";
+        "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, noop";
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
     edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
     let input = "input.normalise: unknown; known are tiles, reference, normalize";

@@ -204,6 +204,46 @@ fn is_depth_first(stage: &Stage, work: &BucketWork, order: &[InstanceId]) -> boo
 }
 
 proptest! {
+    /// Whatever is handed back at whichever moments: each instance ends here, as if alone, or was given back, and never
+    /// both; and what was begun for nobody holds nothing in the end.
+    #[test]
+    fn what_is_handed_back_is_not_executed_and_the_rest_is(
+        case in cases(),
+        slots in 1usize..5,
+        order in vec(any::<usize>(), 100),
+        asked in vec((0usize..30, any::<bool>()), 0..4),
+        abandoned in prop_oneof![3 => Just(None), 1 => (0usize..30).prop_map(Some)],
+    ) {
+        let Case { stage, work, bytes, active_paths } = &case;
+        let mut shell = Shell::new(stage, work, bytes.clone(), *active_paths, 0);
+        let mut back = Vec::new();
+        for (step, choice) in order.iter().cycle().enumerate() {
+            for (_, all) in asked.iter().filter(|(at, _)| *at == step) {
+                back.extend(shell.hand_back(*all));
+            }
+            if abandoned == Some(step) {
+                back.extend(shell.abandon());
+            }
+            while shell.running() < slots && shell.start() {}
+            match shell.running() {
+                0 => break,
+                running => shell.end(choice % running),
+            }
+        }
+        prop_assert!(shell.is_over());
+        prop_assert_eq!(shell.held(), 0);
+        let ended: BTreeMap<_, _> = shell.ended.iter().cloned().collect();
+        prop_assert_eq!(ended.len(), shell.ended.len(), "an instance ended twice");
+        let given: HashSet<_> = back.iter().copied().collect();
+        prop_assert_eq!(given.len(), back.len(), "an instance was given back twice");
+        for instance in &work.instances {
+            prop_assert_eq!(ended.contains_key(&instance.id), !given.contains(&instance.id));
+            if let Some(end) = ended.get(&instance.id) {
+                prop_assert_eq!(end, &alone(stage, instance, 0).1);
+            }
+        }
+    }
+
     #[test]
     fn every_instance_ends_once_and_as_if_alone(
         case in cases(),

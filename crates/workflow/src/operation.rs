@@ -172,6 +172,13 @@ impl Registry {
         Self { operations }
     }
 
+    /// The same with one more; it replaces one of equal name and version.
+    #[must_use]
+    pub fn with(mut self, operation: impl Operation + 'static) -> Self {
+        self.operations.insert((operation.name(), operation.version()), Arc::new(operation));
+        self
+    }
+
     /// Finds an operation.
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Arc<dyn Operation>> {

@@ -1,6 +1,6 @@
 //! Data regions on their way: each on a stream of its own, beside the frames and behind them where both want to go.
 //!
-//! A stream begins with a header: the region's key, its length and its [`Seal`], the digest of its bytes as a rule. The
+//! A stream begins with a header: the region's key, its length and its `Seal`, the digest of its bytes as a rule. The
 //! receiver holds no more than its budget, digests bytes as they arrive, and takes nothing that has another digest. How a
 //! region becomes bytes, and who needs which, is decided elsewhere.
 

@@ -192,6 +192,30 @@ impl<'a> Shell<'a> {
         any
     }
 
+    /// Has the bucket give back instances, and checks which: not those that a running task is about to finish.
+    pub(crate) fn hand_back(&mut self, all: bool) -> Vec<InstanceId> {
+        // What goes is given up at this moment, as with a failure.
+        self.clock += 1;
+        self.failures.insert(self.clock);
+        let back = self.run.hand_back(all);
+        self.perform();
+        let over = |id: &InstanceId| self.ended.iter().any(|(ended, _)| ended == id);
+        assert!(!back.iter().any(over), "{back:?} were over");
+        if !all && self.running.is_empty() && self.suspended.is_empty() && !back.is_empty() {
+            assert!(!self.over, "a part was asked for, and nothing is left");
+        }
+        back
+    }
+
+    /// Has the bucket give up everything that is not over.
+    pub(crate) fn abandon(&mut self) -> Vec<InstanceId> {
+        self.clock += 1;
+        self.failures.insert(self.clock);
+        let back = self.run.abandon();
+        self.perform();
+        back
+    }
+
     /// Ends the `which`-th of the running tasks and carries out what follows from it.
     pub(crate) fn end(&mut self, which: usize) {
         let call = self.running.remove(which);

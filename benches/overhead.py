@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""What pleach itself takes for a stage instance: a study of a workflow that computes nothing, on a manager and worker
+processes over QUIC on loopback, certificates at both ends, every response on disk before its worker may forget it.
+
+    benches/overhead.py [--instances 100000] [--workers 2 8] [--bucket 100] [--pleach PATH] [--peers]
+
+Prints wall and manager microseconds a stage instance (a bucket each), and a task within buckets. With --peers the same
+number of empty tasks on Dask distributed and Ray, where they are installed: said, where not.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+class Cluster:
+    """A manager and workers of one slot each."""
+
+    def __init__(self, pleach, folder, workers):
+        self.pleach, self.folder, self.processes = pleach, folder, []
+        if not (folder / "ca").exists():
+            self.call("certs", "init", "--dir", "ca")
+        for name, role in [("boss", "manager"), ("me", "client")] + [(f"w{n}", "worker") for n in range(workers)]:
+            if not (folder / "ca" / name).exists():
+                self.call("certs", "issue", "--dir", "ca", "--name", name, "--role", role)
+        log = folder / f"manager-{workers}.log"
+        state = tempfile.mkdtemp(dir=folder)
+        self.manager = self.start(
+            log, "manager", "--state", state, "--certs", "ca/boss", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"
+        )
+        while "workers connect to" not in log.read_text():
+            time.sleep(0.05)
+        line = next(line for line in log.read_text().splitlines() if "workers connect to" in line)
+        listen, http = line.split("connect to ")[1].split(", clients to ")
+        self.http = http
+        for number in range(workers):
+            self.start(
+                folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",
+                "--memory", "500MB", "--listen", "127.0.0.1:0", "--window", "32",
+            )
+        while log.read_text().count("has joined") < workers:
+            time.sleep(0.05)
+
+    def start(self, log, *args):
+        process = subprocess.Popen([self.pleach, *args], cwd=self.folder, stdout=open(log, "w"))
+        self.processes.append(process)
+        return process
+
+    def call(self, *args):
+        answer = subprocess.run([self.pleach, *args], cwd=self.folder, check=True, capture_output=True, text=True)
+        return answer.stdout
+
+    def ask(self, *args):
+        return self.call(*args, "--manager", self.http, "--certs", "ca/me")
+
+    def run(self, *options):
+        """Wall and manager seconds from submission to the end, and of the work alone."""
+        before, start = cpu_seconds(self.manager.pid), time.monotonic()
+        study = self.ask("submit", "study.toml", *options).strip()
+        # From here on the study is planned, and workers execute it.
+        planned, planned_cpu = time.monotonic(), cpu_seconds(self.manager.pid)
+        while True:
+            state = json.loads(self.ask("status", study, "--json"))["studies"][0]
+            if state["state"] != "running" and state["state"] != "queued":
+                break
+            time.sleep(0.2)
+        assert state["state"] == "complete" and state["failed"] == 0, state
+        end = time.monotonic()
+        return end - start, end - planned, cpu_seconds(self.manager.pid) - planned_cpu, cpu_seconds(self.manager.pid) - before
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def study(folder, instances):
+    (folder / "study.toml").write_text(
+        '[study]\nname = "noop"\nworkflow = "noop"\nseed = 1\n[input]\ntiles = ["tiles/tissue_01.png"]\n'
+        '[method]\nkind = "table"\nfile = "samples.csv"\n[response]\nmetric = "n"\n'
+    )
+    (folder / "samples.csv").write_text("n\n" + "".join(f"{n}\n" for n in range(instances)))
+
+
+def ours(args, folder):
+    subprocess.run(
+        [args.pleach, "tissue", "--out", "tiles", "--size", "64", "--count", "1"], cwd=folder, check=True, capture_output=True
+    )
+    study(folder, args.instances)
+    for workers in args.workers:
+        for name, options in [
+            ("stage instance", ["--strategy", "stage"]),
+            (f"task in buckets of {args.bucket}", ["--strategy", "naive", "--max-bucket-size", str(args.bucket)]),
+        ]:
+            cluster = Cluster(args.pleach, folder, workers)
+            try:
+                whole, work, cpu, all_cpu = cluster.run(*options)
+            finally:
+                cluster.end()
+            each = 1e6 / args.instances
+            print(
+                f"{workers} workers, a {name}: {work * each:.1f} us wall, {cpu * each:.1f} us of manager processor "
+                f"(with submitting, planning and writing results {whole * each:.1f} and {all_cpu * each:.1f})",
+                flush=True,
+            )
+
+
+def dask(instances, workers):
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        print("LEFT OUT: Dask distributed is not installed (pip install distributed)")
+        return
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        client.gather(client.map(lambda n: n, range(100), pure=False))
+        start = time.monotonic()
+        client.gather(client.map(lambda n: n, range(instances), pure=False))
+        print(f"{workers} workers, Dask: {(time.monotonic() - start) * 1e6 / instances:.1f} us wall a task", flush=True)
+
+
+def ray_(instances, workers):
+    try:
+        import ray
+    except ImportError:
+        print("LEFT OUT: Ray is not installed (pip install ray)")
+        return
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    echo = ray.remote(lambda n: n)
+    ray.get([echo.remote(n) for n in range(100)])
+    start = time.monotonic()
+    ray.get([echo.remote(n) for n in range(instances)])
+    print(f"{workers} workers, Ray: {(time.monotonic() - start) * 1e6 / instances:.1f} us wall a task", flush=True)
+    ray.shutdown()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=100_000)
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8])
+    parser.add_argument("--bucket", type=int, default=100)
+    parser.add_argument("--pleach", default="target/release/pleach")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peer-instances", type=int, default=5_000)
+    args = parser.parse_args()
+    args.pleach = str(pathlib.Path(args.pleach).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        ours(args, pathlib.Path(folder))
+    if args.peers:
+        for workers in args.workers:
+            dask(args.peer_instances, workers)
+            ray_(args.peer_instances, workers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
