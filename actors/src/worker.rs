@@ -156,7 +156,10 @@ impl WorkerActor {
 
     /// What nobody holds stays as long as nothing else needs its room.
     fn make_room(&self) {
-        let needed = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
+        // Both are enough for what there is. The ledger counts what buckets share once; but also what a task has written
+        // that is over, while its stage has yet to say so and what was reserved for it still counts.
+        let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
+        let needed = counted.min(self.core.needed_bytes());
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
         let all = needed.saturating_add(results.shelf.idle_bytes());

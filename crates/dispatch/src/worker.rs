@@ -289,6 +289,12 @@ impl Worker {
         self.leases.len()
     }
 
+    /// Bytes held and reserved, as this machine knows them.
+    #[must_use]
+    pub fn needed_bytes(&self) -> u64 {
+        self.held_bytes().saturating_add(self.reserved_bytes())
+    }
+
     /// The most bytes ever held and reserved at once.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
