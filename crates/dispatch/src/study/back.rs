@@ -45,19 +45,25 @@ impl Study {
     /// Of instances that a lease no longer has: those that its twin has stay granted to that; the others are taken back
     /// into a bucket of their own.
     pub(super) fn give_back(&mut self, instances: BTreeSet<InstanceId>, twin: Option<LeaseId>) {
+        let back = self.take_all_back(instances, twin);
+        self.fail_orphans(&back);
+    }
+
+    /// The same, but for what has failed meanwhile: returns those that were taken back.
+    pub(super) fn take_all_back(
+        &mut self,
+        instances: BTreeSet<InstanceId>,
+        twin: Option<LeaseId>,
+    ) -> Vec<InstanceId> {
         let other = twin.and_then(|twin| self.leases.get(&twin)).map(|twin| twin.open.clone());
         let stays = |id: &InstanceId| other.as_ref().is_some_and(|open| open.contains(id));
         let (kept, back): (BTreeSet<_>, BTreeSet<_>) = instances.into_iter().partition(stays);
         if let Some(twin) = twin {
             kept.iter().for_each(|id| self.instances[id.index()].state = State::Leased(twin));
         }
-        if back.is_empty() {
-            return;
-        }
         back.iter().for_each(|id| self.take_back(*id));
         self.apart(&back);
-        let back: Vec<InstanceId> = back.into_iter().collect();
-        self.fail_orphans(&back);
+        back.into_iter().collect()
     }
 
     /// A worker gives back instances that it has not begun. Returns whether the lease was its own; instances that are not
@@ -80,14 +86,17 @@ impl Study {
     /// A worker is gone. What it had not reported goes back to the queue, and what only it held is computed again where
     /// somebody will read it. `lost`: without a word; then what it had may be to blame.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
+        let mut back = Vec::new();
         for id in self.granted.remove(&worker).unwrap_or_default() {
             let Some(lease) = self.remove_lease(id) else { continue };
             if lost {
                 self.blame(&lease.open);
             }
-            self.give_back(lease.open, lease.twin);
+            back.extend(self.take_all_back(lease.open, lease.twin));
         }
+        // First what is to be done again: what fails with its parents must not let go of what that reads.
         self.lose(worker);
+        self.fail_orphans(&back);
     }
 
     /// The lease of another worker that has most to hand back, of those that have not been asked, and are of a stage that

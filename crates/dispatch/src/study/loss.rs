@@ -70,7 +70,7 @@ impl Study {
         if granted.open.is_empty() {
             self.remove_lease(lease);
         }
-        self.give_back(BTreeSet::from([instance]), twin);
+        let back = self.take_all_back(BTreeSet::from([instance]), twin);
         let inputs = &self.plan.instances[instance.index()].inputs;
         let lost: Vec<RegionKey> = inputs
             .iter()
@@ -78,6 +78,7 @@ impl Study {
             .filter(|key| keys.contains(key) && self.holders.remove(key).is_some())
             .collect();
         self.reopen_producers(&lost);
+        self.fail_orphans(&back);
         let lacked = self.lacked.entry(instance).or_default();
         *lacked += 1;
         let waits = matches!(self.instances[instance.index()].state, State::Ready | State::Waiting(_));
