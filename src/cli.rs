@@ -93,14 +93,8 @@ pub(crate) struct RunArgs {
     // Whatever follows is its value, so that -1 is told what is allowed.
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
-    /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
-    pub(crate) strategy: StrategyName,
-    /// What tasks share, where a strategy makes buckets
-    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
-    pub(crate) reuse: ReuseName,
     #[command(flatten)]
-    pub(crate) buckets: BucketArgs,
+    pub(crate) way: WayArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
@@ -184,14 +178,8 @@ pub(crate) struct ExplainArgs {
     /// Tasks that would run at once [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
-    /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
-    pub(crate) strategy: StrategyName,
-    /// What tasks share, where a strategy makes buckets
-    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
-    pub(crate) reuse: ReuseName,
     #[command(flatten)]
-    pub(crate) buckets: BucketArgs,
+    pub(crate) way: WayArgs,
     /// Explain the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,
@@ -210,6 +198,19 @@ pub(crate) struct ReplayArgs {
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How a study is to be planned.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WayArgs {
+    /// How stage instances are merged into buckets
+    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
+    pub(crate) strategy: StrategyName,
+    /// What tasks share, where a strategy makes buckets
+    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
+    pub(crate) reuse: ReuseName,
+    #[command(flatten)]
+    pub(crate) buckets: BucketArgs,
 }
 
 #[derive(Clone, Copy, Debug, Args)]

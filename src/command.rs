@@ -7,6 +7,7 @@ mod drain;
 mod explain;
 mod man;
 mod manager;
+pub(crate) mod node;
 mod plan;
 mod replay;
 mod results;
@@ -98,4 +99,9 @@ fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
 /// The token of a manager, as the environment has it: no argument, which others on the machine could read.
 fn manager_token() -> Option<String> {
     std::env::var("PLEACH_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
+/// Measures a task by what its thread allocates.
+fn meter(work: &mut dyn FnMut()) -> Option<u64> {
+    Some(pleach_pages::metered(work).1)
 }

@@ -1,6 +1,6 @@
 //! The grammar of the commands that speak with a manager.
 
-use super::{BucketArgs, ReuseName, Span, StrategyName};
+use super::{Span, WayArgs};
 use crate::client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
@@ -34,14 +34,8 @@ pub(crate) struct SubmitArgs {
     /// Folder for the results; waits until there are any
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
-    pub(crate) strategy: StrategyName,
-    /// What tasks share, where a strategy makes buckets
-    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
-    pub(crate) reuse: ReuseName,
     #[command(flatten)]
-    pub(crate) buckets: BucketArgs,
+    pub(crate) way: WayArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,

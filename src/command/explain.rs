@@ -26,7 +26,7 @@ struct Run {
 /// Runs the command.
 pub(super) fn execute(args: &ExplainArgs) -> Outcome {
     let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
-    weigh(&mut prepared, args.buckets, args.cache.as_deref())?;
+    weigh(&mut prepared, args.way.buckets, args.cache.as_deref())?;
     let evaluations = prepared.design.evaluations.len();
     let first = usize::from(!prepared.reference_run());
     if args.evaluation < first || args.evaluation > evaluations {
@@ -48,10 +48,10 @@ pub(super) fn execute(args: &ExplainArgs) -> Outcome {
     let cache = args.cache.as_deref().map(past::open_to_read).transpose()?;
     let identities = if cache.is_some() { past::identities(&prepared) } else { HashMap::new() };
     let workers = workers(args.workers);
-    let way = Way::new(args.strategy, args.reuse);
+    let way = Way::new(args.way.strategy, args.way.reuse);
     let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
     let memory_bytes = default_memory_bytes();
-    let limits = BucketLimits::choose(args.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
+    let limits = BucketLimits::choose(args.way.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
     let woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
     let mut runs = Vec::new();
     for tile in tiles {

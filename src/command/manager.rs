@@ -1,10 +1,10 @@
 //! `pleach manager`: the process that studies are submitted to and workers come to.
 
+use super::node::say;
 use crate::api::{self, Limits, token::ApiToken};
 use crate::cli::ManagerProcessArgs;
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
-use crate::output::print_line;
 use crate::service::inputs::InputStore;
 use crate::service::state::State;
 use crate::service::studies::{Asked, Shared};
@@ -148,12 +148,4 @@ fn connect(peer: Peer) -> Connect {
             lease_end_seconds: hello.lease_end_seconds,
         },
     }
-}
-
-/// One line for the operator, with the time.
-fn say(text: &str) {
-    let format = &time::format_description::well_known::Rfc3339;
-    let now = time::OffsetDateTime::now_utc();
-    let now = now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default();
-    print_line(&format!("{now} {text}"));
 }

@@ -1,7 +1,7 @@
 //! `pleach run`: a study from its file to its report.
 
 use super::way::{BucketLimits, Way};
-use super::{weigh, workers};
+use super::{meter, weigh, workers};
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
 use crate::costs;
@@ -40,7 +40,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
     let planning = Instant::now();
     let workers = workers(args.workers);
-    let way = Way::new(args.strategy, args.reuse);
+    let way = Way::new(args.way.strategy, args.way.reuse);
     if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
         return Err(Stop::Input(
             "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
@@ -48,7 +48,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         ));
     }
     let cache = past::open(&args.cache)?;
-    weigh(&mut prepared, args.buckets, args.cache.cache.as_deref())?;
+    weigh(&mut prepared, args.way.buckets, args.cache.cache.as_deref())?;
     let Planned { way, limits, mut woven, memory_bytes } = plan_within_memory(args, &prepared, way, workers)?;
     let plan = Plan {
         strategy: way.strategy_name(),
@@ -123,11 +123,6 @@ fn keep_costs(args: &RunArgs, prepared: &Prepared, learned: &Costs) -> Option<St
     Some(format!("what operations cost is not kept for later plans: {lost}"))
 }
 
-/// Measures a task by what its thread allocates.
-fn meter(work: &mut dyn FnMut()) -> Option<u64> {
-    Some(pleach_pages::metered(work).1)
-}
-
 /// A plan that fits the memory.
 struct Planned {
     way: Way,
@@ -148,7 +143,8 @@ fn plan_within_memory(
     let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
     let plan = |way: Way| {
         let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
-        let limits = BucketLimits::choose(args.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
+        let limits =
+            BucketLimits::choose(args.way.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
         let mut woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
         let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
         Ok::<_, Stop>((Planned { way, limits, woven, memory_bytes }, least))

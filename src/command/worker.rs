@@ -1,13 +1,13 @@
 //! `pleach worker`: a process that executes what a manager gives it, until it is told to leave.
 
-use super::workers;
+use super::node::{random, say};
+use super::{meter, workers};
 use crate::application;
 use crate::cli::{Until, WorkerProcessArgs};
 use crate::exit::{Outcome, Stop};
 use crate::inputs::FileOpener;
 use crate::interrupt::Interrupt;
 use crate::machine::default_memory_bytes;
-use crate::output::print_line;
 use crate::size::MemorySize;
 use actix::prelude::*;
 use pleach_actors::exchange::{Exchange, ExchangeSetup};
@@ -25,7 +25,6 @@ use pleach_actors::transport::refusal::Refusal;
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{Abandon, Connected, Drain, Event, Remote, Resources, WorkerActor, WorkerSetup};
 use pleach_regions::{Ledger, RamTier};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -241,11 +240,6 @@ impl Process<'_> {
     }
 }
 
-/// Measures a task by what its thread allocates.
-fn meter(work: &mut dyn FnMut()) -> Option<u64> {
-    Some(pleach_pages::metered(work).1)
-}
-
 fn resolve(address: &str) -> Outcome<SocketAddr> {
     let fail = |what: String| Stop::Input(format!("--manager {address}: {what}; HOST:PORT is allowed"));
     let mut found = address.to_socket_addrs().map_err(|error| fail(error.to_string()))?;
@@ -286,19 +280,4 @@ fn now() -> u64 {
 /// How long there is until the worker has to begin to leave.
 fn left(until: u64, drain: Duration) -> Duration {
     Duration::from_secs(until.saturating_sub(now())).saturating_sub(drain)
-}
-
-fn random() -> Outcome<u64> {
-    let mut bytes = [0; 8];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Stop::defect("the system gives no random numbers"))?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-/// One line for the operator, with the time.
-fn say(text: &str) {
-    let format = &time::format_description::well_known::Rfc3339;
-    let now = time::OffsetDateTime::now_utc();
-    let now = now.replace_nanosecond(0).unwrap_or(now).format(format).unwrap_or_default();
-    print_line(&format!("{now} {text}"));
 }

@@ -2,9 +2,9 @@
 //!
 //! It belongs to one process at a time. Every file is written whole or not at all, synced before it has its name.
 
+use crate::command::node::random;
 use crate::exit::{Outcome, Stop};
 use crate::service::submission::Submission;
-use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -155,13 +155,6 @@ impl State {
     pub(crate) fn end(&self, id: u32, ended: &Ended) -> Outcome {
         write(&self.study(id).join("ended.json"), &json(ended)?)
     }
-}
-
-fn random() -> Outcome<u64> {
-    let mut bytes = [0; 8];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Stop::defect("the system gives no random numbers"))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 fn json(content: &impl Serialize) -> Outcome<Vec<u8>> {

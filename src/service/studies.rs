@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) manager: Manager,
     pub(crate) network: tokio::runtime::Handle,
     studies: Mutex<BTreeMap<u32, Entry>>,
+    /// Held while a study is taken: two that come at once get different numbers, and one that comes twice is one.
+    submitting: Mutex<()>,
     /// A study has ended: another one may begin.
     ended: Condvar,
     tell: Tell,
@@ -53,8 +55,8 @@ impl Shared {
         tell: Tell,
     ) -> Outcome<Arc<Self>> {
         let kept = state.studies()?;
-        let (studies, ended) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Self { state, store, manager, network, studies, ended, tell });
+        let (studies, submitting, ended) = (Mutex::default(), Mutex::default(), Condvar::new());
+        let shared = Arc::new(Self { state, store, manager, network, studies, submitting, ended, tell });
         for (id, kept, ended) in kept {
             let missing = shared.missing(&kept.submission);
             let phase = match ended {
@@ -124,12 +126,13 @@ impl Shared {
         key: Option<String>,
         view: &ManagerView,
     ) -> Result<Submitted, Refused> {
+        let _one_by_one = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         let known = key.as_ref().and_then(|key| {
             let entries = self.entries();
             let of = |entry: &Entry| entry.kept.key.as_ref() == Some(key);
-            entries.iter().find(|(_, entry)| of(entry)).map(|(id, entry)| (*id, entry.missing()))
+            entries.iter().find(|(_, entry)| of(entry)).map(|(id, _)| *id)
         });
-        if let Some((id, _)) = known {
+        if let Some(id) = known {
             return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
         }
         let id = self.entries().last_key_value().map_or(1, |(last, _)| last + 1);
@@ -139,7 +142,7 @@ impl Shared {
         // Planned now, so that what cannot be executed is refused now.
         let planned = self.plan(id, &kept, view).map_err(|stop| match stop {
             Stop::Input(text) => Refused::Study(text),
-            stop => Refused::Defect(format!("{stop:?}")),
+            stop => Refused::Defect(said(&stop)),
         })?;
         let most = view.workers.iter().map(|worker| worker.memory_bytes).max();
         if let Some(most) = most.filter(|most| planned.least_bytes > *most) {
@@ -152,7 +155,7 @@ impl Shared {
                 planned.least_bytes.div_ceil(1_000_000),
             )));
         }
-        self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(format!("{stop:?}")))?;
+        self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
         self.entries().insert(id, Entry::new(kept, phase));
@@ -288,9 +291,10 @@ impl Shared {
 /// What a command would have said.
 fn said(stop: &Stop) -> String {
     match stop {
-        Stop::Input(text) | Stop::SomeFailed(text) | Stop::Interrupted(text) | Stop::Defect(text) => {
-            text.clone()
-        }
-        stop => format!("{stop:?}"),
+        Stop::Input(text)
+        | Stop::SomeFailed(text)
+        | Stop::Refused(text)
+        | Stop::Interrupted(text)
+        | Stop::Defect(text) => text.clone(),
     }
 }

@@ -70,7 +70,7 @@ impl Submission {
     pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
         let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
         prepared.check_runnable()?;
-        crate::command::weigh(&mut prepared, args.buckets, None)?;
+        crate::command::weigh(&mut prepared, args.way.buckets, None)?;
         let inputs = prepared.files().map(input_file).collect::<Outcome<_>>()?;
         let mut study = prepared.study.clone();
         let absolute = |path: &mut PathBuf| {
@@ -93,10 +93,10 @@ impl Submission {
             is_table,
             evaluations: prepared.design.evaluations.clone(),
             plan: PlanChoice {
-                strategy: args.strategy,
-                reuse: args.reuse,
-                max_bucket_size: args.buckets.max_bucket_size,
-                max_buckets: args.buckets.max_buckets,
+                strategy: args.way.strategy,
+                reuse: args.way.reuse,
+                max_bucket_size: args.way.buckets.max_bucket_size,
+                max_buckets: args.way.buckets.max_buckets,
             },
             study,
         })

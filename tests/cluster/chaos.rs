@@ -19,13 +19,11 @@ fn a_worker_is_killed() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
-        let mut cluster = Cluster::new(&study);
-        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let mut cluster = Cluster::of(&study, 2);
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
         cluster.kill_worker("w1");
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
         cluster.nothing_is_left();
     }
 }
@@ -35,14 +33,12 @@ fn all_workers_are_killed_and_replaced() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
-        let mut cluster = Cluster::new(&study);
-        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let mut cluster = Cluster::of(&study, 2);
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
         (0..2).for_each(|number| cluster.kill_worker(&format!("w{number}")));
-        (2..4).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        cluster.start_workers(2..4);
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
     }
 }
 
@@ -51,14 +47,12 @@ fn the_manager_is_killed_and_started_again() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
-        let mut cluster = Cluster::new(&study);
-        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let mut cluster = Cluster::of(&study, 2);
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
         cluster.kill_manager();
         cluster.start_manager();
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
         for worker in ["w0", "w1"] {
             let log = cluster.log(worker);
             assert!(log.contains("the manager is lost; what is under way goes on"), "{log}");
@@ -71,16 +65,14 @@ fn the_manager_is_killed_again_and_again() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
-        let mut cluster = Cluster::new(&study);
-        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let mut cluster = Cluster::of(&study, 2);
         let id = cluster.submit(&[]);
         for time in 1..4 {
             cluster.wait_for_responses(&id, time * (300 + (seed >> (8 * time)) % 1500));
             cluster.kill_manager();
             cluster.start_manager();
         }
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
     }
 }
 
@@ -108,8 +100,7 @@ fn workers_come_every_two_seconds_while_others_leave() {
                 }
             }
         }
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
     }
 }
 
@@ -118,8 +109,7 @@ fn a_worker_that_is_asked_to_leave_hands_over_what_it_has() {
     let study = cluster::study(10, 256);
     let expected = expected(&study);
     for seed in seeds() {
-        let mut cluster = Cluster::new(&study);
-        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &[]));
+        let mut cluster = Cluster::of(&study, 2);
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
         cluster.ask_to_leave("w1");
@@ -127,8 +117,7 @@ fn a_worker_that_is_asked_to_leave_hands_over_what_it_has() {
         let log = cluster.log("w1");
         assert!(log.contains("the worker has left") && !log.contains("no more time"), "seed {seed}: {log}");
         assert!(!cluster.log("manager").contains("w1 is lost"), "{}", cluster.log("manager"));
-        cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-        assert_eq!(cluster.responses(&id), expected, "seed {seed}");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
     }
 }
 
@@ -142,6 +131,5 @@ fn a_worker_whose_time_is_up_leaves_before() {
     let id = cluster.submit(&[]);
     assert!(cluster.left("w0").success());
     assert!(cluster.log("w0").contains("the time is nearly up (--until)"), "{}", cluster.log("w0"));
-    cluster.wait_until(|cluster| cluster.state_of(&id) == "complete");
-    assert_eq!(cluster.responses(&id), expected);
+    assert_eq!(cluster.completed(&id), expected);
 }

@@ -9,11 +9,10 @@ use super::certs::{CA_FILE, CertsError, Credentials, NODE_FILE};
 use super::clock::Clock;
 use super::identity::Role;
 use super::quic::NetworkError;
-use super::quic::tls::{Time, provider, roots, unusable};
+use super::quic::tls::{self, Time, provider, roots, unusable};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 use std::path::Path;
@@ -58,15 +57,7 @@ impl Trust {
 /// # Errors
 /// [`NetworkError::Certificate`].
 pub fn server(credentials: &Credentials, clock: &Arc<dyn Clock>) -> Result<ServerConfig, NetworkError> {
-    let roots = roots(credentials.authority()).map_err(unusable)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-    let verifier = verifier.allow_unauthenticated().build().map_err(unusable)?;
-    let builder = ServerConfig::builder_with_details(provider(), Arc::new(Time(Arc::clone(clock))));
-    let builder =
-        builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_client_cert_verifier(verifier);
-    let mut config = builder.with_single_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
-    config.send_tls13_tickets = 0;
-    Ok(config)
+    tls::lenient(credentials, clock)
 }
 
 /// For a client, and the name to look for in the certificate that it is shown.

@@ -51,13 +51,12 @@ pub(in crate::transport) fn roots(authority: &CertificateDer<'static>) -> Result
     Ok(Arc::new(roots))
 }
 
-/// For whoever is connected to. Peers without a certificate get through TLS, so that they can be told in words why they
-/// are turned away, or show a token where there is a desk for them.
-pub(super) fn server(
+/// For a node that is connected to by peers that need not show a certificate; what they show has to be good. Sessions are
+/// never resumed.
+pub(in crate::transport) fn lenient(
     credentials: &Credentials,
     clock: &Arc<dyn Clock>,
-    is_desk: bool,
-) -> Result<Arc<QuicServerConfig>, NetworkError> {
+) -> Result<ServerConfig, NetworkError> {
     let roots = roots(credentials.authority()).map_err(unusable)?;
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
     let verifier = verifier.allow_unauthenticated().build().map_err(unusable)?;
@@ -65,11 +64,22 @@ pub(super) fn server(
     let builder =
         builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// For whoever is connected to. Peers without a certificate get through TLS, so that they can be told in words why they
+/// are turned away, or show a token where there is a desk for them.
+pub(super) fn server(
+    credentials: &Credentials,
+    clock: &Arc<dyn Clock>,
+    is_desk: bool,
+) -> Result<Arc<QuicServerConfig>, NetworkError> {
+    let mut config = lenient(credentials, clock)?;
     config.alpn_protocols = vec![NODES.to_vec()];
     if is_desk {
         config.alpn_protocols.push(JOINING.to_vec());
     }
-    config.send_tls13_tickets = 0;
     QuicServerConfig::try_from(config).map(Arc::new).map_err(unusable)
 }
 
