@@ -1,6 +1,6 @@
 //! Exit codes and the last words on stderr.
 
-use pleach_actors::task::THREAD_NAME;
+use pleach_actors::task::{THREAD_NAME, is_running_task};
 use pleach_workflow::text::quoted;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -60,13 +60,13 @@ fn one_line(text: &str) -> String {
     quoted(&text, MOST_LETTERS)
 }
 
-/// A panic on a thread that runs tasks is the task's failure and reported as such; any other is a defect, and
+/// A panic on a thread that runs tasks, or while it runs one, is the task's failure and reported as such; any other is a defect, and
 /// ends the process at once: an actor that is gone would be waited for for ever.
 #[expect(clippy::print_stderr, clippy::exit, reason = "a defect is reported here, and nothing can go on")]
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
-        if thread.name().is_some_and(|name| name.starts_with(THREAD_NAME)) {
+        if is_running_task() || thread.name().is_some_and(|name| name.starts_with(THREAD_NAME)) {
             return;
         }
         let text = format!("defect in pleach: {panic}; please report it");

@@ -13,7 +13,7 @@ mod leave;
 use crate::recall::{self, Recall};
 use crate::results::{self, Reads};
 use crate::storage::{Get, NotDone};
-use crate::task::TaskResult;
+use crate::task::{SHORT_SECONDS, TaskResult};
 use actix::prelude::*;
 pub use around::{Past, Runnable, Surroundings};
 pub(crate) use bytes::missing_bytes;
@@ -278,6 +278,7 @@ impl StageActor {
             }
             (None, None) => Vec::new(),
         };
+        let short = recall.is_none() && !digests.contains(&true) && self.is_short(call);
         ToRun {
             task: self.around.slots[slot.index()].clone(),
             name: self.stage.tasks[call.task].name.clone(),
@@ -286,7 +287,15 @@ impl StageActor {
             arguments: call.arguments.clone(),
             digests,
             recall,
+            short,
         }
+    }
+
+    /// Whether a task is known to take less than handing it to another thread.
+    fn is_short(&self, call: &TaskCall) -> bool {
+        let operation = &*self.operations[call.task];
+        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
     }
 
     fn tell_slot_free(&self, slot: SlotId) {

@@ -1,4 +1,5 @@
-//! The task actor: one slot of a worker, running one operation at a time on the thread pool.
+//! The task actor: one slot of a worker, running one operation at a time on the thread pool; or, where that takes less than
+//! waking a thread, at once.
 
 use crate::recall::{Recall, Recalled};
 use crate::storage::NotDone;
@@ -6,6 +7,7 @@ use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest};
 use pleach_workflow::{Operation, Value};
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,6 +16,20 @@ use tokio::sync::oneshot;
 
 /// Start of the names of threads that run tasks: a panic there is the operation's, and fails its evaluation.
 pub const THREAD_NAME: &str = "task-";
+
+/// What is believed to take no longer runs on the actors' own thread: to have another one do it, and to be told, takes
+/// as long.
+pub const SHORT_SECONDS: f64 = 20e-6;
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a task just now: a panic is the operation's here as well.
+#[must_use]
+pub fn is_running_task() -> bool {
+    GUARDED.get()
+}
 
 /// Runs one operation.
 #[derive(Message)]
@@ -31,6 +47,8 @@ pub struct RunTask {
     pub digests: Vec<bool>,
     /// Where it may be found instead, and is kept.
     pub recall: Option<Recall>,
+    /// It takes no longer than [`SHORT_SECONDS`], as far as is known.
+    pub short: bool,
 }
 
 impl fmt::Debug for RunTask {
@@ -111,8 +129,11 @@ impl Handler<RunTask> for TaskActor {
     type Result = ResponseFuture<TaskResult>;
 
     fn handle(&mut self, task: RunTask, _: &mut Self::Context) -> Self::Result {
-        let (answer, answered) = oneshot::channel();
         let meter = self.meter;
+        if task.short {
+            return Box::pin(std::future::ready(run(task, meter)));
+        }
+        let (answer, answered) = oneshot::channel();
         self.pool.spawn(move || {
             // The stage actor may be gone; then nobody waits for this.
             let _ = answer.send(run(task, meter));
@@ -125,7 +146,7 @@ impl Handler<RunTask> for TaskActor {
 }
 
 fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments, digests, recall } = task;
+    let RunTask { name, operation, inputs, arguments, digests, recall, short: _ } = task;
     let start = Instant::now();
     if let Some(Recalled { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
         let cache_seconds = start.elapsed().as_secs_f64();
@@ -180,8 +201,11 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
 
 /// Runs `work`, turning a panic into a failure at `at`.
 pub(crate) fn guarded<T>(at: &str, work: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
+    let before = GUARDED.replace(true);
     // What the closure holds is dropped with it: nothing half-changed is seen again.
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(before);
+    done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         let cause = format!("panicked: {}", text.as_deref().unwrap_or("without a message"));

@@ -54,6 +54,8 @@ pub struct WorkerActor {
     incoming: Option<Incoming>,
     studies: HashMap<StudyId, Vec<Runnable>>,
     running: HashMap<LeaseId, Bucket>,
+    /// The storage's count of changes, when buckets' missing inputs were looked for last.
+    looked_at: u64,
     /// The studies of regions that are, or may come to be, in storage.
     study_of: HashMap<RegionKey, StudyId>,
     /// What is told again over another link.
@@ -93,6 +95,7 @@ impl WorkerActor {
             incoming: None,
             studies: HashMap::new(),
             running: HashMap::new(),
+            looked_at: 0,
             study_of: HashMap::new(),
             manager: None,
             draining: false,
@@ -128,6 +131,10 @@ impl WorkerActor {
     /// Says what is in storage, before anything that may follow from it.
     fn look(&mut self) {
         self.core.handle_stored(self.setup.ram.held_bytes());
+        let changes = self.setup.ram.changes();
+        if std::mem::replace(&mut self.looked_at, changes) == changes {
+            return;
+        }
         for (lease, bucket) in &self.running {
             self.core.handle_missing(*lease, missing_bytes(&self.setup.ram, &bucket.inputs));
         }

@@ -45,11 +45,13 @@ pub(super) struct ToRun {
     pub(super) arguments: Vec<Value>,
     pub(super) digests: Vec<bool>,
     pub(super) recall: Option<Recall>,
+    /// It is known to take next to no time.
+    pub(super) short: bool,
 }
 
 impl ToRun {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
-        let Self { task, name, operation, inputs, arguments, digests, recall } = self;
+        let Self { task, name, operation, inputs, arguments, digests, recall, short } = self;
         let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
         let mut regions = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -67,8 +69,8 @@ impl ToRun {
             }
         }
         let gone = fail("the task actor is gone");
-        let answer =
-            task.send(RunTask { name, operation, inputs: regions, arguments, digests, recall }).await;
+        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, short };
+        let answer = task.send(run).await;
         answer.unwrap_or_else(|_| TaskResult::failed(gone))
     }
 }

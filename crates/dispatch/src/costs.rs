@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// The share of the newest run, once there are enough of them: what a machine does besides changes within minutes.
 const NEWEST: f64 = 0.1;
 
+/// Runs after which something is known.
+const SEVERAL: u64 = 8;
+
 /// What is learned apart: an operation by name and version, and the values of its parameters that have few.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
@@ -35,6 +38,14 @@ impl Costs {
     #[must_use]
     pub fn predict(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> f64 {
         operation.cost_seconds(pixels) * self.ratio(operation, arguments)
+    }
+
+    /// As [`predict`](Self::predict), where that has been learned from several runs.
+    #[must_use]
+    pub fn known(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> Option<f64> {
+        let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
+        let known = seen.filter(|seen| seen.runs >= SEVERAL);
+        known.map(|seen| operation.cost_seconds(pixels) * seen.ratio)
     }
 
     /// How many times what it declares one run is believed to take; 1 where nothing has been learned.

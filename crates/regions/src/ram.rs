@@ -27,6 +27,7 @@ struct Stored {
 pub struct RamTier {
     regions: DashMap<RegionKey, Stored>,
     bytes: AtomicU64,
+    changes: AtomicU64,
     ledger: Arc<Ledger>,
 }
 
@@ -34,7 +35,7 @@ impl RamTier {
     /// An empty tier that counts its bytes in `ledger`.
     #[must_use]
     pub fn new(ledger: Arc<Ledger>) -> Self {
-        Self { regions: DashMap::new(), bytes: AtomicU64::new(0), ledger }
+        Self { ledger, ..Self::default() }
     }
 
     /// Stores a region.
@@ -62,6 +63,7 @@ impl RamTier {
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
                 slot.insert(Stored { region, identity });
+                self.changes.fetch_add(1, Ordering::Release);
                 Ok(())
             }
         }
@@ -84,7 +86,14 @@ impl RamTier {
         let (_, Stored { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
         self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Release);
         Some(region)
+    }
+
+    /// Regions ever inserted and removed: what was known of the tier when it was the same number is still so.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// Bytes held now; the ledger may count others' as well.

@@ -18,10 +18,14 @@ use std::time::Duration;
 use tokio::io::BufReader;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Frames that wait together are sent together, up to this many bytes: what a full packet of any size holds.
 const TOGETHER_BYTES: usize = 64 << 10;
+
+/// Between two sends: what comes meanwhile is sent together, in one packet that both ends are woken for once. A frame
+/// after a pause goes at once.
+const BETWEEN_SENDS: Duration = Duration::from_millis(1);
 
 /// What a frame counts beside its bytes: its place in the queue. Empty frames are not free either.
 const FRAME_BYTES: usize = 64;
@@ -140,7 +144,11 @@ async fn carry(
 /// Sends frames until nobody will add any, and waits until they have arrived, or the connection is gone.
 async fn write(mut frames: UnboundedReceiver<Vec<u8>>, mut send: SendStream, unsent: Arc<AtomicUsize>) {
     let mut together = Vec::new();
+    let mut next_send = Instant::now();
     while let Some(frame) = frames.recv().await {
+        if unsent.load(Ordering::Relaxed) < TOGETHER_BYTES && Instant::now() < next_send {
+            sleep_until(next_send).await;
+        }
         let mut next = Some(frame);
         let mut bytes = 0;
         while let Some(frame) = next {
@@ -151,6 +159,7 @@ async fn write(mut frames: UnboundedReceiver<Vec<u8>>, mut send: SendStream, uns
         if send.write_all(&together).await.is_err() {
             return;
         }
+        next_send = Instant::now() + BETWEEN_SENDS;
         unsent.fetch_sub(bytes, Ordering::Relaxed);
         together.clear();
         // One long frame is no reason to keep its length for ever.

@@ -13,8 +13,11 @@ impl Worker {
         }
         let before = self.effects.len();
         let places = self.free.len() + self.window as usize;
-        let idle = places.saturating_sub(self.spoken_for()) as u32;
-        if idle > self.asked {
+        let spoken_for = self.spoken_for();
+        let idle = places.saturating_sub(spoken_for) as u32;
+        // A quarter of the window at a time, as long as slots have something to go on with.
+        let worth = if spoken_for + (self.asked as usize) < self.free.len() { 1 } else { self.window / 4 };
+        if idle >= self.asked + worth.max(1) {
             self.effects.push_back(Effect::Request { buckets: idle - self.asked, after: None });
             self.asked = idle;
         }
