@@ -18,11 +18,17 @@ pub(crate) fn task_counts(
 ) -> Result<BTreeMap<(usize, usize), u64>, BadWork> {
     let mut counts = BTreeMap::new();
     for (id, bucket) in (0u32..).zip(&plan.buckets) {
-        let instances: Vec<InstanceWork> =
-            bucket.instances.iter().filter(|id| open[id.index()]).map(|&id| work(plan, id)).collect();
-        let Some(first) = instances.first() else { continue };
-        let number = plan.instances[first.id.index()].stage;
+        let open: Vec<InstanceId> =
+            bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
+        let Some(first) = open.first() else { continue };
+        let number = plan.instances[first.index()].stage;
         let stage = &plan.stages[number];
+        if open.len() == 1 {
+            // Nothing is shared within one instance.
+            (0..stage.tasks.len()).for_each(|task| *counts.entry((number, task)).or_insert(0) += 1);
+            continue;
+        }
+        let instances: Vec<InstanceWork> = open.into_iter().map(|id| work(plan, id)).collect();
         let bytes = stage.tasks.iter().map(|t| TaskBytes { scratch: 0, outputs: vec![0; t.writes.len()] });
         let (stage_number, pixels) = (number as u32, bucket.pixels);
         let bucket = BucketWork {
