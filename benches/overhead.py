@@ -25,8 +25,15 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def peak_megabytes(pid):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
+
+
 class Cluster:
-    """A manager and workers of one slot each."""
+    """A manager and workers of one slot each, which ask for so many buckets ahead."""
+
+    window = 128
 
     def __init__(self, pleach, folder, workers):
         self.pleach, self.folder, self.processes = pleach, folder, []
@@ -48,7 +55,7 @@ class Cluster:
         for number in range(workers):
             self.start(
                 folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",
-                "--memory", "500MB", "--listen", "127.0.0.1:0", "--window", "32",
+                "--memory", "500MB", "--listen", "127.0.0.1:0", "--window", str(self.window),
             )
         while log.read_text().count("has joined") < workers:
             time.sleep(0.05)
@@ -75,7 +82,7 @@ class Cluster:
             state = json.loads(self.ask("status", study, "--json"))["studies"][0]
             if state["state"] != "running" and state["state"] != "queued":
                 break
-            time.sleep(0.2)
+            time.sleep(0.05)
         assert state["state"] == "complete" and state["failed"] == 0, state
         end = time.monotonic()
         return end - start, end - planned, cpu_seconds(self.manager.pid) - planned_cpu, cpu_seconds(self.manager.pid) - before
@@ -107,12 +114,14 @@ def ours(args, folder):
             cluster = Cluster(args.pleach, folder, workers)
             try:
                 whole, work, cpu, all_cpu = cluster.run(*options)
+                peak = max(peak_megabytes(process.pid) for process in cluster.processes[1:]), peak_megabytes(cluster.manager.pid)
             finally:
                 cluster.end()
             each = 1e6 / args.instances
             print(
                 f"{workers} workers, a {name}: {work * each:.1f} us wall, {cpu * each:.1f} us of manager processor "
-                f"(with submitting, planning and writing results {whole * each:.1f} and {all_cpu * each:.1f})",
+                f"(with submitting, planning and writing results {whole * each:.1f} and {all_cpu * each:.1f}; "
+                f"at most {peak[1]:.0f} MB in the manager, {peak[0]:.0f} MB in a worker)",
                 flush=True,
             )
 

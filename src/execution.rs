@@ -142,7 +142,7 @@ pub(crate) fn execute(
 
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
     let ledger = Arc::new(Ledger::default());
-    let (stands_for, runs_of) = runs(prepared, woven);
+    let (stands_for, runs_of) = runs(prepared, woven, open.len());
     let totals = Totals {
         evaluations,
         tiles,
@@ -164,11 +164,11 @@ pub(crate) fn execute(
     let (recorder, told) = (writer.recorder(), progress.clone());
     let observer = move |notice: Notice<'_>| match notice {
         Notice::Reported { instance, results } => {
-            if let Some(&(evaluation, tile)) = stands_for.get(&instance) {
+            if let Some((evaluation, tile)) = stands_for[instance.index()] {
                 recorder.record(Known { evaluation, tile, results: results.to_vec() });
             }
         }
-        Notice::Failed(instance) => stands_for.get(&instance).into_iter().for_each(|&run| told.failed(run)),
+        Notice::Failed(instance) => stands_for[instance.index()].into_iter().for_each(|run| told.failed(run)),
         Notice::Done(tasks) => {
             let ran = tasks.iter().filter(|task| matches!(task.done, TaskDone::Ran { .. })).count();
             told.done(tasks.len() as u64, ran as u64);
@@ -211,15 +211,16 @@ fn skipped(all: &Counts, open: &Counts) -> Counts {
 /// A run: evaluation and tile.
 type Run = (usize, usize);
 
-/// For every instance that responds, the run that stands for it; and by that run, all evaluations' runs it serves.
-fn runs(prepared: &Prepared, woven: &Woven) -> (HashMap<InstanceId, Run>, HashMap<Run, Vec<Run>>) {
+/// Of the plan's `instances`, for each that responds the run that stands for it; and by that run, all evaluations' runs it
+/// serves.
+fn runs(prepared: &Prepared, woven: &Woven, instances: usize) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
     let first = usize::from(!prepared.reference_run());
-    let (mut stands_for, mut runs_of) = (HashMap::new(), HashMap::new());
+    let (mut stands_for, mut runs_of) = (vec![None; instances], HashMap::new());
     for evaluation in first..=prepared.design.evaluations.len() {
         for tile in 0..prepared.study.tiles.len() {
             let instance = woven.instance(evaluation, tile, stage);
-            let run = *stands_for.entry(instance).or_insert_with(|| woven.first_run(instance));
+            let run = *stands_for[instance.index()].get_or_insert_with(|| woven.first_run(instance));
             let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
             // The reference is compared with itself, and is no evaluation.
             if evaluation > 0 {

@@ -13,7 +13,9 @@ use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, Version};
 use pleach_actors::transport::identity::{Identity, Role};
-use pleach_actors::transport::quic::{Board, Connector, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::quic::{
+    Board, Connector, Network, Peer, QuicLink, Regions, Server, ServerSetup,
+};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::{Incoming, Link};
 use pleach_regions::{Digest, RegionKey};
@@ -40,6 +42,8 @@ const REGION_BYTES: usize = 48 << 20;
 const REGIONS: usize = 12;
 /// Sent at once.
 const AT_ONCE: usize = 2;
+/// Between two requests of a worker.
+const REQUEST_EVERY: Duration = Duration::from_millis(3);
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 #[expect(clippy::print_stdout, reason = "a benchmark says what it found")]
@@ -108,22 +112,13 @@ fn main() -> Outcome<()> {
         medians[3]
     );
 
-    // As between manager and workers, whose messages matter more.
-    let Ours { mut worker, manager, _server } =
-        runtime.block_on(self::ours(&near, &far, Settings::default()))?;
-    let echoing = manager.link;
-    let mut questions = manager.incoming;
-    near.handle().spawn(async move {
-        while let Some(frame) = questions.recv().await {
-            if echoing.send(frame.into_bytes()).is_err() {
-                return;
-            }
-        }
-    });
+    // As between manager and workers, whose messages matter more; but each goes at once.
+    let at_once = Settings { between_frames: Duration::ZERO, ..Settings::default() };
+    let mut quick = runtime.block_on(talking(&near, &far, at_once))?;
     // As an actor does, from a runtime of its own.
     let count = 20_000;
-    let one = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, count, 1))?;
-    let many = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, 5 * count, 64))?;
+    let one = runtime.block_on(round_trips(&mut quick.worker, count, 1, None))?;
+    let many = runtime.block_on(round_trips(&mut quick.worker, 5 * count, 64, None))?;
     println!(
         "round trips of 200 bytes: {:.0} a second, p50 {:?}, p99 {:?}; 64 under way: {:.0} a second",
         one.rate,
@@ -131,16 +126,19 @@ fn main() -> Outcome<()> {
         one.quantile(0.99),
         many.rate
     );
-    let regions = manager.regions.clone();
+    // As a worker of tasks that take some milliseconds asks for work.
+    let mut usual = runtime.block_on(talking(&near, &far, Settings::default()))?;
+    let idle = runtime.block_on(round_trips(&mut usual.worker, count / 20, 1, Some(REQUEST_EVERY)))?;
+    let regions = usual.regions.clone();
     let bulk = near
         .handle()
         .spawn(async move { while regions.send(RegionKey([9; 16]), digest, bytes.clone()).await.is_ok() {} });
-    let mut arrivals = worker.arrivals;
-    far.handle().spawn(async move { while arrivals.recv().await.is_some() {} });
-    let loaded = runtime.block_on(round_trips(&worker.link, &mut worker.incoming, count / 10, 1))?;
+    let loaded = runtime.block_on(round_trips(&mut usual.worker, count / 20, 1, Some(REQUEST_EVERY)))?;
     bulk.abort();
     println!(
-        "while regions flow: p50 {:?}, p99 {:?}, longest {:?}",
+        "requests now and then: p50 {:?}, p99 {:?}; while regions flow: p50 {:?}, p99 {:?}, longest {:?}",
+        idle.quantile(0.5),
+        idle.quantile(0.99),
         loaded.quantile(0.5),
         loaded.quantile(0.99),
         loaded.quantile(1.0)
@@ -190,15 +188,41 @@ impl Trips {
     }
 }
 
+/// A worker whose manager says again what it says.
+struct Talking {
+    worker: (QuicLink, Incoming),
+    /// For regions from the manager to the worker, which are thrown away there.
+    regions: Regions,
+    _server: Server,
+}
+
+async fn talking(near: &Network, far: &Network, settings: Settings) -> Outcome<Talking> {
+    let Ours { worker, manager, _server } = ours(near, far, settings).await?;
+    let (echoing, mut questions, regions) = (manager.link, manager.incoming, manager.regions);
+    near.handle().spawn(async move {
+        while let Some(frame) = questions.recv().await {
+            if echoing.send(frame.into_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let mut arrivals = worker.arrivals;
+    far.handle().spawn(async move { while arrivals.recv().await.is_some() {} });
+    Ok(Talking { worker: (worker.link, worker.incoming), regions, _server })
+}
+
 async fn round_trips(
-    link: &impl Link,
-    incoming: &mut Incoming,
+    (link, incoming): &mut (QuicLink, Incoming),
     count: usize,
     at_once: usize,
+    every: Option<Duration>,
 ) -> Outcome<Trips> {
     let (start, mut took) = (Instant::now(), Vec::with_capacity(count));
     let mut sent = std::collections::VecDeque::new();
     for _ in 0..count {
+        if let Some(every) = every {
+            tokio::time::sleep(every).await;
+        }
         while sent.len() < at_once {
             sent.push_back(Instant::now());
             link.send(vec![7; 200])?;

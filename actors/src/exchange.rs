@@ -103,6 +103,8 @@ impl Exchange {
     pub fn start(network: &Network, listen: SocketAddr, setup: ExchangeSetup) -> Result<Self, NetworkError> {
         let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, shared } = setup;
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
+        // Few messages, and somebody waits for each.
+        settings.between_frames = std::time::Duration::ZERO;
         let connector = Connector::new(
             network,
             listen,

@@ -10,6 +10,7 @@ use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::costs::Costs;
 use pleach_regions::{Ledger, RegionKey};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
@@ -35,6 +36,17 @@ fn resources(slots: u32) -> Resources {
 
 /// Runs `sets` over tiles whose inputs are `tiles`.
 fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: usize, slots: u32) -> Ran {
+    execute_knowing(Costs::default(), tiles, sets, bucket, slots)
+}
+
+/// The same, where operations are believed to cost something.
+fn execute_knowing(
+    costs: Costs,
+    tiles: &[Result<f64, String>],
+    sets: &[(usize, [i64; 5])],
+    bucket: usize,
+    slots: u32,
+) -> Ran {
     let (registry, watch) = registry();
     let loads: Vec<_> = tiles.iter().map(|_| Arc::new(AtomicUsize::new(0))).collect();
     let source = |tile: usize| -> (RegionKey, Arc<dyn Source>) {
@@ -51,7 +63,7 @@ fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: us
         registry,
         sources,
         resources: resources(slots),
-        costs: Arc::default(),
+        costs: Arc::new(Mutex::new(costs)),
         past: Past::default(),
         ledger: Arc::default(),
         observer: Box::new(move |notice| {
@@ -109,6 +121,28 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
             assert_eq!(value, Some(expected(1.0, &set.1)));
         }
         assert_eq!(ran.finished.left_bytes, 0);
+    }
+}
+
+/// Without another thread: slots of a study of such tasks would wait for threads most of the time.
+#[test]
+fn what_is_known_to_take_no_time_runs_at_once() {
+    let sets: Vec<_> = (0..20).map(|n| (0, [n, 2, 3, 4, if n == 0 { PANICS } else { 5 }])).collect();
+    let tiles = [Ok(7.0)];
+    let mut costs = Costs::default();
+    let (registry, _) = registry();
+    let step = registry.get("toy.step", 1).expect("it is linked in");
+    assert_eq!(execute(&tiles, &sets[..1], 1, 1).watch.at_once.load(Ordering::SeqCst), 0, "not known yet");
+    for _ in 0..8 {
+        costs.observe(&**step, &[pleach_workflow::Value::Integer(1)], 1, 1e-6);
+    }
+    let ran = execute_knowing(costs, &tiles, &sets, 4, 2);
+    assert!(ran.watch.at_once.load(Ordering::SeqCst) > 0);
+    let outcome = &ran.finished.outcome;
+    assert_eq!((outcome.finished, outcome.failures.len()), (sets.len() * 2 - 1, 1), "one has panicked");
+    for (n, set) in sets.iter().enumerate().skip(1) {
+        let results = &outcome.results[&InstanceId((sets.len() + n) as u32)];
+        assert_eq!(results[0].get("x"), Some(expected(7.0, &set.1)));
     }
 }
 

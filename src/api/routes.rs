@@ -6,8 +6,8 @@ use super::handlers::{about, inputs, results, studies, workers};
 use super::problem::{ApiError, no_path};
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, PathConfig, ServiceConfig, delete, get, post, put};
-use actix_web::{HttpRequest, Route};
+use actix_web::web::{self, PathConfig, ServiceConfig, delete, post, put};
+use actix_web::{HttpRequest, Route, guard};
 
 /// A path and a method.
 pub(super) struct Entry {
@@ -40,6 +40,11 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// What can be got can also be asked about (RFC 9110, 9.3.2): the same without a body.
+fn get() -> Route {
+    web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+}
+
 /// Registers all of them, with an answer for what there is not.
 pub(super) fn configure(config: &mut ServiceConfig) {
     let mut entries = entries().into_iter().peekable();
@@ -49,6 +54,9 @@ pub(super) fn configure(config: &mut ServiceConfig) {
         while let Some(next) = entries.next_if(|next| next.path == first.path) {
             methods.push(next.method.to_string());
             resource = resource.route(next.route);
+        }
+        if let Some(got) = methods.iter().position(|method| method == "GET") {
+            methods.insert(got + 1, Method::HEAD.to_string());
         }
         let allowed = methods.join(", ");
         let resource = resource.default_service(web::to(move |request: HttpRequest| {

@@ -18,8 +18,7 @@ pub(crate) fn task_counts(
 ) -> Result<BTreeMap<(usize, usize), u64>, BadWork> {
     let mut counts = BTreeMap::new();
     for (id, bucket) in (0u32..).zip(&plan.buckets) {
-        let open: Vec<InstanceId> =
-            bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
+        let open: Vec<InstanceId> = bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
         let Some(first) = open.first() else { continue };
         let number = plan.instances[first.index()].stage;
         let stage = &plan.stages[number];

@@ -27,6 +27,9 @@ pub struct Settings {
     pub trusting: usize,
     /// Connections that may be half-open at once; more are refused. Each takes some tens of kB.
     pub half_open: usize,
+    /// Between two packets of frames to one peer: what is to be sent meanwhile goes together, and wakes both ends once. What
+    /// comes after a pause goes at once, so that only those wait who talk all the time.
+    pub between_frames: Duration,
     /// Bytes of frames that may wait to be sent to one peer. One that does not read them is let go of.
     pub unsent_bytes: usize,
     /// Bytes of frames from one peer that may wait to be read here; then the peer has to wait.
@@ -71,6 +74,7 @@ impl Default for Settings {
             stalled: Duration::from_secs(10),
             trusting: 32,
             half_open: 512,
+            between_frames: Duration::from_millis(1),
             unsent_bytes: 64 << 20,
             unread_bytes: 32 << 20,
             regions: 4,

@@ -1,6 +1,7 @@
 //! Operations on one-number tables, and plans over them: small enough to compute by hand.
 
 use pleach_actors::storage::Source;
+use pleach_actors::task::{THREAD_NAME, is_running_task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::TaskBytes;
 use pleach_dispatch::message::TaskFailure;
@@ -27,6 +28,8 @@ pub(crate) struct Watch {
     pub(crate) runs: AtomicUsize,
     running: AtomicUsize,
     pub(crate) most_running: AtomicUsize,
+    /// Runs on the actors' own thread.
+    pub(crate) at_once: AtomicUsize,
 }
 
 /// `x → 31 x + argument`: order matters, and every step shows in the result.
@@ -68,6 +71,9 @@ impl Operation for Step {
         let now = self.0.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.most_running.fetch_max(now, Ordering::SeqCst);
         self.0.runs.fetch_add(1, Ordering::SeqCst);
+        let is_slot = std::thread::current().name().is_some_and(|name| name.starts_with(THREAD_NAME));
+        self.0.at_once.fetch_add(usize::from(!is_slot), Ordering::SeqCst);
+        assert!(is_running_task());
         let result = step(inputs, arguments);
         self.0.running.fetch_sub(1, Ordering::SeqCst);
         result

@@ -8,6 +8,7 @@ use crate::api::view::StudyState;
 use crate::service::submission::InputFile;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 
 /// Statuses that cannot be had here, with the place where they are.
 const ELSEWHERE: [(u16, &str); 2] =
@@ -251,8 +252,20 @@ fn what_there_is_not_is_told() {
         assert!(!reply.detail().is_empty());
     }
     let reply = site.ask("PATCH", "/api/v1/studies", &[], b"");
-    assert_eq!((reply.status, reply.header("Allow")), (405, Some("GET, POST")));
-    assert_eq!(reply.detail(), "PATCH is not allowed here; GET, POST is");
+    assert_eq!((reply.status, reply.header("Allow")), (405, Some("GET, HEAD, POST")));
+    assert_eq!(reply.detail(), "PATCH is not allowed here; GET, HEAD, POST is");
+}
+
+#[test]
+fn what_can_be_got_can_be_asked_about() {
+    let site = Site::new();
+    let mut connection = site.connect("ca");
+    connection
+        .write_all(b"HEAD /healthz HTTP/1.1\r\nHost: manager.pleach\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut text = String::new();
+    connection.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"), "{text}");
 }
 
 /// No name leads out of a study's results, whether or not the manager lists it.

@@ -48,6 +48,9 @@ impl Entry {
                 (StudyState::Waiting, Some(format!("{} files that it reads are missing", missing.len())))
             }
             Phase::Queued => (StudyState::Queued, None),
+            Phase::Running { progress: None } => {
+                (StudyState::Running, Some("it is being planned".to_owned()))
+            }
             Phase::Running { .. } => (StudyState::Running, None),
             Phase::Ended(ended) => (ended.state, ended.message.clone()),
         };

@@ -23,10 +23,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// Frames that wait together are sent together, up to this many bytes: what a full packet of any size holds.
 const TOGETHER_BYTES: usize = 64 << 10;
 
-/// Between two sends: what comes meanwhile is sent together, in one packet that both ends are woken for once. A frame
-/// after a pause goes at once.
-const BETWEEN_SENDS: Duration = Duration::from_millis(1);
-
 /// What a frame counts beside its bytes: its place in the queue. Empty frames are not free either.
 const FRAME_BYTES: usize = 64;
 
@@ -97,7 +93,7 @@ pub(super) fn start(
     let (queue, unsent_frames) = unbounded_channel();
     let (arrived, incoming) = unbounded_channel();
     let unsent = Arc::new(AtomicUsize::new(0));
-    let writing = write(unsent_frames, send, Arc::clone(&unsent));
+    let writing = write(unsent_frames, send, Arc::clone(&unsent), settings.between_frames);
     let reading = read(recv, arrived, settings.unread_bytes);
     tokio::spawn(carry(connection.clone(), board.clone(), settings.stalled, writing, reading));
     let most_unsent = settings.unsent_bytes;
@@ -142,7 +138,12 @@ async fn carry(
 }
 
 /// Sends frames until nobody will add any, and waits until they have arrived, or the connection is gone.
-async fn write(mut frames: UnboundedReceiver<Vec<u8>>, mut send: SendStream, unsent: Arc<AtomicUsize>) {
+async fn write(
+    mut frames: UnboundedReceiver<Vec<u8>>,
+    mut send: SendStream,
+    unsent: Arc<AtomicUsize>,
+    between: Duration,
+) {
     let mut together = Vec::new();
     let mut next_send = Instant::now();
     while let Some(frame) = frames.recv().await {
@@ -159,7 +160,7 @@ async fn write(mut frames: UnboundedReceiver<Vec<u8>>, mut send: SendStream, uns
         if send.write_all(&together).await.is_err() {
             return;
         }
-        next_send = Instant::now() + BETWEEN_SENDS;
+        next_send = Instant::now() + between;
         unsent.fetch_sub(bytes, Ordering::Relaxed);
         together.clear();
         // One long frame is no reason to keep its length for ever.
