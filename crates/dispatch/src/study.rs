@@ -2,12 +2,12 @@
 //!
 //! Events: [`Study::grant`], [`handle_done`](Study::handle_done), [`handle_failed`](Study::handle_failed),
 //! [`handle_lacking`](Study::handle_lacking), [`handle_back`](Study::handle_back), [`handle_leave`](Study::handle_leave). After each,
-//! call [`Study::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's. Who
+//! call [`Study::poll_effect`] until it returns `None`. It keeps no results and reads no clock: that is the shell's. Who
 //! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `grant` leases ready buckets, `back` takes back what was leased,
 //! `rebucket` cuts buckets anew, `loss` has computed again what goes with a worker, `poison` finds out what kills workers,
-//! `adopt` takes up what workers had of an earlier manager, and `check` compares all of it with a recount; what becomes of
+//! `adopt` takes up what workers had of an earlier manager, `pace` measures, and `check` compares all of it with a recount; what becomes of
 //! instances and leases is here.
 
 mod adopt;
@@ -16,6 +16,7 @@ mod begin;
 mod check;
 mod grant;
 mod loss;
+mod pace;
 mod poison;
 mod rebucket;
 
@@ -24,6 +25,7 @@ pub use grant::Suits;
 use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use pace::Pace;
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -133,8 +135,8 @@ pub struct Study {
     losses: HashMap<InstanceId, u32>,
     /// How often an instance lacked what it reads.
     lacked: HashMap<InstanceId, u32>,
-    /// Of each stage: instances that were finished, and the time that leases of one instance took for them.
-    pace: Vec<(u32, Duration)>,
+    /// Of each stage.
+    pace: Vec<Pace>,
     unfinished: usize,
     effects: VecDeque<Effect>,
 }

@@ -4,6 +4,7 @@
 use super::{Effect, Manager};
 use crate::study::Study;
 use crate::{LeaseId, StudyId, WorkerId};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// A lease is far behind when it has been silent for so many times what an instance of its stage takes. Estimates are off
@@ -76,10 +77,10 @@ impl Manager {
     }
 
     /// By stage, what a worker can run of a study; `None`: it can get nothing of it now.
-    fn can_get(&self, worker: WorkerId, id: StudyId) -> Option<&[bool]> {
-        let suited = self.members.get(&worker)?.studies.get(&id)?;
+    fn can_get(&self, worker: WorkerId, id: StudyId) -> Option<Cow<'_, [bool]>> {
+        let member = self.members.get(&worker)?;
         let is_alone = self.studies.values().any(|study| study.has_alone(worker));
-        (!is_alone && self.has_room(worker, id)).then_some(suited.runs.as_slice())
+        self.runs(worker, member, id).filter(|_| !is_alone && self.has_room(worker, id))
     }
 
     fn busiest(&self) -> Vec<StudyId> {

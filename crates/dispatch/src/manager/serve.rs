@@ -57,8 +57,8 @@ impl Manager {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
                 continue;
             }
-            let Some(suited) = member.studies.get(&id) else { continue };
-            if let Some(bucket) = study.first_ready(Suits { after, runs: &suited.runs, is_alone }) {
+            let Some(runs) = self.runs(worker, member, id) else { continue };
+            if let Some(bucket) = study.first_ready(Suits { after, runs: &runs, is_alone }) {
                 best = Some((study.leases(), id, bucket));
             }
         }
@@ -80,7 +80,9 @@ impl Manager {
 
     fn grant(&mut self, worker: WorkerId, id: StudyId, bucket: BucketId, later: bool) {
         let lease = self.next_lease();
+        let most = self.most(worker, id, bucket);
         let Some(study) = self.studies.get_mut(&id) else { return };
+        let bucket = most.map_or(bucket, |most| study.cut_off(bucket, most));
         let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
         self.introduce(worker, id);
         self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });

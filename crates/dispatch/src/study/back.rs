@@ -123,6 +123,12 @@ impl Study {
         }
     }
 
+    /// Whether a lease's worker has been asked for a part of it and has not answered.
+    #[must_use]
+    pub fn is_asked_back(&self, lease: LeaseId) -> bool {
+        self.leases.get(&lease).is_some_and(|lease| lease.asked_back)
+    }
+
     /// The stage of a lease's instances.
     #[must_use]
     pub fn stage_of(&self, lease: LeaseId) -> Option<usize> {
@@ -152,36 +158,18 @@ impl Study {
     ) -> Option<LeaseId> {
         let late = self.leases.iter().filter_map(|(id, lease)| {
             let first = lease.open.first()?;
-            let (count, sum) =
-                self.pace.get(self.plan.instances[first.index()].stage).copied().unwrap_or_default();
             let silent = now.saturating_sub(lease.since);
             let bucket = self.instances[first.index()].bucket;
             let is_alone =
                 self.buckets[bucket.index()].alone || lease.open.iter().any(|id| self.is_suspected(*id));
             let can_be = lease.twin.is_none() && lease.worker != worker && !is_alone;
-            let usual = sum.checked_div(count)?.saturating_mul(factor).max(least);
+            let usual = self
+                .usual_silence(self.plan.instances[first.index()].stage)?
+                .saturating_mul(factor)
+                .max(least);
             (can_be && silent > usual).then_some((silent, *id))
         });
         late.max().map(|(_, id)| id)
-    }
-
-    /// An instance of a lease is about to be reported: what it took tells what is slow. Reports that will not count tell
-    /// nothing.
-    pub(super) fn keep_pace(
-        &mut self,
-        worker: WorkerId,
-        lease: LeaseId,
-        instance: InstanceId,
-        now: Duration,
-    ) {
-        let own = |lease: &&mut Lease| lease.worker == worker && lease.open.contains(&instance);
-        let Some(lease) = self.leases.get_mut(&lease).filter(own) else { return };
-        let took = now.saturating_sub(std::mem::replace(&mut lease.since, now));
-        let stage = self.plan.instances.get(instance.index()).map_or(0, |plan| plan.stage);
-        if let Some((count, sum)) = self.pace.get_mut(stage) {
-            *count += 1;
-            *sum += took;
-        }
     }
 
     /// An instance that nobody is granted any more: what it waits for is counted anew.

@@ -15,3 +15,4 @@ mod regions;
 mod shapes;
 #[path = "../support/solo.rs"]
 mod solo;
+mod uneven;
