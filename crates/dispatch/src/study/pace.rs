@@ -91,10 +91,10 @@ impl Study {
     }
 
     /// What the tasks of an instance of a stage take on average, on workers of average speed and with what they share;
-    /// `None`: nobody has finished one.
+    /// `None`: nobody has finished one, or said what it took.
     #[must_use]
     pub fn seconds_per_instance(&self, stage: usize) -> Option<f64> {
-        let pace = self.pace.get(stage).filter(|pace| pace.instances > 0)?;
+        let pace = self.pace.get(stage).filter(|pace| pace.instances > 0 && pace.task_seconds > 0.0)?;
         Some(pace.task_seconds / f64::from(pace.instances))
     }
 

@@ -32,6 +32,9 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => number().prop_map(|which| Step::Copied { which }),
         3 => (number(), any::<bool>()).prop_map(|(worker, lost)| Step::Leave { worker, lost }),
         4 => (0u64..5000).prop_map(|milliseconds| Step::Tick { milliseconds }),
+        3 => (number(), number(), 0u32..8, 0.0f64..9.0)
+            .prop_map(|(worker, which, tasks, seconds)| Step::Ran { worker, which, tasks, seconds }),
+        1 => (number(), 0u64..60_000).prop_map(|(worker, milliseconds)| Step::LeaseEnd { worker, milliseconds }),
         1 => (any::<u64>(), any::<bool>()).prop_map(|(bring, early)| Step::Restart { bring, early }),
     ]
 }

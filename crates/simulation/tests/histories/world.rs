@@ -5,7 +5,7 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_simulation::audit::Audit;
-use pleach_simulation::event::{Answer, Event};
+use pleach_simulation::event::{Answer, Event, ran};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -70,6 +70,18 @@ pub(crate) enum Step {
     Tick {
         milliseconds: u64,
     },
+    /// A worker has run so many tasks for some instance of a study.
+    Ran {
+        worker: usize,
+        which: usize,
+        tasks: u32,
+        seconds: f64,
+    },
+    /// A worker learns that it has so much time left.
+    LeaseEnd {
+        worker: usize,
+        milliseconds: u64,
+    },
     /// The manager is killed and starts again; workers that `bring` names say what they have.
     Restart {
         bring: u64,
@@ -130,7 +142,8 @@ impl World {
     fn tell(&mut self, event: Event) -> Answer {
         let answer = event.apply(&mut self.manager, &self.plans, self.now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
-        if let Err(breach) = self.audit.check(&event, &answer, &effects, &self.plans, &self.manager) {
+        if let Err(breach) = self.audit.check(self.now, &event, &answer, &effects, &self.plans, &self.manager)
+        {
             panic!("{breach}\nafter {event:?}\nwith {effects:#?}");
         }
         for effect in effects {
@@ -272,6 +285,24 @@ impl World {
             Step::Tick { milliseconds } => {
                 self.now += Duration::from_millis(milliseconds);
                 self.tell(Event::Tick);
+            }
+            Step::Ran { worker, which, tasks, seconds } => {
+                let studies: Vec<StudyId> = self.audit.studies().collect();
+                let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which)) else {
+                    return;
+                };
+                let plan = &self.plans[self.submitted[&study]];
+                // Now and then one that there is not.
+                let instance = InstanceId((which / 7 % (plan.instances.len() + 1)) as u32);
+                let stage = plan.instances.get(instance.index()).map_or(0, |instance| instance.stage as u32);
+                let tasks = (0..tasks).map(|task| ran(stage, task % 2, seconds)).collect();
+                self.tell(Event::Ran { worker, study, instance, tasks });
+            }
+            Step::LeaseEnd { worker, milliseconds } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    let end = self.now + Duration::from_millis(milliseconds);
+                    self.tell(Event::LeaseEnd { worker, at_us: end.as_micros() as u64 });
+                }
             }
             Step::Restart { bring, early } => self.restart(bring, early),
         }
