@@ -190,6 +190,8 @@ pub struct Cluster {
     cut_for: Vec<usize>,
     to_replan: BTreeSet<StudyId>,
     poison: BTreeSet<(usize, InstanceId)>,
+    /// Workers say what tasks took.
+    tells_times: bool,
     figures: Figures,
 }
 
@@ -227,6 +229,7 @@ impl Cluster {
             cut_for: vec![3 * slots as usize; workloads.len()],
             to_replan: BTreeSet::new(),
             poison: BTreeSet::new(),
+            tells_times: true,
             figures: Figures::default(),
             workloads,
             schedule,
@@ -242,6 +245,13 @@ impl Cluster {
         }
         cluster.at(0, Due::Tick);
         cluster
+    }
+
+    /// The same with workers that do not say what tasks took: to the manager all are alike.
+    #[must_use]
+    pub fn without_times(mut self) -> Self {
+        self.tells_times = false;
+        self
     }
 
     /// Runs until all studies are over.

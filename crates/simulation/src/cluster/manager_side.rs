@@ -57,7 +57,7 @@ impl Cluster {
                     }
                 }
                 self.tell(Event::Done { worker, study, lease, instance })?;
-                if tasks.is_empty() {
+                if tasks.is_empty() || !self.tells_times {
                     return Ok(());
                 }
                 self.tell(Event::Ran { worker, study, instance, tasks })
