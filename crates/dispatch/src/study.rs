@@ -6,21 +6,23 @@
 //! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `grant` leases ready buckets, `back` takes back what was leased,
-//! `rebucket` cuts buckets anew, `loss` has computed again what goes with a worker, `poison` finds out what kills workers,
-//! `adopt` takes up what workers had of an earlier manager, `pace` measures, and `check` compares all of it with a recount; what becomes of
-//! instances and leases is here.
+//! `help` finds what idle workers can do of it, `rebucket` cuts buckets anew, `loss` has computed again what goes with a
+//! worker, `poison` finds out what kills workers, `adopt` takes up what workers had of an earlier manager, `pace` measures,
+//! and `check` compares all of it with a recount; what becomes of instances and leases is here.
 
 mod adopt;
 mod back;
 mod begin;
 mod check;
 mod grant;
+mod help;
 mod loss;
 mod pace;
 mod poison;
 mod rebucket;
 
 pub use grant::Suits;
+pub(crate) use help::{Behind, Helpable};
 
 use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
