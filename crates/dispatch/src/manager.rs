@@ -7,8 +7,9 @@
 //!
 //! `serve` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
 //! are not, `drain` lets a worker go without losing what it holds, `end` minds those that end at a known time, `speed` measures
-//! how fast workers are, `attach` takes up what a worker had before.
+//! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before.
 
+mod alone;
 mod attach;
 mod check;
 mod drain;
@@ -158,6 +159,8 @@ pub struct Manager {
     /// Members that have to end at a known time.
     ending: BTreeSet<WorkerId>,
     speeds: Speeds,
+    /// Members that get nothing more until they have nothing: something waits that has to be alone.
+    kept: BTreeSet<WorkerId>,
     queue: Queue,
     next_worker: u32,
     next_lease: u64,
@@ -179,6 +182,7 @@ impl Manager {
             draining: BTreeSet::new(),
             ending: BTreeSet::new(),
             speeds: Speeds::default(),
+            kept: BTreeSet::new(),
             queue: Queue::default(),
             next_worker: 0,
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
@@ -342,6 +346,7 @@ impl Manager {
             self.speeds.remove(member.facts.slots, member.speed);
         }
         self.ending.remove(&worker);
+        self.kept.remove(&worker);
         self.queue.remove(worker);
         self.draining.remove(&worker);
         let ids: Vec<StudyId> = self.studies.keys().copied().collect();

@@ -122,6 +122,8 @@ pub struct Study {
     ready: BTreeSet<Rank>,
     /// Those that go to a worker that has nothing else.
     ready_alone: BTreeSet<Rank>,
+    /// Since when each of these has been seen to be ready.
+    alone_since: BTreeMap<Rank, Duration>,
     leases: BTreeMap<LeaseId, Lease>,
     granted: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
     /// Instances that have yet to read each region, or to store it: a region whose readers have all failed

@@ -38,7 +38,11 @@ impl Manager {
                 study.first_ready(Suits { after: None, runs: &runs, is_alone: false }).is_some()
                     && member.studies[id].told
             };
-            if idle && !alone && self.studies.iter().any(suits) {
+            let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;
+            if self.kept.contains(worker) && member.draining {
+                return Err(format!("{worker} is kept, and about to leave"));
+            }
+            if idle && !alone && !kept && self.studies.iter().any(suits) {
                 return Err(format!("{worker} waits, and buckets that suit it are ready"));
             }
         }

@@ -23,7 +23,11 @@ impl Manager {
     /// Time has passed: `now` is the time since whatever the shell counts from.
     pub fn handle_tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
-        if self.stopping || self.holding || self.studies.values().any(Study::has_ready) {
+        if self.stopping || self.holding {
+            return;
+        }
+        self.keep_for_the_suspected();
+        if self.studies.values().any(Study::has_ready) {
             return;
         }
         let idle: Vec<WorkerId> = self.queue.any().take(MOST_AT_ONCE).collect();

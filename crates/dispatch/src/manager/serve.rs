@@ -12,6 +12,7 @@ impl Manager {
     /// later stage.
     pub(super) fn serve(&mut self) {
         while !self.stopping && !self.holding && self.studies.values().any(Study::has_ready) {
+            self.let_the_kept_go_on();
             if !self.serve_any() && !self.serve_later() {
                 break;
             }
@@ -45,13 +46,16 @@ impl Manager {
         true
     }
 
-    /// What a worker is to get: nothing while it has something that must be alone.
+    /// What a worker is to get: nothing while it has something that must be alone, or is to have nothing else.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(StudyId, BucketId)> {
         let member = self.members.get(&worker)?;
         if self.studies.values().any(|study| study.has_alone(worker)) {
             return None;
         }
         let is_alone = self.leases_of(worker) == 0;
+        if !is_alone && self.kept.contains(&worker) {
+            return None;
+        }
         let mut best: Option<(usize, StudyId, BucketId)> = None;
         for (&id, study) in &self.studies {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {

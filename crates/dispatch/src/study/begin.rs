@@ -68,6 +68,7 @@ impl Study {
             buckets,
             ready: BTreeSet::new(),
             ready_alone: BTreeSet::new(),
+            alone_since: BTreeMap::new(),
             leases: BTreeMap::new(),
             granted: BTreeMap::new(),
             users,

@@ -26,11 +26,15 @@ pub(crate) struct Behind {
 }
 
 impl Study {
+    /// How long a lease of a stage is silent that is far behind; `None`: nobody has finished an instance of it.
+    pub(super) fn far_behind(&self, stage: usize, behind: Behind) -> Option<Duration> {
+        Some(self.usual_silence(stage)?.saturating_mul(behind.factor).max(behind.least))
+    }
+
     /// Looks through all leases.
     pub(crate) fn helpable(&self, now: Duration, behind: Behind) -> Helpable {
-        let usual =
-            |stage: usize| Some(self.usual_silence(stage)?.saturating_mul(behind.factor).max(behind.least));
-        let usual: Vec<Option<Duration>> = (0..self.pace.len()).map(usual).collect();
+        let usual: Vec<Option<Duration>> =
+            (0..self.pace.len()).map(|stage| self.far_behind(stage, behind)).collect();
         let mut helpable = Helpable::default();
         for (id, lease) in &self.leases {
             if is_shareable(lease) {

@@ -133,3 +133,17 @@ fn times_that_cannot_be_and_what_was_not_run_say_nothing_of_speed() {
     }
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 4 5 6 7 under 0"]);
 }
+
+#[test]
+fn all_who_are_idle_at_a_moment_are_helped_each_with_the_next_largest() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3, 4, 5], &[6, 7, 8]]), 5);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 3 4 5 under 1"]);
+    assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 6 7 8 under 2"]);
+    for idle in [1, 3, 4] {
+        assert_eq!(ask(&mut manager, workers[idle]), NOTHING);
+    }
+    // Nobody is asked for what it has itself, and nobody twice: the first who is idle has the largest.
+    assert_eq!(tick(&mut manager, 1), ["share w2 2", "share w1 1", "share w0 0"]);
+    assert_eq!(tick(&mut manager, 2), NOTHING);
+}

@@ -108,6 +108,18 @@ proptest! {
         world.finish_with_one_worker();
     }
 
+    /// What was on workers that were lost is not left to the end, where everybody always has something.
+    #[test]
+    fn what_has_to_be_alone_finds_somebody(good in vec(2u32..4, 1..5), order in vec(any::<usize>(), 40)) {
+        let mut world = World::new(vec![alike(100, 1)]);
+        world.step(Step::Submit { plan: 0 });
+        world.lose_with_the_first(2);
+        let good: Vec<_> = good.into_iter().map(|slots| (world.join_good(slots), slots)).collect();
+        world.keep_busy(&good, &order);
+        world.leave_all_but_the_drained();
+        world.finish_with_one_worker();
+    }
+
     /// What kills every worker it is on is given up, and everything else is finished.
     #[test]
     fn poison_is_given_up_and_nothing_else(plans in several(), poison in any::<usize>(), slots in 1u32..4) {

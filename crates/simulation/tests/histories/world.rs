@@ -1,5 +1,7 @@
 //! A manager, its audit, and workers without a will of their own: what they could say next is known, and steps choose.
 
+mod suspected;
+
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
@@ -461,48 +463,5 @@ impl World {
             }
         }
         panic!("it never ends");
-    }
-
-    /// Workers come as others are lost; one instance kills whoever begins it.
-    pub(crate) fn finish_with_poison(&mut self, poison: usize, slots: u32) {
-        let plan = &self.plans[0];
-        let poison = InstanceId((poison % plan.instances.len()) as u32);
-        let all = plan.instances.len() as u64;
-        let mut killed = 0;
-        let mut worker = None;
-        for _ in 0..50 * all {
-            if self.audit.studies().next().is_none() {
-                break;
-            }
-            let at_work = match worker {
-                Some(worker) => worker,
-                None => *worker.insert(self.join_good(slots)),
-            };
-            self.ask(at_work, 1);
-            let granted = self.granted();
-            assert!(!granted.is_empty(), "there is work, and none is given");
-            for granted in granted {
-                if granted.instance == poison {
-                    killed += 1;
-                    self.leave(at_work, true);
-                    worker = None;
-                    break;
-                }
-                self.report(granted, true);
-            }
-        }
-        let reads: BTreeSet<InstanceId> = self.failed.iter().map(|(_, instance)| *instance).collect();
-        assert_eq!(killed, 5, "given up after so many workers");
-        assert!(reads.contains(&poison));
-        // What fails with it reads from it, directly or not.
-        let plan = &self.plans[0];
-        let mut struck = BTreeSet::from([poison]);
-        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
-            if instance.parents.iter().any(|parent| struck.contains(parent)) {
-                struck.insert(id);
-            }
-        }
-        assert_eq!(reads, struck);
-        assert!(self.finished + reads.len() as u64 >= all, "everything else is done");
     }
 }
