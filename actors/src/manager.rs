@@ -145,7 +145,7 @@ impl ManagerActor {
     /// Cuts buckets anew that nobody has begun, for the processors there are now.
     fn replan(&mut self) {
         self.replan_is_due = false;
-        let slots = self.core.slots();
+        let slots = self.core.slots_by_speed();
         for id in std::mem::take(&mut self.to_replan) {
             let Some(replanner) = self.studies.get_mut(&id).and_then(|study| study.replanner.as_mut()) else {
                 continue;

@@ -153,7 +153,7 @@ impl StageActor {
 
     fn demand(&self) -> Demand {
         let foreseen = self.run.demand(missing_bytes(&self.around.ram, &self.inputs));
-        Demand { held_bytes: self.held.bytes(), ..foreseen }
+        Demand { held_bytes: self.held.bytes(), next_time: self.next_time(), ..foreseen }
     }
 
     /// Begins a task that has a slot: finds its outputs, waits for somebody who is computing them, or runs it.

@@ -10,7 +10,7 @@ mod leave;
 mod setup;
 
 pub use attach::Connected;
-pub use leave::{Abandon, Drain};
+pub use leave::{Abandon, Drain, EndBy};
 pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
 
 use crate::results::Results;
@@ -28,12 +28,12 @@ use pleach_dispatch::{LeaseId, StudyId};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// How often the manager is told what is in storage, for people to see.
+/// How often the manager is told what is in storage, for people to see, and time passes for a worker that has to end.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A bucket at this worker.
@@ -67,6 +67,10 @@ pub struct WorkerActor {
     /// What the tasks of this worker have computed.
     results: Arc<Mutex<Results>>,
     estimates: Arc<Mutex<Estimates>>,
+    /// What its state machine counts time from.
+    start: Instant,
+    /// It has to end at some time.
+    ends: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for WorkerActor {
@@ -102,6 +106,8 @@ impl WorkerActor {
             dismissed: false,
             results: Arc::default(),
             estimates: Arc::default(),
+            start: Instant::now(),
+            ends: Arc::default(),
         }
     }
 
@@ -128,8 +134,9 @@ impl WorkerActor {
         }
     }
 
-    /// Says what is in storage, before anything that may follow from it.
+    /// Says what is in storage and what time it is, before anything that may follow from it.
     fn look(&mut self) {
+        self.core.handle_time(self.start.elapsed());
         self.core.handle_stored(self.setup.ram.held_bytes());
         let changes = self.setup.ram.changes();
         if std::mem::replace(&mut self.looked_at, changes) == changes {
@@ -151,6 +158,7 @@ impl WorkerActor {
                     }
                 }
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
+                Effect::HandBack { lease } => self.hand_back(lease, Which::NotUnderWay, ctx),
                 Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
                 // The manager closes the link when it has said what there is to say, such as what may be let go of. It
                 // may have done so already, having heard of the last instance: then that is still to be heard.
@@ -233,6 +241,8 @@ impl Actor for WorkerActor {
         if self.setup.remote.is_some() {
             let mut said = 0;
             ctx.run_interval(SAY_AGAIN, move |actor, ctx| {
+                actor.core.handle_tick(actor.start.elapsed());
+                actor.perform(ctx);
                 let bytes = actor.setup.ram.held_bytes();
                 if std::mem::replace(&mut said, bytes) != bytes {
                     actor.send(&ToManager::Stored { bytes }, ctx);

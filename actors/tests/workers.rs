@@ -13,17 +13,19 @@ use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link};
-use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
+use pleach_actors::worker::{EndBy, Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::StudyId;
+use pleach_dispatch::costs::Costs;
 use pleach_dispatch::manager::Manager;
 use pleach_regions::{Ledger, RamTier, RegionKey};
+use pleach_workflow::Value;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use toy::{Input, input_key, plan, registry};
 
@@ -55,6 +57,18 @@ fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
 
 /// Executes `sets` on workers whose links break after so many frames (`None`: never), each within `memory_bytes`.
 fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> Outcome {
+    execute_until(sets, bucket, links, memory_bytes, None).0
+}
+
+/// The same with a first worker that has to end at some time, and believes that a task takes so many seconds. Tells also
+/// how many tasks each worker has run.
+fn execute_until(
+    sets: &Sets,
+    bucket: usize,
+    links: &[Option<usize>],
+    memory_bytes: u64,
+    mut ends: Option<(Duration, f64)>,
+) -> (Outcome, Vec<usize>) {
     let mut core = Manager::new(0);
     core.handle_submit(StudyId(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
@@ -69,28 +83,43 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
         let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
         let slots = NonZeroU32::new(2).expect("two");
+        let mut watches = Vec::new();
         for link in links {
             let (near, far) = link.map_or_else(pair, breaking);
+            let ends = ends.take();
+            let since_1970 = || SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+            let lease_end_seconds = ends.map(|(left, _)| (since_1970() + left).as_secs());
             manager.do_send(Connect {
                 link: Box::new(near.link),
                 incoming: near.incoming,
-                newcomer: Newcomer::local(),
+                newcomer: Newcomer { lease_end_seconds, ..Newcomer::local() },
             });
+            let (registry, watch) = registry();
+            watches.push(watch);
+            let mut costs = Costs::default();
+            if let (Some((_, seconds)), Some(step)) = (ends, registry.get("toy.step", 1)) {
+                costs.observe(&**step, &[Value::Integer(0)], 64, seconds);
+            }
             let setup = WorkerSetup {
                 resources: Resources { slots, memory_bytes, active_paths: None, meter: unmetered },
-                registry: registry().0,
+                registry,
                 storage: storage.clone(),
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
-                costs: Arc::default(),
+                costs: Arc::new(Mutex::new(costs)),
                 past: Past::default(),
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
                 remote: None,
             };
-            WorkerActor::new(setup, far.link, far.incoming).start();
+            let worker = WorkerActor::new(setup, far.link, far.incoming).start();
+            if let Some((left, _)) = ends {
+                worker.do_send(EndBy(Instant::now() + left));
+            }
         }
-        tokio::time::timeout(DEADLINE, outcome).await.expect("the study ends").expect("the manager lives")
+        let outcome = tokio::time::timeout(DEADLINE, outcome).await.expect("the study ends");
+        let runs = watches.iter().map(|watch| watch.runs.load(Ordering::SeqCst)).collect();
+        (outcome.expect("the manager lives"), runs)
     })
 }
 
@@ -98,6 +127,23 @@ fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u6
 fn two_workers_share_a_study() {
     let sets: Sets = (0..40).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
     check(&sets, &execute(&sets, 4, &[None, None], u64::MAX));
+}
+
+#[test]
+fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
+    let sets: Sets = (0..40).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
+    let until = |seconds| {
+        let ends = Some((Duration::from_secs(1000), seconds));
+        execute_until(&sets, 4, &[None, None], u64::MAX, ends)
+    };
+    // No instance can be finished: each is a row of tasks, and it is known what one takes.
+    let (outcome, runs) = until(900.0);
+    check(&sets, &outcome);
+    assert_eq!((runs[0], runs[1] > 0), (0, true));
+    // Where there is time, it is as if there were no end.
+    let (outcome, runs) = until(1e-6);
+    check(&sets, &outcome);
+    assert!(runs.iter().all(|runs| *runs > 0), "{runs:?}");
 }
 
 #[test]

@@ -23,12 +23,14 @@ use pleach_actors::transport::identity::{IdentityError, Role};
 use pleach_actors::transport::quic::{Board, Connector, Network, Peer, join};
 use pleach_actors::transport::refusal::Refusal;
 use pleach_actors::transport::settings::Settings;
-use pleach_actors::worker::{Abandon, Connected, Drain, Event, Remote, Resources, WorkerActor, WorkerSetup};
+use pleach_actors::worker::{
+    Abandon, Connected, Drain, EndBy, Event, Remote, Resources, WorkerActor, WorkerSetup,
+};
 use pleach_regions::{Ledger, RamTier};
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -136,6 +138,9 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             }),
         };
         let worker = WorkerActor::unconnected(setup).start();
+        if let Some(until) = until {
+            worker.do_send(EndBy(Instant::now() + left(until, Duration::ZERO)));
+        }
         let served = process.serve(&worker, told, asked).await;
         exchange.close().await;
         process.connector.close().await;
@@ -188,6 +193,7 @@ impl Process<'_> {
                 _ = &mut asked, if leaving.is_none() => {
                     say("asked to leave: what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
+                    worker.do_send(EndBy(Instant::now() + self.args.drain_timeout.0));
                     worker.do_send(Drain);
                 }
                 () = tokio::time::sleep_until(ends.unwrap_or(never)), if ends.is_some() && leaving.is_none() => {

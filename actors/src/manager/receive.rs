@@ -10,6 +10,7 @@ use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{Digest, Table};
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 impl ManagerActor {
     pub(super) fn receive(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
@@ -32,12 +33,12 @@ impl ManagerActor {
             }
             (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
                 self.core.handle_failed(worker, study, lease, instance, &cause);
-                self.count(study, &tasks);
+                self.count(worker, study, instance, &tasks);
                 self.note_report(id, None);
             }
             (ToManager::Lacking { study, lease, instance, key, tasks }, Some(worker)) => {
                 self.core.handle_lacking(worker, study, lease, instance, &[key]);
-                self.count(study, &tasks);
+                self.count(worker, study, instance, &tasks);
             }
             (ToManager::Back { study, lease, instances }, Some(worker)) => {
                 self.core.handle_back(worker, study, lease, &instances);
@@ -93,6 +94,12 @@ impl ManagerActor {
         }
         let facts = pleach_dispatch::manager::Facts { slots, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
+        if let Some(end) = newcomer.lease_end_seconds {
+            // The clocks of a cluster agree to a second or so, which leases are not cut to.
+            let left = end.saturating_sub(seconds_since_1970());
+            self.core
+                .handle_lease_end(worker, self.start.elapsed().saturating_add(Duration::from_secs(left)));
+        }
         self.connection_of.insert(worker, id);
         let number = self.service.as_ref().map_or(0, |service| service.number);
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -171,7 +178,7 @@ impl ManagerActor {
                 named(study, instance)
             ));
         }
-        self.count(study, tasks);
+        self.count(worker, study, instance, tasks);
         self.note_report(id, record);
     }
 
@@ -199,7 +206,8 @@ impl ManagerActor {
     }
 
     /// Tasks are counted whether or not the report was in time: they were run.
-    fn count(&mut self, study: StudyId, tasks: &[TaskReport]) {
+    fn count(&mut self, worker: WorkerId, study: StudyId, instance: InstanceId, tasks: &[TaskReport]) {
+        self.core.handle_ran(worker, study, instance, tasks);
         let Some(running) = self.studies.get_mut(&study) else { return };
         running.outcome.count(tasks);
         (running.observer)(Notice::Done(tasks));
@@ -247,4 +255,8 @@ impl ManagerActor {
             self.perform(ctx);
         }
     }
+}
+
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

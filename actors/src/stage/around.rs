@@ -13,6 +13,7 @@ use pleach_workflow::{Operation, Stage};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// What every stage actor of a worker works with.
@@ -39,6 +40,8 @@ pub struct Surroundings {
     pub past: Past,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
+    /// The worker has to end at some time: it asks how long things take.
+    pub ends: Arc<AtomicBool>,
 }
 
 /// What is known from before the study.

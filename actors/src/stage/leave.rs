@@ -1,9 +1,13 @@
-//! Instances that leave a bucket before they are finished: for others to execute, or because nobody wants them.
+//! Instances that leave a bucket before they are finished: for others to execute, because nobody wants them, or because the
+//! worker has to end before they would be finished.
 
 use super::{FromStage, StageActor};
 use actix::prelude::*;
 use pleach_dispatch::InstanceId;
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Which instances are not to be executed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,22 @@ pub enum Which {
 #[derive(Debug, Message)]
 #[rtype(result = "Vec<InstanceId>")]
 pub struct HandBack(pub Which);
+
+impl StageActor {
+    /// What it is believed to take until the first instance that needs the next task is finished; nothing, where the worker
+    /// has all the time there is.
+    pub(super) fn next_time(&self) -> Duration {
+        if !self.around.ends.load(Ordering::Relaxed) {
+            return Duration::ZERO;
+        }
+        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = self.run.next_path().map(|(task, arguments)| {
+            let operation = &*self.operations[task];
+            costs.predict(operation, arguments, self.pixels)
+        });
+        Duration::try_from_secs_f64(seconds.sum()).unwrap_or(Duration::MAX)
+    }
+}
 
 impl Handler<HandBack> for StageActor {
     type Result = Vec<InstanceId>;

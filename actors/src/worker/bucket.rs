@@ -66,6 +66,7 @@ impl WorkerActor {
             costs: Arc::clone(&self.setup.costs),
             past: self.setup.past.clone(),
             active_paths: self.setup.resources.active_paths,
+            ends: Arc::clone(&self.ends),
         };
         let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
         // Those of its operations that are not linked in are missing.

@@ -6,11 +6,18 @@ use super::{Which, WorkerActor};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::ToManager;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The worker is to leave, in order.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Drain;
+
+/// The worker has to end by then: nothing is begun that would not be finished.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct EndBy(pub Instant);
 
 /// There is no more time: the worker leaves at once. What it has not told is computed again.
 #[derive(Debug, Message)]
@@ -53,6 +60,18 @@ impl Handler<Drain> for WorkerActor {
 
     fn handle(&mut self, Drain: Drain, ctx: &mut Self::Context) {
         self.drain(ctx);
+        self.perform(ctx);
+    }
+}
+
+impl Handler<EndBy> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, EndBy(end): EndBy, ctx: &mut Self::Context) {
+        // Stages say how long things take from now on.
+        self.ends.store(true, Ordering::Relaxed);
+        self.look();
+        self.core.handle_end(end.saturating_duration_since(self.start));
         self.perform(ctx);
     }
 }

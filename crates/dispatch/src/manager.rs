@@ -6,14 +6,18 @@
 //! nothing: time is an argument, and effects are for the shell to perform.
 //!
 //! `serve` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
-//! are not, `drain` lets a worker go without losing what it holds, `attach` takes up what a worker had before.
+//! are not, `drain` lets a worker go without losing what it holds, `end` minds those that end at a known time, `speed` measures
+//! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before.
 
+mod alone;
 mod attach;
 mod check;
 mod drain;
+mod end;
 mod help;
 mod queue;
 mod serve;
+mod speed;
 
 use crate::message::{BucketWork, TaskFailure};
 use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
@@ -22,6 +26,7 @@ use crate::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use queue::Queue;
 use serde::{Deserialize, Serialize};
+use speed::{Speed, Speeds};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -122,6 +127,8 @@ impl Facts {
 struct Suited {
     /// By stage: whether it can run it.
     runs: Vec<bool>,
+    /// By stage: it has handed back what it has not the time for.
+    late: Vec<bool>,
     /// It has been introduced.
     told: bool,
 }
@@ -134,6 +141,9 @@ struct Member {
     /// Has asked for a bucket after some stage, and not got it yet.
     wants_later: bool,
     draining: bool,
+    /// When it has to end, if that is known.
+    end: Option<Duration>,
+    speed: Speed,
     /// Regions on their way to others, since this one drains.
     copied: BTreeMap<(StudyId, RegionKey), WorkerId>,
     studies: BTreeMap<StudyId, Suited>,
@@ -146,6 +156,11 @@ pub struct Manager {
     members: BTreeMap<WorkerId, Member>,
     /// Members that are to leave and have not been dismissed.
     draining: BTreeSet<WorkerId>,
+    /// Members that have to end at a known time.
+    ending: BTreeSet<WorkerId>,
+    speeds: Speeds,
+    /// Members that get nothing more until they have nothing: something waits that has to be alone.
+    kept: BTreeSet<WorkerId>,
     queue: Queue,
     next_worker: u32,
     next_lease: u64,
@@ -165,6 +180,9 @@ impl Manager {
             studies: BTreeMap::new(),
             members: BTreeMap::new(),
             draining: BTreeSet::new(),
+            ending: BTreeSet::new(),
+            speeds: Speeds::default(),
+            kept: BTreeSet::new(),
             queue: Queue::default(),
             next_worker: 0,
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
@@ -221,9 +239,12 @@ impl Manager {
             wanted: 0,
             wants_later: false,
             draining: false,
+            end: None,
+            speed: Speed::default(),
             copied: BTreeMap::new(),
             studies,
         };
+        self.speeds.add(member.facts.slots, member.speed);
         self.members.insert(worker, member);
         if self.stopping {
             self.effects.push_back(Effect::Stop);
@@ -301,6 +322,9 @@ impl Manager {
         lease: LeaseId,
         instances: &[InstanceId],
     ) -> bool {
+        if !instances.is_empty() {
+            self.note_late(worker, id, lease);
+        }
         self.study_event(id, |study| study.handle_back(worker, lease, instances))
     }
 
@@ -317,9 +341,12 @@ impl Manager {
 
     /// A worker is gone; `lost`: without a word, and what it executed may be to blame.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
-        if self.members.remove(&worker).is_none() {
-            return;
+        let Some(member) = self.members.remove(&worker) else { return };
+        if !member.draining {
+            self.speeds.remove(member.facts.slots, member.speed);
         }
+        self.ending.remove(&worker);
+        self.kept.remove(&worker);
         self.queue.remove(worker);
         self.draining.remove(&worker);
         let ids: Vec<StudyId> = self.studies.keys().copied().collect();
@@ -358,7 +385,8 @@ impl Manager {
     /// Processors of workers that are not about to leave.
     #[must_use]
     pub fn slots(&self) -> u32 {
-        self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots).sum()
+        let slots = self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots);
+        slots.fold(0, u32::saturating_add)
     }
 
     /// Leases that a worker has, and whether it is about to leave.
@@ -447,6 +475,7 @@ impl Suited {
             .stages
             .iter()
             .map(|stage| fits && stage.tasks.iter().all(|task| has(&task.operation, task.version)));
-        Self { runs: runs.collect(), told: false }
+        let runs: Vec<bool> = runs.collect();
+        Self { late: vec![false; runs.len()], runs, told: false }
     }
 }

@@ -1,10 +1,12 @@
 //! Bytes: what tasks take, what a bucket holds and will need, and what a worker may admit.
 //!
 //! These are the numbers that stages and their worker exchange. How a bucket arrives at them is
-//! [`stage`](crate::stage)'s, what the worker makes of them [`worker`](crate::worker)'s; measuring is the shell's.
+//! [`stage`](crate::stage)'s, what the worker makes of them [`worker`](crate::worker)'s; measuring is the shell's. What the
+//! next task will take is a time, and travels with them.
 
 use crate::stage::NodeId;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What one task of a stage takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +46,9 @@ pub struct Demand {
     pub ready: u32,
     /// The first of them: a grant is for this one, whatever happens until it is heard.
     pub next: Option<NodeId>,
+    /// What it is believed to take until the first instance that needs the next task is finished, at least. Only a worker
+    /// that has to end at some time asks.
+    pub next_time: Duration,
     /// A task of the bucket has been started: what it holds goes only when the bucket goes on.
     pub started: bool,
     /// Outputs that the bucket holds; a shell that has measured them says so here.

@@ -63,7 +63,7 @@ pub fn rehearse(
                 shell.follow_manager();
             }
             Some(Effect::Grant { lease, slot, node }) => granted = Some((lease, slot, node)),
-            Some(Effect::Call { .. } | Effect::Leave) => {}
+            Some(Effect::Call { .. } | Effect::HandBack { .. } | Effect::Leave) => {}
             None => {
                 let Some((lease, slot, node)) = granted.take() else { break };
                 shell.run_task(lease, slot, node);

@@ -20,9 +20,10 @@ use crate::plan::OutputPlan;
 use forecast::Sizes;
 use graph::{Graph, NodeState};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Read, Stage, StageOutput};
+use pleach_workflow::{Read, Stage, StageOutput, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
+use std::time::Duration;
 use thiserror::Error;
 use tree::Tree;
 
@@ -150,6 +151,7 @@ impl BucketRun {
             heard: self.heard,
             ready: self.ready() as u32,
             next: self.next(),
+            next_time: Duration::ZERO,
             started: self.started,
             held_bytes: self.held_bytes,
             next_bytes,
@@ -166,6 +168,19 @@ impl BucketRun {
     pub fn demand_without_bytes(&self) -> Demand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
         Demand { heard, ready, next, started, ..Demand::default() }
+    }
+
+    /// What is left to run, task by task, until the first instance that needs the next task is finished: the task's place
+    /// among the stage's and its arguments. In a graph that instance may wait for others as well.
+    pub fn next_path(&self) -> impl Iterator<Item = (usize, &[Value])> {
+        let ids = std::iter::successors(self.next(), |id| {
+            let node = &self.graph.nodes[id.index()];
+            let is_open = |child: &&NodeId| self.graph.nodes[child.index()].state == NodeState::Open;
+            let goes_on = node.leaves.is_empty();
+            node.children.iter().filter(|_| goes_on).find(is_open).copied()
+        });
+        let nodes = ids.map(|id| &self.graph.nodes[id.index()]);
+        nodes.map(|node| (node.level, node.arguments.as_slice()))
     }
 
     fn next(&self) -> Option<NodeId> {

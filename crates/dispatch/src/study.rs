@@ -2,28 +2,32 @@
 //!
 //! Events: [`Study::grant`], [`handle_done`](Study::handle_done), [`handle_failed`](Study::handle_failed),
 //! [`handle_lacking`](Study::handle_lacking), [`handle_back`](Study::handle_back), [`handle_leave`](Study::handle_leave). After each,
-//! call [`Study::poll_effect`] until it returns `None`. It keeps no results and measures nothing: that is the shell's. Who
+//! call [`Study::poll_effect`] until it returns `None`. It keeps no results and reads no clock: that is the shell's. Who
 //! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `grant` leases ready buckets, `back` takes back what was leased,
-//! `rebucket` cuts buckets anew, `loss` has computed again what goes with a worker, `poison` finds out what kills workers,
-//! `adopt` takes up what workers had of an earlier manager, and `check` compares all of it with a recount; what becomes of
-//! instances and leases is here.
+//! `help` finds what idle workers can do of it, `rebucket` cuts buckets anew, `loss` has computed again what goes with a
+//! worker, `poison` finds out what kills workers, `adopt` takes up what workers had of an earlier manager, `pace` measures,
+//! and `check` compares all of it with a recount; what becomes of instances and leases is here.
 
 mod adopt;
 mod back;
 mod begin;
 mod check;
 mod grant;
+mod help;
 mod loss;
+mod pace;
 mod poison;
 mod rebucket;
 
 pub use grant::Suits;
+pub(crate) use help::{Behind, Helpable};
 
 use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use pace::Pace;
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -118,6 +122,8 @@ pub struct Study {
     ready: BTreeSet<Rank>,
     /// Those that go to a worker that has nothing else.
     ready_alone: BTreeSet<Rank>,
+    /// Since when each of these has been seen to be ready.
+    alone_since: BTreeMap<Rank, Duration>,
     leases: BTreeMap<LeaseId, Lease>,
     granted: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
     /// Instances that have yet to read each region, or to store it: a region whose readers have all failed
@@ -133,8 +139,8 @@ pub struct Study {
     losses: HashMap<InstanceId, u32>,
     /// How often an instance lacked what it reads.
     lacked: HashMap<InstanceId, u32>,
-    /// Of each stage: instances that were finished, and the time that leases of one instance took for them.
-    pace: Vec<(u32, Duration)>,
+    /// Of each stage.
+    pace: Vec<Pace>,
     unfinished: usize,
     effects: VecDeque<Effect>,
 }

@@ -8,11 +8,14 @@
 //! Two requests may stand at the manager (`request`): one for as many buckets as slots are idle, and one for a bucket of a
 //! later stage, so that what finished instances leave in storage is read and let go of soon.
 //!
+//! A worker may have to end at a known time (`end`): what would not be finished by then is not begun, and goes back.
+//!
 //! Grants, demands and messages cross. A grant names its task and holds whatever happens until it is heard; a demand that
 //! was said before does not undo it. And before anything runs out of turn because nothing else can, the manager is asked
 //! to say all that it has to say.
 
 mod admission;
+mod end;
 mod request;
 
 use crate::memory::{Budget, Demand, Forecast};
@@ -21,6 +24,7 @@ use crate::{BucketId, LeaseId, SlotId, StudyId};
 use admission::takes;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// What the shell is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +52,11 @@ pub enum Effect {
         /// The call's number.
         call: u64,
     },
+    /// What comes next under this lease would not be finished before the worker has to end: hand back what is not under way.
+    HandBack {
+        /// The lease.
+        lease: LeaseId,
+    },
     /// Told to stop, and no task runs any more: leave.
     Leave,
 }
@@ -62,6 +71,8 @@ struct Held {
     demand: Option<Demand>,
     /// Grants given to it.
     granted: u64,
+    /// It is to hand back what it has not begun.
+    goes_back: bool,
 }
 
 impl Held {
@@ -125,6 +136,9 @@ pub struct Worker {
     window: u32,
     /// Nothing more is asked for.
     draining: bool,
+    /// When the last event was, and when this worker has to end, since whatever the shell counts from.
+    now: Duration,
+    end: Option<Duration>,
     calls: u64,
     /// The number of a call that has no answer yet.
     called: Option<u64>,
@@ -153,6 +167,8 @@ impl Worker {
             studies: BTreeMap::new(),
             window: 0,
             draining: false,
+            now: Duration::ZERO,
+            end: None,
             calls: 0,
             called: None,
             stopping: false,
@@ -241,6 +257,9 @@ impl Worker {
         let reserved = self.running.remove(&slot);
         debug_assert!(reserved.is_some(), "{slot} was not taken");
         self.free.push(slot);
+        if let Some(held) = self.held(lease) {
+            held.goes_back = false;
+        }
         self.handle_demand(lease, demand);
     }
 
@@ -319,6 +338,7 @@ impl Worker {
             }
             return;
         }
+        self.give_up_late();
         while !self.free.is_empty() {
             let Some(lease) = self.admitted() else { break };
             self.grant(lease);

@@ -65,6 +65,36 @@ fn trace(shell: &mut Shell<'_>) -> Vec<String> {
 const FOUR: [[i64; 3]; 4] = [[1, 1, 1], [1, 2, 1], [1, 1, 2], [2, 1, 1]];
 
 #[test]
+fn what_is_left_until_the_next_instance_is_finished_is_the_way_down_to_it() {
+    let stage = three_tasks();
+    let work = work(&stage, &FOUR);
+    let mut run = BucketRun::new(&stage, &work, a_byte_each(&stage), None).expect("it fits");
+    let path = |run: &BucketRun| -> Vec<String> {
+        let name =
+            |(task, arguments): (usize, &[Value])| format!("{}({})", stage.tasks[task].name, arguments[0]);
+        run.next_path().map(name).collect()
+    };
+    let end_next = |run: &mut BucketRun| {
+        let next = run.demand(0).next.expect("something is ready");
+        assert!(run.start_task(&stage, next, 0).is_some());
+        run.handle_done(next);
+    };
+    assert_eq!(path(&run), ["a(1)", "b(1)", "c(1)"]);
+    end_next(&mut run);
+    assert_eq!(path(&run), ["b(1)", "c(1)"]);
+    end_next(&mut run);
+    end_next(&mut run);
+    assert_eq!(path(&run), ["c(2)"]);
+    // What runs is not left to begin: next is another way down.
+    let next = run.demand(0).next.expect("something is ready");
+    run.start_task(&stage, next, 0);
+    assert_eq!(path(&run), ["b(2)", "c(1)"]);
+    // And nothing is left when everything is handed back.
+    run.abandon();
+    assert!(path(&run).is_empty());
+}
+
+#[test]
 fn a_subtree_is_finished_before_its_sibling_begins() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);

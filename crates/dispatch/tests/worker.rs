@@ -193,7 +193,7 @@ impl Shell {
                     // Never more than slots that nothing is on the way for.
                     assert!(self.asked + self.silent().count() as u32 <= self.free(), "hoards buckets");
                 }
-                Effect::Call { .. } | Effect::Leave => panic!("{effect:?}"),
+                Effect::Call { .. } | Effect::HandBack { .. } | Effect::Leave => panic!("{effect:?}"),
             }
         }
         assert_eq!(self.worker.leases(), self.buckets.len());

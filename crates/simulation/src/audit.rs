@@ -8,14 +8,17 @@
 
 mod grant;
 mod hear;
+mod pace;
 mod study;
 
 use crate::event::{Answer, Event};
+use pace::SpeedModel;
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::study::{Effect as Happened, Study};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use study::{Fate, StudyModel};
 use thiserror::Error;
 
@@ -67,6 +70,11 @@ struct WorkerModel {
     wanted: u32,
     wants_after: Option<u32>,
     draining: bool,
+    /// When it has to end.
+    end: Option<Duration>,
+    /// Stages of studies of which it has handed back what it has not the time for.
+    late: BTreeSet<(StudyId, usize)>,
+    speed: SpeedModel,
 }
 
 /// See the module.
@@ -77,6 +85,8 @@ pub struct Audit {
     last_lease: Option<LeaseId>,
     holding: bool,
     stopping: bool,
+    /// What the manager has been told last.
+    now: Duration,
     /// Leases whose workers have to be told that they need not go on.
     revoked: BTreeSet<(WorkerId, StudyId, LeaseId)>,
     /// What has to be reopened by the event that is being checked.
@@ -88,18 +98,22 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Checks one event, what was answered, and all effects that followed. `plans` are those that events name.
+    /// Checks one event, said at a time since the beginning, what was answered, and all effects that followed. `plans` are those that events name.
     ///
     /// # Errors
     /// The first rule that was broken.
     pub fn check(
         &mut self,
+        now: Duration,
         event: &Event,
         answer: &Answer,
         effects: &[Effect],
         plans: &[pleach_dispatch::plan::ExecutionPlan],
         manager: &Manager,
     ) -> Result<(), Breach> {
+        if *event == Event::Tick {
+            self.now = self.now.max(now);
+        }
         self.hear(event, answer, plans)?;
         for effect in effects {
             self.follow(event, effect, manager)?;

@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 use crate::workload::Workload;
 use node::Node;
 use pleach_dispatch::manager::Facts;
-use pleach_dispatch::message::Elsewhere;
+use pleach_dispatch::message::{Elsewhere, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -47,7 +47,7 @@ const REPLAN_AFTER_US: u64 = 100_000;
 enum Say {
     Join,
     Request(u32),
-    Done(StudyId, LeaseId, InstanceId),
+    Done(StudyId, LeaseId, InstanceId, Vec<TaskReport>),
     Lacking(StudyId, LeaseId, InstanceId, Vec<RegionKey>),
     Back(StudyId, LeaseId, Vec<InstanceId>),
     Copied(StudyId, RegionKey),
@@ -79,6 +79,8 @@ enum Due {
     ToNode(usize, u32, Hear),
     Connect(usize),
     LinkLost(usize, u32),
+    /// A node has to end, if that is still when.
+    LeaseEnd(usize, u64),
     /// What a bucket lacks has come, but for these; and whether the same begin still counts.
     Fetched(usize, LeaseId, u64, Vec<RegionKey>),
     Copied(usize, u32, StudyId, RegionKey),
@@ -156,6 +158,8 @@ pub struct Figures {
     pub shared: u64,
     /// Workers that were lost.
     pub lost: u64,
+    /// Instances that were under way when their worker had to end, and begun when it knew that.
+    pub begun_in_vain: u64,
     /// Events of the manager.
     pub events: u64,
     /// Wall seconds that the manager took for them.
@@ -186,6 +190,8 @@ pub struct Cluster {
     cut_for: Vec<usize>,
     to_replan: BTreeSet<StudyId>,
     poison: BTreeSet<(usize, InstanceId)>,
+    /// Workers say what tasks took.
+    tells_times: bool,
     figures: Figures,
 }
 
@@ -223,6 +229,7 @@ impl Cluster {
             cut_for: vec![3 * slots as usize; workloads.len()],
             to_replan: BTreeSet::new(),
             poison: BTreeSet::new(),
+            tells_times: true,
             figures: Figures::default(),
             workloads,
             schedule,
@@ -238,6 +245,13 @@ impl Cluster {
         }
         cluster.at(0, Due::Tick);
         cluster
+    }
+
+    /// The same with workers that do not say what tasks took: to the manager all are alike.
+    #[must_use]
+    pub fn without_times(mut self) -> Self {
+        self.tells_times = false;
+        self
     }
 
     /// Runs until all studies are over.
@@ -295,6 +309,10 @@ impl Cluster {
                 Ok(())
             }
             Due::LinkLost(node, link) => self.link_lost(node, link),
+            Due::LeaseEnd(node, end_us) => {
+                self.lease_ends(node, end_us);
+                Ok(())
+            }
             Due::Fetched(node, lease, begun, missing) => {
                 self.fetched(node, lease, begun, missing);
                 Ok(())

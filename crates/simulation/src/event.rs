@@ -1,7 +1,7 @@
 //! What is said to a manager, as values: they can be made up, written down and said again.
 
 use pleach_dispatch::manager::{Facts, Manager};
-use pleach_dispatch::message::TaskFailure;
+use pleach_dispatch::message::{TaskDone, TaskFailure, TaskReport};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
@@ -144,6 +144,24 @@ pub enum Event {
         /// The regions.
         keys: Vec<RegionKey>,
     },
+    /// A worker has to end.
+    LeaseEnd {
+        /// Who.
+        worker: WorkerId,
+        /// When, in microseconds since the beginning.
+        at_us: u64,
+    },
+    /// Tasks were run, for an instance that has been reported or for others of its bucket.
+    Ran {
+        /// By whom.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The instance.
+        instance: InstanceId,
+        /// The tasks.
+        tasks: Vec<TaskReport>,
+    },
     /// Time passes.
     Tick,
     /// Nothing more is to be granted.
@@ -171,6 +189,13 @@ pub enum Answer {
 #[must_use]
 pub fn failure() -> TaskFailure {
     TaskFailure { at: "t1".to_owned(), cause: "the simulation said so".to_owned() }
+}
+
+/// A task that was run, and what it took.
+#[must_use]
+pub fn ran(stage: u32, task: u32, seconds: f64) -> TaskReport {
+    let done = TaskDone::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
+    TaskReport { stage, task, done, cache_seconds: 0.0 }
 }
 
 impl Event {
@@ -212,6 +237,12 @@ impl Event {
             }
             Self::Holds { worker, study, keys } => {
                 return Answer::Needless(manager.handle_holds(*worker, *study, keys));
+            }
+            Self::LeaseEnd { worker, at_us } => {
+                manager.handle_lease_end(*worker, Duration::from_micros(*at_us));
+            }
+            Self::Ran { worker, study, instance, tasks } => {
+                manager.handle_ran(*worker, *study, *instance, tasks);
             }
             Self::Tick => manager.handle_tick(now),
             Self::Stop => manager.handle_stop(),

@@ -49,16 +49,18 @@ impl Observed {
     /// # Errors
     /// The first rule that was broken by it, if there is an audit. What has been done by then stays done.
     pub fn tell(&mut self, at_us: u64, event: Event) -> Result<(Answer, Vec<Effect>), Breach> {
+        let now = Duration::from_micros(at_us);
         let begun = Instant::now();
-        let answer = event.apply(&mut self.manager, &self.plans, Duration::from_micros(at_us));
+        let answer = event.apply(&mut self.manager, &self.plans, now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
         // Taking up a plan is work by the instance, not by the event.
         if !matches!(event, Event::Submit { .. } | Event::Start { .. }) {
-            self.events += 1;
+            // What was run is said with a report, in one message.
+            self.events += u64::from(!matches!(event, Event::Ran { .. }));
             self.busy += begun.elapsed();
         }
         let checked = match &mut self.audit {
-            Some(audit) => audit.check(&event, &answer, &effects, &self.plans, &self.manager),
+            Some(audit) => audit.check(now, &event, &answer, &effects, &self.plans, &self.manager),
             None => Ok(()),
         };
         if let Some(record) = &mut self.record {

@@ -140,6 +140,12 @@ pub fn event_in_words(event: &Event) -> String {
             format!("{worker} has {} of {study} under {lease}", list(instances.iter().copied()))
         }
         Event::Holds { worker, study, keys } => format!("{worker} has {} regions of {study}", keys.len()),
+        Event::LeaseEnd { worker, at_us } => {
+            format!("{worker} has to end after {} s", *at_us as f64 / 1e6)
+        }
+        Event::Ran { worker, study, instance, tasks } => {
+            format!("{worker} has run {} tasks for {instance} of {study}", tasks.len())
+        }
         Event::Tick => "time passes".to_owned(),
         Event::Stop => "nothing more is to be granted".to_owned(),
     }

@@ -71,6 +71,13 @@ pub enum Incident {
         /// How long.
         milliseconds: u64,
     },
+    /// A node learns when it has to end: at the end of its job, or of what a cloud gives it to leave.
+    LeaseEnd {
+        /// Which.
+        node: usize,
+        /// How long it has.
+        milliseconds: u64,
+    },
     /// A node is to leave.
     Drain {
         /// Which.

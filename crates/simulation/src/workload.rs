@@ -111,7 +111,7 @@ pub struct Workload {
 }
 
 /// The first stage, where there is one, comes before the second.
-fn stages(has_first: bool) -> Vec<Stage> {
+fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
     let region = |name: &str| RegionDecl { region: name.to_owned(), element: ElementType::Gray8 };
     let task = |name: &str| Task {
         name: name.to_owned(),
@@ -122,17 +122,17 @@ fn stages(has_first: bool) -> Vec<Stage> {
         reads: vec![Read::StageInput(0)],
         writes: vec![region("out")],
     };
-    let stage = |name: &str| Stage {
+    let stage = |name: &str, tasks: usize| Stage {
         name: name.to_owned(),
         description: String::new(),
         inputs: vec![StageInput { region: region("in"), origin: Origin::Input(0) }],
         outputs: vec![StageOutput { region: region("out"), task: 0, output: 0 }],
         parameters: Vec::new(),
-        tasks: vec![task(name)],
+        tasks: vec![task(name); tasks],
         switch: None,
     };
-    let names: &[&str] = if has_first { &["normalize", "segment"] } else { &["segment"] };
-    names.iter().map(|name| stage(name)).collect()
+    let first = has_first.then(|| stage("normalize", 1));
+    first.into_iter().chain([stage("segment", levels)]).collect()
 }
 
 /// A key of a study's own: kinds are tiles, first stages and results.
@@ -154,8 +154,11 @@ impl Workload {
         (0..).zip(&rank).for_each(|(rank, member)| place[*member as usize] = rank);
 
         let first = design.first_seconds.is_some();
-        let mut plan =
-            ExecutionPlan { stages: stages(first), sharing: Sharing::Tree, ..ExecutionPlan::default() };
+        let mut plan = ExecutionPlan {
+            stages: stages(first, design.levels),
+            sharing: Sharing::Tree,
+            ..ExecutionPlan::default()
+        };
         let firsts = if first { design.tiles } else { 0 };
         for tile in 0..firsts {
             plan.instances.push(InstancePlan {
@@ -217,12 +220,19 @@ impl Workload {
     /// Seconds of an instance right after another one of its bucket: what they share has been done.
     #[must_use]
     pub fn seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
+        self.tasks(after, instance).into_iter().map(|(_, seconds)| seconds).sum()
+    }
+
+    /// The same task by task: its place among the stage's, and its seconds.
+    #[must_use]
+    pub fn tasks(&self, after: Option<InstanceId>, instance: InstanceId) -> Vec<(u32, f64)> {
         let (tile, member) = self.member(instance);
         let noise = |node: u64| {
             Random::of(self.design.seed, &[2, u64::from(tile), node]).factor(self.design.variation)
         };
         let Some(member) = member else {
-            return self.design.first_seconds.unwrap_or(0.0) * self.factor[tile as usize] * noise(u64::MAX);
+            let seconds = self.design.first_seconds.unwrap_or(0.0);
+            return vec![(0, seconds * self.factor[tile as usize] * noise(u64::MAX))];
         };
         let row = self.row(member);
         let before = after.map(|after| self.member(after));
@@ -235,7 +245,13 @@ impl Workload {
         let of = |level: usize| {
             self.design.seconds[level] * self.factor[tile as usize] * noise(u64::from(row[level]))
         };
-        (shared..row.len()).map(of).sum()
+        (shared..row.len()).map(|level| (level as u32, of(level))).collect()
+    }
+
+    /// The stage of an instance.
+    #[must_use]
+    pub fn stage(&self, instance: InstanceId) -> u32 {
+        u32::from(self.design.first_seconds.is_some() && self.is_second(instance))
     }
 
     /// Whether an instance is of the second stage.

@@ -43,13 +43,18 @@ fn schedule(nodes: usize, recipe: Recipe) -> Schedule {
 
 /// Runs a schedule under audit; one that fails leaves its log.
 fn run(schedule: &Schedule) -> Figures {
-    let mut cluster = Cluster::new(schedule.clone(), true, true);
-    cluster.run().unwrap_or_else(|stop| {
+    run_cluster(schedule, Cluster::new(schedule.clone(), true, true))
+}
+
+fn run_cluster(schedule: &Schedule, mut cluster: Cluster) -> Figures {
+    let figures = cluster.run().unwrap_or_else(|stop| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("simulation-{}.log", schedule.seed));
         let written =
             File::create(&path).and_then(|file| Log::write(schedule, cluster.observed().record(), file));
         panic!("{stop}; the log is {} ({written:?})", path.display());
-    })
+    });
+    assert_eq!(figures.begun_in_vain, 0, "{figures:?}");
+    figures
 }
 
 #[test]
@@ -183,6 +188,44 @@ fn who_joins_gets_a_part_of_what_has_not_begun() {
 }
 
 #[test]
+fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
+    // Instances of three seconds by themselves; one node has ten, which is three of them and a second in vain.
+    let recipe = Recipe { instances: 30, cut: Cut::Rtma(NonZeroUsize::new(5).expect("five")), ..RECIPE };
+    let run = |milliseconds: Option<u64>| {
+        let mut schedule = schedule(2, Recipe { values: 1000, ..recipe });
+        let end = milliseconds.map(|milliseconds| (0, Incident::LeaseEnd { node: 1, milliseconds }));
+        schedule.incidents = end.into_iter().collect();
+        run(&schedule)
+    };
+    let (stays, ends) = (run(None), run(Some(10_000)));
+    assert_eq!((stays.executed, ends.executed, ends.finished), (30, 30, 30));
+    // Nothing is done twice, and the other one does 27 of them.
+    assert_eq!(ends.work_seconds, stays.work_seconds);
+    assert!((81.0..81.2).contains(&ends.makespan_seconds), "{ends:?}");
+    // Who has no time for anything gets nothing.
+    assert!((90.0..90.2).contains(&run(Some(2_000)).makespan_seconds));
+}
+
+/// Against what it would take were all work divided evenly, and against a manager that does not know who is slow.
+#[test]
+fn slow_nodes_get_less_and_nobody_waits_for_them() {
+    let nodes: Vec<NodeSpec> =
+        (0..8).map(|node| NodeSpec { slots: 2, speed: if node % 2 == 0 { 1.6 } else { 0.4 } }).collect();
+    let cut = Cut::Trtma(NonZeroUsize::new(3 * 16).expect("48"));
+    let recipe = Recipe { instances: 600, values: 5, levels: 5, variation: 0.2, cut, ..RECIPE };
+    let helped = Schedule { nodes, ..schedule(0, recipe) };
+    let figures = run(&helped);
+    let even = figures.work_seconds / 16.0;
+    assert_eq!(figures.finished, 600);
+    assert!(figures.makespan_seconds < 1.15 * even, "evenly {even} s: {figures:?}");
+    // Without ticks nobody takes from others what they have not begun: it is granted well, or it is late.
+    let alone = Schedule { tick_ms: 10_000_000, ..helped };
+    let (knowing, cluster) = (run(&alone), Cluster::new(alone.clone(), true, true));
+    let unknowing = run_cluster(&alone, cluster.without_times());
+    assert!(knowing.makespan_seconds < 0.85 * unknowing.makespan_seconds, "{knowing:?}, {unknowing:?}");
+}
+
+#[test]
 fn what_kills_workers_is_given_up_and_the_rest_is_done() {
     let mut schedule = schedule(3, Recipe { instances: 20, ..RECIPE });
     schedule.incidents = vec![(0, Incident::Poison { study: 0, instance: 4 })];
@@ -197,6 +240,8 @@ fn incidents() -> impl Strategy<Value = (u64, Incident)> {
         3 => (0usize..8).prop_map(|node| Incident::Crash { node }),
         4 => (0usize..8, 1u64..12_000).prop_map(|(node, milliseconds)| Incident::Partition { node, milliseconds }),
         3 => (0usize..8).prop_map(|node| Incident::Drain { node }),
+        2 => (0usize..8, 0u64..40_000)
+            .prop_map(|(node, milliseconds)| Incident::LeaseEnd { node, milliseconds }),
         2 => (1u64..5_000).prop_map(|milliseconds| Incident::Restart { milliseconds }),
         1 => (0usize..3).prop_map(|study| Incident::Cancel { study }),
         1 => (0usize..3, 0u32..40).prop_map(|(study, instance)| Incident::Poison { study, instance }),

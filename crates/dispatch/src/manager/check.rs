@@ -1,6 +1,7 @@
 //! The manager's invariants, checked after every event in tests and whenever a debugger asks.
 
 use super::Manager;
+use super::speed::Speeds;
 use crate::study::Suits;
 
 impl Manager {
@@ -15,6 +16,13 @@ impl Manager {
                 return Err(format!("{id} counts on {worker}, which is not there"));
             }
         }
+        let mut speeds = Speeds::default();
+        for member in self.members.values().filter(|member| !member.draining) {
+            speeds.add(member.facts.slots, member.speed);
+        }
+        if speeds != self.speeds {
+            return Err(format!("speeds sum up to {speeds:?}, and are said to be {:?}", self.speeds));
+        }
         for (worker, member) in &self.members {
             let queued = self.queue.count(*worker);
             if queued != (usize::from(member.wanted > 0), usize::from(member.wants_later)) {
@@ -26,11 +34,15 @@ impl Manager {
             let idle = member.wanted > 0 && !self.stopping && !self.holding;
             let alone = self.studies.values().any(|study| study.has_alone(*worker));
             let suits = |(id, study): (&crate::StudyId, &crate::study::Study)| {
-                let runs = &member.studies[id].runs;
-                study.first_ready(Suits { after: None, runs, is_alone: false }).is_some()
+                let runs = self.runs(*worker, member, *id).unwrap_or_default();
+                study.first_ready(Suits { after: None, runs: &runs, is_alone: false }).is_some()
                     && member.studies[id].told
             };
-            if idle && !alone && self.studies.iter().any(suits) {
+            let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;
+            if self.kept.contains(worker) && member.draining {
+                return Err(format!("{worker} is kept, and about to leave"));
+            }
+            if idle && !alone && !kept && self.studies.iter().any(suits) {
                 return Err(format!("{worker} waits, and buckets that suit it are ready"));
             }
         }

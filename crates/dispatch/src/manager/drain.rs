@@ -10,6 +10,8 @@ impl Manager {
     pub fn handle_drain(&mut self, worker: WorkerId) {
         let Some(member) = self.members.get_mut(&worker).filter(|member| !member.draining) else { return };
         member.draining = true;
+        self.kept.remove(&worker);
+        self.speeds.remove(member.facts.slots, member.speed);
         (member.wanted, member.wants_later) = (0, false);
         self.queue.remove(worker);
         self.draining.insert(worker);

@@ -2,45 +2,52 @@
 //! more where one of them is far behind.
 
 use super::{Effect, Manager};
-use crate::study::Study;
-use crate::{LeaseId, StudyId, WorkerId};
+use crate::study::{Behind, Helpable, Study};
+use crate::{StudyId, WorkerId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A lease is far behind when it has been silent for so many times what an instance of its stage takes. Estimates are off
-/// by a factor of two where tiles differ, so that a smaller one would run much for nothing.
-const BEHIND: u32 = 4;
+/// A lease is far behind when it has been silent for four times what an instance of its stage takes: estimates are off by a
+/// factor of two where tiles differ, so that a smaller one would run much for nothing. Nothing is tried twice that has been
+/// silent for less than seconds: moving it would take as long.
+pub(super) const BEHIND: Behind = Behind { factor: 4, least: Duration::from_secs(3) };
 
-/// Nothing is tried twice that has been silent for less: moving it would take as long.
-const BEHIND_AT_LEAST: Duration = Duration::from_secs(3);
-
-/// Idle workers that are helped at one moment: looking for help goes over all leases.
+/// Idle workers that are helped at one moment: as many as find something new before others have answered.
 const MOST_AT_ONCE: usize = 32;
+
+/// What has been found in a study at one moment: each is looked through once.
+type Found = BTreeMap<StudyId, Helpable>;
 
 impl Manager {
     /// Time has passed: `now` is the time since whatever the shell counts from.
     pub fn handle_tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
-        if self.stopping || self.holding || self.studies.values().any(Study::has_ready) {
+        if self.stopping || self.holding {
+            return;
+        }
+        self.keep_for_the_suspected();
+        if self.studies.values().any(Study::has_ready) {
             return;
         }
         let idle: Vec<WorkerId> = self.queue.any().take(MOST_AT_ONCE).collect();
+        let mut found = BTreeMap::new();
         for worker in idle {
-            if !self.share(worker) && !self.try_twice(worker) {
+            if !self.share(worker, &mut found) && !self.try_twice(worker, &mut found) {
                 break;
             }
         }
     }
 
     /// Asks some other worker to hand back a part of what it has; the study with most leases first.
-    fn share(&mut self, idle: WorkerId) -> bool {
+    fn share(&mut self, idle: WorkerId, found: &mut Found) -> bool {
         for id in self.busiest() {
-            let Some(runs) = self.can_get(idle, id) else { continue };
+            let Some(runs) = self.can_get(idle, id).map(Cow::into_owned) else { continue };
             let suits = |stage: usize| runs.get(stage).copied().unwrap_or(true);
-            let asked = self.studies.get(&id).and_then(|study| study.largest_of_others(idle, suits));
-            if let Some((worker, lease)) = asked {
-                if let Some(study) = self.studies.get_mut(&id) {
-                    study.ask_back(lease);
-                }
+            let now = self.now;
+            let Some(study) = self.studies.get_mut(&id) else { continue };
+            let helpable = found.entry(id).or_insert_with(|| study.helpable(now, BEHIND));
+            if let Some((worker, lease)) = study.ask_back(helpable, idle, suits) {
                 self.effects.push_back(Effect::Share { worker, study: id, lease });
                 return true;
             }
@@ -48,15 +55,12 @@ impl Manager {
         false
     }
 
-    fn try_twice(&mut self, idle: WorkerId) -> bool {
+    fn try_twice(&mut self, idle: WorkerId, found: &mut Found) -> bool {
         for id in self.busiest() {
             let (Some(study), Some(runs)) = (self.studies.get(&id), self.can_get(idle, id)) else { continue };
-            let late = study.straggler(idle, self.now, BEHIND, BEHIND_AT_LEAST);
-            let suits = |late: &LeaseId| {
-                let stage = study.stage_of(*late);
-                stage.is_some_and(|stage| runs.get(stage).copied().unwrap_or(true))
-            };
-            let Some(late) = late.filter(suits) else { continue };
+            let suits = |stage: usize| runs.get(stage).copied().unwrap_or(true);
+            let helpable = found.entry(id).or_insert_with(|| study.helpable(self.now, BEHIND));
+            let Some(late) = study.straggler(helpable, idle, suits) else { continue };
             let lease = self.next_lease();
             let now = self.now;
             let work = self.studies.get_mut(&id).and_then(|study| study.grant_twin(late, idle, lease, now));
@@ -76,10 +80,10 @@ impl Manager {
     }
 
     /// By stage, what a worker can run of a study; `None`: it can get nothing of it now.
-    fn can_get(&self, worker: WorkerId, id: StudyId) -> Option<&[bool]> {
-        let suited = self.members.get(&worker)?.studies.get(&id)?;
+    fn can_get(&self, worker: WorkerId, id: StudyId) -> Option<Cow<'_, [bool]>> {
+        let member = self.members.get(&worker)?;
         let is_alone = self.studies.values().any(|study| study.has_alone(worker));
-        (!is_alone && self.has_room(worker, id)).then_some(suited.runs.as_slice())
+        self.runs(worker, member, id).filter(|_| !is_alone && self.has_room(worker, id))
     }
 
     fn busiest(&self) -> Vec<StudyId> {

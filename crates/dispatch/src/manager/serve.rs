@@ -12,6 +12,7 @@ impl Manager {
     /// later stage.
     pub(super) fn serve(&mut self) {
         while !self.stopping && !self.holding && self.studies.values().any(Study::has_ready) {
+            self.let_the_kept_go_on();
             if !self.serve_any() && !self.serve_later() {
                 break;
             }
@@ -45,20 +46,23 @@ impl Manager {
         true
     }
 
-    /// What a worker is to get: nothing while it has something that must be alone.
+    /// What a worker is to get: nothing while it has something that must be alone, or is to have nothing else.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(StudyId, BucketId)> {
         let member = self.members.get(&worker)?;
         if self.studies.values().any(|study| study.has_alone(worker)) {
             return None;
         }
         let is_alone = self.leases_of(worker) == 0;
+        if !is_alone && self.kept.contains(&worker) {
+            return None;
+        }
         let mut best: Option<(usize, StudyId, BucketId)> = None;
         for (&id, study) in &self.studies {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
                 continue;
             }
-            let Some(suited) = member.studies.get(&id) else { continue };
-            if let Some(bucket) = study.first_ready(Suits { after, runs: &suited.runs, is_alone }) {
+            let Some(runs) = self.runs(worker, member, id) else { continue };
+            if let Some(bucket) = study.first_ready(Suits { after, runs: &runs, is_alone }) {
                 best = Some((study.leases(), id, bucket));
             }
         }
@@ -80,7 +84,9 @@ impl Manager {
 
     fn grant(&mut self, worker: WorkerId, id: StudyId, bucket: BucketId, later: bool) {
         let lease = self.next_lease();
+        let most = self.most(worker, id, bucket);
         let Some(study) = self.studies.get_mut(&id) else { return };
+        let bucket = most.map_or(bucket, |most| study.cut_off(bucket, most));
         let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
         self.introduce(worker, id);
         self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });

@@ -1,10 +1,9 @@
 //! Leases that end: instance by instance as they are reported, or because the worker gives instances back, or is gone.
 
-use super::{Bucket, Effect, Lease, State, Study};
+use super::{Bucket, Effect, State, Study};
 use crate::plan::BucketPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 impl Study {
     /// Takes an instance out of its lease and bucket; false when the report does not belong to the lease.
@@ -99,37 +98,6 @@ impl Study {
         self.fail_orphans(&back);
     }
 
-    /// The lease of another worker that has most to hand back, of those that have not been asked, and are of a stage that
-    /// suits: more than one instance.
-    #[must_use]
-    pub fn largest_of_others(
-        &self,
-        worker: WorkerId,
-        suits: impl Fn(usize) -> bool,
-    ) -> Option<(WorkerId, LeaseId)> {
-        let may = |lease: &Lease| {
-            !lease.asked_back && lease.twin.is_none() && lease.open.len() > 1 && lease.worker != worker
-        };
-        let stage = |lease: &Lease| Some(self.plan.instances[lease.open.first()?.index()].stage);
-        let candidates =
-            self.leases.iter().filter(|(_, lease)| may(lease) && stage(lease).is_some_and(&suits));
-        candidates.max_by_key(|(_, lease)| lease.open.len()).map(|(id, lease)| (lease.worker, *id))
-    }
-
-    /// A lease's worker is asked to hand back what it has not begun.
-    pub fn ask_back(&mut self, lease: LeaseId) {
-        if let Some(lease) = self.leases.get_mut(&lease) {
-            lease.asked_back = true;
-        }
-    }
-
-    /// The stage of a lease's instances.
-    #[must_use]
-    pub fn stage_of(&self, lease: LeaseId) -> Option<usize> {
-        let first = self.leases.get(&lease)?.open.first()?;
-        Some(self.plan.instances[first.index()].stage)
-    }
-
     /// All leases, with their workers.
     pub fn all_leases(&self) -> impl Iterator<Item = (WorkerId, LeaseId)> {
         self.leases.iter().map(|(id, lease)| (lease.worker, *id))
@@ -138,50 +106,6 @@ impl Study {
     /// Workers that have leases or hold regions.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
         self.granted.keys().chain(self.holders.values().flatten()).copied()
-    }
-
-    /// The lease that has been silent for longest, if that is much longer than leases of its stage are: `factor` times
-    /// what an instance takes, and `least` at least. None that is tried twice already, nor the worker's own.
-    #[must_use]
-    pub fn straggler(
-        &self,
-        worker: WorkerId,
-        now: Duration,
-        factor: u32,
-        least: Duration,
-    ) -> Option<LeaseId> {
-        let late = self.leases.iter().filter_map(|(id, lease)| {
-            let first = lease.open.first()?;
-            let (count, sum) =
-                self.pace.get(self.plan.instances[first.index()].stage).copied().unwrap_or_default();
-            let silent = now.saturating_sub(lease.since);
-            let bucket = self.instances[first.index()].bucket;
-            let is_alone =
-                self.buckets[bucket.index()].alone || lease.open.iter().any(|id| self.is_suspected(*id));
-            let can_be = lease.twin.is_none() && lease.worker != worker && !is_alone;
-            let usual = sum.checked_div(count)?.saturating_mul(factor).max(least);
-            (can_be && silent > usual).then_some((silent, *id))
-        });
-        late.max().map(|(_, id)| id)
-    }
-
-    /// An instance of a lease is about to be reported: what it took tells what is slow. Reports that will not count tell
-    /// nothing.
-    pub(super) fn keep_pace(
-        &mut self,
-        worker: WorkerId,
-        lease: LeaseId,
-        instance: InstanceId,
-        now: Duration,
-    ) {
-        let own = |lease: &&mut Lease| lease.worker == worker && lease.open.contains(&instance);
-        let Some(lease) = self.leases.get_mut(&lease).filter(own) else { return };
-        let took = now.saturating_sub(std::mem::replace(&mut lease.since, now));
-        let stage = self.plan.instances.get(instance.index()).map_or(0, |plan| plan.stage);
-        if let Some((count, sum)) = self.pace.get_mut(stage) {
-            *count += 1;
-            *sum += took;
-        }
     }
 
     /// An instance that nobody is granted any more: what it waits for is counted anew.

@@ -1,11 +1,11 @@
 //! The state in which a study begins: all of a plan, or what earlier runs have left open of it.
 
+use super::pace::Pace;
 use super::{Bucket, Effect, Instance, State, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
 
 impl Study {
     /// Takes a plan; an empty one is complete at once.
@@ -60,7 +60,7 @@ impl Study {
         let by_instance = (0u32..).map(InstanceId).zip(&plan.instances);
         let producers = by_instance.flat_map(|(id, plan)| stored(plan).into_iter().map(move |key| (key, id)));
         let producers = producers.collect();
-        let pace = vec![(0, Duration::ZERO); plan.stages.len()];
+        let pace = plan.stages.iter().map(|stage| Pace::of(stage.tasks.len())).collect();
         let mut study = Self {
             unfinished: open.iter().filter(|open| **open).count(),
             plan,
@@ -68,6 +68,7 @@ impl Study {
             buckets,
             ready: BTreeSet::new(),
             ready_alone: BTreeSet::new(),
+            alone_since: BTreeMap::new(),
             leases: BTreeMap::new(),
             granted: BTreeMap::new(),
             users,

@@ -124,6 +124,11 @@ impl Study {
         }
     }
 
+    pub(super) fn is_ready(&self, bucket: BucketId) -> bool {
+        let rank = self.rank(bucket);
+        self.ready.contains(&rank) || self.ready_alone.contains(&rank)
+    }
+
     /// Whether it was queued.
     pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
         let rank = self.rank(bucket);

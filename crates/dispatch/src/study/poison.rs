@@ -2,10 +2,11 @@
 //! of them is suspected, runs where nothing else can be lost with it and nothing else can be to blame, and is given up
 //! when that kills workers as well. Everything else goes on.
 
-use super::{State, Study};
+use super::{Behind, Rank, State, Study};
 use crate::message::TaskFailure;
 use crate::{InstanceId, WorkerId};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Lost workers after which an instance runs alone. One is an accident, and so may be two at once.
 const SUSPECTED_AFTER: u32 = 2;
@@ -46,6 +47,25 @@ impl Study {
             self.buckets[bucket.index()].alone = true;
             self.queue_if_ready(bucket);
         }
+    }
+
+    /// Whether anything waits for a worker that has nothing else.
+    pub(crate) fn has_ready_alone(&self) -> bool {
+        !self.ready_alone.is_empty()
+    }
+
+    /// The stages of what has been ready for a worker of its own for as long as a lease would be far behind, in order.
+    pub(crate) fn overdue(&mut self, now: Duration, behind: Behind) -> Vec<usize> {
+        self.alone_since.retain(|rank, _| self.ready_alone.contains(rank));
+        for rank in &self.ready_alone {
+            self.alone_since.entry(*rank).or_insert(now);
+        }
+        let is_overdue = |(rank, since): (&Rank, &Duration)| {
+            let stage = rank.0.0;
+            let bound = self.far_behind(stage, behind).unwrap_or(behind.least);
+            (now.saturating_sub(*since) > bound).then_some(stage)
+        };
+        self.alone_since.iter().filter_map(is_overdue).collect()
     }
 
     /// What has been finished kills nobody.

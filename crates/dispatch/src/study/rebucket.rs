@@ -47,6 +47,23 @@ impl Study {
         Ok(())
     }
 
+    /// Takes the first instances of a ready bucket, in the plan's order, into a bucket of their own, which is ready as well;
+    /// the rest stays where it is. Returns the bucket with the first `most`: the same where it has no more.
+    pub(crate) fn cut_off(&mut self, bucket: BucketId, most: usize) -> BucketId {
+        let open = &self.buckets[bucket.index()].open;
+        if open.len() <= most || !self.is_ready(bucket) {
+            return bucket;
+        }
+        let planned = self.plan.buckets[bucket.index()].instances.iter();
+        let first: BTreeSet<InstanceId> =
+            planned.filter(|id| open.contains(id)).take(most).copied().collect();
+        self.unqueue(bucket);
+        let new = self.regroup(first);
+        self.queue_if_ready(bucket);
+        self.queue_if_ready(new);
+        new
+    }
+
     fn is_unstarted(&self, bucket: &Bucket) -> bool {
         // A bucket is granted as a whole; one that has to be alone stays so.
         let first = bucket.open.first().map(|first| self.instances[first.index()].state);

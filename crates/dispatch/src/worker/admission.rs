@@ -46,10 +46,10 @@ impl Worker {
         self.ready().filter(may).find(fits).map(|(rank, _)| rank.2)
     }
 
-    /// The stages that have something to run, in order of rank.
+    /// The stages that have something to run, in order of rank, but for what would not be finished in time.
     fn ready(&self) -> impl Iterator<Item = (Rank, Demand)> {
-        let ready =
-            |(&rank, held): (&Rank, &Held)| Some((rank, held.demand.filter(|demand| demand.next.is_some())?));
+        let is_ready = |demand: &Demand| demand.next.is_some() && self.in_time(demand);
+        let ready = move |(&rank, held): (&Rank, &Held)| Some((rank, held.demand.filter(is_ready)?));
         self.leases.iter().filter_map(ready)
     }
 

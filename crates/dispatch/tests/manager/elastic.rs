@@ -13,7 +13,7 @@ use std::time::Duration;
 const OTHER: StudyId = StudyId(1);
 
 /// Effects in short, but for releases and plans to be made.
-fn effects(manager: &mut Manager) -> Vec<String> {
+pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
         lines.push(match effect {
@@ -46,33 +46,33 @@ fn effects(manager: &mut Manager) -> Vec<String> {
 }
 
 /// Instances that wait for nothing, in these buckets.
-fn alike(buckets: &[&[u32]]) -> ExecutionPlan {
+pub(crate) fn alike(buckets: &[&[u32]]) -> ExecutionPlan {
     chain(&vec![(0, None); buckets.iter().map(|bucket| bucket.len()).sum()], buckets)
 }
 
-fn manager(plan: ExecutionPlan, workers: usize) -> (Manager, Vec<WorkerId>) {
+pub(crate) fn manager(plan: ExecutionPlan, workers: usize) -> (Manager, Vec<WorkerId>) {
     let mut manager = Manager::new(0);
     manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
     let workers = (0..workers).map(|_| manager.handle_join(Facts::ANY)).collect();
     (manager, workers)
 }
 
-fn ask(manager: &mut Manager, worker: WorkerId) -> Vec<String> {
+pub(crate) fn ask(manager: &mut Manager, worker: WorkerId) -> Vec<String> {
     manager.handle_request(worker, 1, None);
     effects(manager)
 }
 
-fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
+pub(crate) fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
     assert!(manager.handle_done(worker, STUDY, LeaseId(lease), InstanceId(instance)));
     effects(manager)
 }
 
-fn tick(manager: &mut Manager, seconds: u64) -> Vec<String> {
+pub(crate) fn tick(manager: &mut Manager, seconds: u64) -> Vec<String> {
     manager.handle_tick(Duration::from_secs(seconds));
     effects(manager)
 }
 
-const NOTHING: [&str; 0] = [];
+pub(crate) const NOTHING: [&str; 0] = [];
 
 #[test]
 fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {

@@ -15,3 +15,5 @@ mod regions;
 mod shapes;
 #[path = "../support/solo.rs"]
 mod solo;
+mod suspected;
+mod uneven;

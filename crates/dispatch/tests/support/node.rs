@@ -335,6 +335,7 @@ impl<'a> Node<'a> {
                     self.calls += 1;
                     self.to_manager.push_back(ToManager::Call { call });
                 }
+                Effect::HandBack { .. } => panic!("{effect:?}"),
                 Effect::Leave => {
                     assert!(self.running.is_empty() && !self.left);
                     self.left = true;

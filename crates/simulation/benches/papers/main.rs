@@ -16,6 +16,7 @@ mod application;
 mod designs;
 mod one_tile;
 mod scaling;
+mod uneven;
 
 use application::TASKS;
 use designs::{PARAMETERS, Set};
@@ -40,6 +41,20 @@ const VARIATION: f64 = 0.2;
 
 /// Bytes of a normalized tile: three bytes a pixel.
 const TILE_BYTES: u64 = 3 * 4096 * 4096;
+
+/// Says when a study comes that is made of a design.
+const UNUSED: Recipe = Recipe {
+    tiles: 0,
+    instances: 0,
+    levels: 0,
+    values: 0,
+    task_seconds: 0.0,
+    first_seconds: None,
+    variation: 0.0,
+    region_bytes: 0,
+    cut: Cut::Single,
+    seed: 0,
+};
 
 /// A limit of buckets or instances, 1 at least.
 fn limit(limit: usize) -> NonZeroUsize {
@@ -107,23 +122,11 @@ impl Simulated {
 /// is far behind is tried twice.
 fn simulate(design: Design, nodes: usize, slots: u32, help: bool) -> Simulated {
     let begun = Instant::now();
-    let unused = Recipe {
-        tiles: 0,
-        instances: 0,
-        levels: 0,
-        values: 0,
-        task_seconds: 0.0,
-        first_seconds: None,
-        variation: 0.0,
-        region_bytes: 0,
-        cut: Cut::Single,
-        seed: 0,
-    };
     let schedule = Schedule {
         seed: 500,
         nodes: vec![NodeSpec { slots, speed: 1.0 }; nodes],
         // Workers are there when the study comes.
-        studies: vec![(1000, unused)],
+        studies: vec![(1000, UNUSED)],
         incidents: Vec::new(),
         network: Network::default(),
         tick_ms: if help { 500 } else { u64::from(u32::MAX) },
@@ -147,12 +150,13 @@ fn row(cells: &[String]) {
 fn main() {
     // Cargo adds an option of its own.
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let tables: [(&str, fn()); 5] = [
+    let tables: [(&str, fn()); 6] = [
         ("a", one_tile::moat),
         ("b", one_tile::vbd),
         ("c", scaling::large),
         ("d", scaling::strong),
         ("e", scaling::weak),
+        ("f", uneven::speeds),
     ];
     for (letter, table) in tables {
         if asked.is_empty() || asked.iter().any(|asked| asked == letter) {

@@ -48,6 +48,12 @@ impl Audit {
         require(self.last_lease.is_none_or(|last| last < lease), "a lease of before", &lease)?;
         self.last_lease = Some(lease);
         let is_alone = self.is_alone(worker, None);
+        let left = self.instances_left(worker, study, work.stage as usize);
+        let late = self.is_late(worker, study, work.stage as usize);
+        require(!late && left.is_none_or(|left| left > 0), "granted without the time to finish it", work)?;
+        let is_twin = *event == Event::Tick;
+        let many = left.is_some_and(|left| work.instances.len() > left) && !is_twin;
+        require(!many, "granted more than there is time for", work)?;
         let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
         let Some(there) = self.workers.get_mut(&worker) else {
             return Err(breach("granted to nobody", work));
@@ -117,10 +123,10 @@ impl Audit {
 
     /// Whether all workers can run everything, so that it is only a question of whose turn it is.
     fn is_uniform(&self) -> bool {
-        self.workers
-            .values()
-            .all(|model| model.facts.operations.is_none() && model.facts.memory_bytes == u64::MAX)
-            && self.studies.values().all(|model| model.losses.values().all(|lost| *lost < SUSPECTED_AFTER))
+        self.workers.values().all(|model| {
+            let facts = &model.facts;
+            facts.operations.is_none() && facts.memory_bytes == u64::MAX && model.end.is_none()
+        }) && self.studies.values().all(|model| model.losses.values().all(|lost| *lost < SUSPECTED_AFTER))
     }
 
     /// No other study that still has something for anybody has fewer leases than the one that was served.

@@ -1,12 +1,14 @@
 //! What is said to the manager, as the model understands it: what has to count, and what changes by it before anything
 //! follows.
 
+use super::pace::SpeedModel;
 use super::study::{Fate, Granted, StudyModel};
 use super::{Audit, Breach, SUSPECTED_AFTER, WorkerModel};
 use crate::event::{Answer, Event};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl Audit {
     /// What an event means, before what follows from it.
@@ -46,6 +48,9 @@ impl Audit {
                     wanted: 0,
                     wants_after: None,
                     draining: false,
+                    end: None,
+                    late: BTreeSet::new(),
+                    speed: SpeedModel::default(),
                 };
                 if self.workers.insert(*worker, model).is_some() {
                     return Err(wrong());
@@ -62,8 +67,12 @@ impl Audit {
             }
             Event::Done { worker, study, lease, instance }
             | Event::Failed { worker, study, lease, instance } => {
+                let own = self.own(*worker, *study, *lease, *instance);
                 if self.report(*worker, *study, *lease, *instance) != counted(answer) {
                     return Err(wrong());
+                }
+                if own && matches!(event, Event::Done { .. }) {
+                    self.note_finished(*study, *instance);
                 }
             }
             Event::Lacking { worker, study, lease, instance, keys } => {
@@ -84,6 +93,7 @@ impl Audit {
                 }
             }
             Event::Back { worker, study, lease, instances } => {
+                self.note_late(*worker, *study, *lease, instances);
                 let granted = self.studies.get_mut(study).and_then(|model| {
                     let granted = model.leases.get_mut(lease).filter(|granted| granted.worker == *worker)?;
                     granted.asked = false;
@@ -97,6 +107,15 @@ impl Audit {
                 }
             }
             Event::Replanned { .. } | Event::Tick => {}
+            Event::LeaseEnd { worker, at_us } => {
+                if let Some(model) = self.workers.get_mut(worker) {
+                    let end = Duration::from_micros(*at_us);
+                    model.end = Some(model.end.map_or(end, |known| known.min(end)));
+                }
+            }
+            Event::Ran { worker, study, instance, tasks } => {
+                self.note_ran(*worker, *study, *instance, tasks);
+            }
             Event::Drain { .. } => {}
             Event::Copied { worker, study, key } => {
                 let is_there = self.workers.contains_key(worker);

@@ -38,6 +38,9 @@ pub(super) struct StudyModel {
     /// Workers that were lost with each instance.
     pub(super) losses: HashMap<InstanceId, u32>,
     pub(super) lacked: HashMap<InstanceId, u32>,
+    /// Instances reported as finished by stage, and the seconds that its tasks took, each by its place and pixels.
+    pub(super) finished: HashMap<usize, u32>,
+    pub(super) ran: HashMap<usize, Vec<(u32, f64, f64)>>,
 }
 
 impl StudyModel {
@@ -54,6 +57,8 @@ impl StudyModel {
             holders: BTreeMap::new(),
             losses: HashMap::new(),
             lacked: HashMap::new(),
+            finished: HashMap::new(),
+            ran: HashMap::new(),
         };
         for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
             stored(instance).for_each(|key| _ = model.producers.insert(key, id));

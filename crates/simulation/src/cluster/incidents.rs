@@ -1,7 +1,7 @@
 //! What goes wrong, and what follows for connections.
 
 use super::node::Node;
-use super::{BACKOFF_US, Cluster, Due, HOLD_US, IDLE_US};
+use super::{BACKOFF_US, Cluster, Due, HOLD_US, IDLE_US, Say};
 use crate::audit::Breach;
 use crate::event::Event;
 use crate::schedule::Incident;
@@ -26,6 +26,19 @@ impl Cluster {
                     if cut.cut_until_us >= lost_us {
                         self.at(lost_us, Due::LinkLost(node, link));
                     }
+                }
+            }
+            Incident::LeaseEnd { node, milliseconds } => {
+                let end_us = self.now_us + 1000 * milliseconds;
+                let Some(here) = self.nodes.get_mut(node).filter(|node| node.up) else { return Ok(()) };
+                if here.end_us.is_some_and(|known| known <= end_us) {
+                    return Ok(());
+                }
+                here.end_us = Some(end_us);
+                let worker = here.worker.filter(|_| self.is_up);
+                self.at(end_us, Due::LeaseEnd(node, end_us));
+                if let Some(worker) = worker {
+                    self.tell(Event::LeaseEnd { worker, at_us: end_us })?;
                 }
             }
             Incident::Drain { node } => {
@@ -53,6 +66,18 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// A node has to end, and says so if it can: what is under way is lost, and what only it holds.
+    pub(super) fn lease_ends(&mut self, node: usize, end_us: u64) {
+        let here = &self.nodes[node];
+        if !here.up || here.end_us != Some(end_us) {
+            return;
+        }
+        let in_vain = here.runs.values().filter(|run| run.current.is_some() && run.end_us == Some(end_us));
+        self.figures.begun_in_vain += in_vain.count() as u64;
+        self.say(node, Say::Leave);
+        self.nodes[node].lose_all();
     }
 
     /// A node loses power: nobody hears of it until its connection has been silent for long enough.

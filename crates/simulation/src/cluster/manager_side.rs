@@ -40,20 +40,27 @@ impl Cluster {
             let Answer::Joined(worker) = self.tell_and_hear(Event::Join { facts })? else { return Ok(()) };
             self.nodes[node].worker = Some(worker);
             self.workers.insert(worker, node);
-            return Ok(());
+            return match self.nodes[node].end_us {
+                Some(at_us) => self.tell(Event::LeaseEnd { worker, at_us }),
+                None => Ok(()),
+            };
         }
         let Some(worker) = self.nodes[node].worker else { return Ok(()) };
         match say {
             Say::Join => Ok(()),
             Say::Request(buckets) => self.tell(Event::Request { worker, buckets, after: None }),
-            Say::Done(study, lease, instance) => {
+            Say::Done(study, lease, instance, tasks) => {
                 if let Some((_, unheard)) = self.nodes[node].unheard.get_mut(&lease) {
                     unheard.remove(&instance);
                     if unheard.is_empty() {
                         self.nodes[node].unheard.remove(&lease);
                     }
                 }
-                self.tell(Event::Done { worker, study, lease, instance })
+                self.tell(Event::Done { worker, study, lease, instance })?;
+                if tasks.is_empty() || !self.tells_times {
+                    return Ok(());
+                }
+                self.tell(Event::Ran { worker, study, instance, tasks })
             }
             Say::Lacking(study, lease, instance, keys) => {
                 self.tell(Event::Lacking { worker, study, lease, instance, keys })

@@ -1,7 +1,7 @@
 //! A simulated worker: buckets in slots, regions, and what it has not been able to say yet.
 
 use crate::schedule::NodeSpec;
-use pleach_dispatch::message::Elsewhere;
+use pleach_dispatch::message::{Elsewhere, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,6 +15,10 @@ pub(super) struct Run {
     pub(super) current: Option<InstanceId>,
     /// The one before: what it shares with the next is done.
     pub(super) last: Option<InstanceId>,
+    /// What the current one takes, task by task.
+    pub(super) tasks: Vec<TaskReport>,
+    /// When the node was known to have to end as it began.
+    pub(super) end_us: Option<u64>,
     /// It has a slot.
     pub(super) started: bool,
     pub(super) elsewhere: Vec<Elsewhere>,
@@ -24,7 +28,17 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(study: StudyId, left: VecDeque<InstanceId>, elsewhere: Vec<Elsewhere>) -> Self {
-        Self { study, left, current: None, last: None, started: false, elsewhere, begun: 0 }
+        Self {
+            study,
+            left,
+            current: None,
+            last: None,
+            tasks: Vec::new(),
+            end_us: None,
+            started: false,
+            elsewhere,
+            begun: 0,
+        }
     }
 
     /// It does something else now.
@@ -58,6 +72,8 @@ pub(super) struct Node {
     pub(super) asked: u32,
     pub(super) held: BTreeSet<(StudyId, RegionKey)>,
     pub(super) draining: bool,
+    /// When it has to end, if it has to.
+    pub(super) end_us: Option<u64>,
     /// Begins of instances so far: who is interrupted does not go on.
     pub(super) begun: u64,
 }
@@ -77,6 +93,7 @@ impl Node {
             asked: 0,
             held: BTreeSet::new(),
             draining: false,
+            end_us: None,
             begun: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::node::Run;
 use super::{BACKOFF_US, Cluster, Due, Hear, Say};
+use crate::event::ran;
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,13 +108,27 @@ impl Cluster {
             return self.go_on(node);
         };
         let (study, last) = (run.study, run.last);
-        run.current = Some(next);
+        let speed = self.nodes[node].spec.speed;
+        let workload = &self.workloads[study.index()];
+        let tasks = workload.tasks(last, next);
+        let seconds: f64 = tasks.iter().map(|(_, seconds)| seconds).sum();
+        let wait = (seconds / speed * 1e6) as u64;
+        let stage = workload.stage(next);
+        let end_us = self.nodes[node].end_us;
+        let late = end_us.is_some_and(|end_us| self.now_us + wait > end_us);
+        let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
+        if late {
+            // Nothing is begun that would not be finished: others may have the time.
+            run.left.push_front(next);
+            self.hand_back(node, lease, |_| 0);
+            return self.go_on(node);
+        }
+        (run.current, run.end_us) = (Some(next), end_us);
+        run.tasks = tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect();
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
         }
-        let seconds = self.workloads[study.index()].seconds(last, next);
         self.figures.work_seconds += seconds;
-        let wait = (seconds / self.nodes[node].spec.speed * 1e6) as u64;
         self.nodes[node].begun += 1;
         let begun = self.nodes[node].begun;
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
@@ -129,12 +144,12 @@ impl Cluster {
         };
         let Some(instance) = run.current.take() else { return };
         run.last = Some(instance);
-        let study = run.study;
+        let (study, tasks) = (run.study, std::mem::take(&mut run.tasks));
         self.figures.executed += 1;
         let here = &mut self.nodes[node];
         here.held.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
         here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
-        self.say(node, Say::Done(study, lease, instance));
+        self.say(node, Say::Done(study, lease, instance, tasks));
         self.next_instance(node, lease);
     }
 
@@ -222,7 +237,7 @@ impl Cluster {
             }
         }
         for (study, instance) in again {
-            self.say(node, Say::Done(study, lease, instance));
+            self.say(node, Say::Done(study, lease, instance, Vec::new()));
         }
         self.go_on(node);
     }

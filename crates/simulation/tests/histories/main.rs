@@ -32,6 +32,9 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => number().prop_map(|which| Step::Copied { which }),
         3 => (number(), any::<bool>()).prop_map(|(worker, lost)| Step::Leave { worker, lost }),
         4 => (0u64..5000).prop_map(|milliseconds| Step::Tick { milliseconds }),
+        3 => (number(), number(), 0u32..8, 0.0f64..9.0)
+            .prop_map(|(worker, which, tasks, seconds)| Step::Ran { worker, which, tasks, seconds }),
+        1 => (number(), 0u64..60_000).prop_map(|(worker, milliseconds)| Step::LeaseEnd { worker, milliseconds }),
         1 => (any::<u64>(), any::<bool>()).prop_map(|(bring, early)| Step::Restart { bring, early }),
     ]
 }
@@ -101,6 +104,18 @@ proptest! {
         world.join_good(2);
         world.step(Step::Drain { worker: which });
         world.end_drains();
+        world.leave_all_but_the_drained();
+        world.finish_with_one_worker();
+    }
+
+    /// What was on workers that were lost is not left to the end, where everybody always has something.
+    #[test]
+    fn what_has_to_be_alone_finds_somebody(good in vec(2u32..4, 1..5), order in vec(any::<usize>(), 40)) {
+        let mut world = World::new(vec![alike(100, 1)]);
+        world.step(Step::Submit { plan: 0 });
+        world.lose_with_the_first(2);
+        let good: Vec<_> = good.into_iter().map(|slots| (world.join_good(slots), slots)).collect();
+        world.keep_busy(&good, &order);
         world.leave_all_but_the_drained();
         world.finish_with_one_worker();
     }

@@ -1,11 +1,13 @@
 //! A manager, its audit, and workers without a will of their own: what they could say next is known, and steps choose.
 
+mod suspected;
+
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_simulation::audit::Audit;
-use pleach_simulation::event::{Answer, Event};
+use pleach_simulation::event::{Answer, Event, ran};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -70,6 +72,18 @@ pub(crate) enum Step {
     Tick {
         milliseconds: u64,
     },
+    /// A worker has run so many tasks for some instance of a study.
+    Ran {
+        worker: usize,
+        which: usize,
+        tasks: u32,
+        seconds: f64,
+    },
+    /// A worker learns that it has so much time left.
+    LeaseEnd {
+        worker: usize,
+        milliseconds: u64,
+    },
     /// The manager is killed and starts again; workers that `bring` names say what they have.
     Restart {
         bring: u64,
@@ -130,7 +144,8 @@ impl World {
     fn tell(&mut self, event: Event) -> Answer {
         let answer = event.apply(&mut self.manager, &self.plans, self.now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
-        if let Err(breach) = self.audit.check(&event, &answer, &effects, &self.plans, &self.manager) {
+        if let Err(breach) = self.audit.check(self.now, &event, &answer, &effects, &self.plans, &self.manager)
+        {
             panic!("{breach}\nafter {event:?}\nwith {effects:#?}");
         }
         for effect in effects {
@@ -272,6 +287,24 @@ impl World {
             Step::Tick { milliseconds } => {
                 self.now += Duration::from_millis(milliseconds);
                 self.tell(Event::Tick);
+            }
+            Step::Ran { worker, which, tasks, seconds } => {
+                let studies: Vec<StudyId> = self.audit.studies().collect();
+                let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which)) else {
+                    return;
+                };
+                let plan = &self.plans[self.submitted[&study]];
+                // Now and then one that there is not.
+                let instance = InstanceId((which / 7 % (plan.instances.len() + 1)) as u32);
+                let stage = plan.instances.get(instance.index()).map_or(0, |instance| instance.stage as u32);
+                let tasks = (0..tasks).map(|task| ran(stage, task % 2, seconds)).collect();
+                self.tell(Event::Ran { worker, study, instance, tasks });
+            }
+            Step::LeaseEnd { worker, milliseconds } => {
+                if let Some(worker) = choose(&workers, worker) {
+                    let end = self.now + Duration::from_millis(milliseconds);
+                    self.tell(Event::LeaseEnd { worker, at_us: end.as_micros() as u64 });
+                }
             }
             Step::Restart { bring, early } => self.restart(bring, early),
         }
@@ -430,48 +463,5 @@ impl World {
             }
         }
         panic!("it never ends");
-    }
-
-    /// Workers come as others are lost; one instance kills whoever begins it.
-    pub(crate) fn finish_with_poison(&mut self, poison: usize, slots: u32) {
-        let plan = &self.plans[0];
-        let poison = InstanceId((poison % plan.instances.len()) as u32);
-        let all = plan.instances.len() as u64;
-        let mut killed = 0;
-        let mut worker = None;
-        for _ in 0..50 * all {
-            if self.audit.studies().next().is_none() {
-                break;
-            }
-            let at_work = match worker {
-                Some(worker) => worker,
-                None => *worker.insert(self.join_good(slots)),
-            };
-            self.ask(at_work, 1);
-            let granted = self.granted();
-            assert!(!granted.is_empty(), "there is work, and none is given");
-            for granted in granted {
-                if granted.instance == poison {
-                    killed += 1;
-                    self.leave(at_work, true);
-                    worker = None;
-                    break;
-                }
-                self.report(granted, true);
-            }
-        }
-        let reads: BTreeSet<InstanceId> = self.failed.iter().map(|(_, instance)| *instance).collect();
-        assert_eq!(killed, 5, "given up after so many workers");
-        assert!(reads.contains(&poison));
-        // What fails with it reads from it, directly or not.
-        let plan = &self.plans[0];
-        let mut struck = BTreeSet::from([poison]);
-        for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {
-            if instance.parents.iter().any(|parent| struck.contains(parent)) {
-                struck.insert(id);
-            }
-        }
-        assert_eq!(reads, struck);
-        assert!(self.finished + reads.len() as u64 >= all, "everything else is done");
     }
 }

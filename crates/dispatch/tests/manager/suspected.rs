@@ -1,0 +1,80 @@
+//! What has to be alone where everybody always has something: it does not wait till the end.
+
+use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
+use pleach_dispatch::WorkerId;
+use pleach_dispatch::manager::{Facts, Manager};
+
+/// Thirty instances by themselves. The first one was on three workers that were lost, and waits for one that has nothing;
+/// two others have something each, the first of them one thing more.
+fn busy() -> (Manager, [WorkerId; 2]) {
+    let buckets: Vec<[u32; 1]> = (0..30).map(|id| [id]).collect();
+    let buckets: Vec<&[u32]> = buckets.iter().map(<[u32; 1]>::as_slice).collect();
+    let (mut manager, workers) = manager(alike(&buckets), 3);
+    let mut lose = |number: usize, lease: u64| {
+        let worker = manager.handle_join(Facts::ANY);
+        assert_eq!(ask(&mut manager, worker), [format!("w{number} <- 0 under {lease}")]);
+        manager.handle_leave(worker, true);
+        assert_eq!(effects(&mut manager), NOTHING);
+    };
+    lose(3, 0);
+    lose(4, 1);
+    // It is suspected: whoever has nothing gets it, and nothing beside it, and is lost.
+    assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 0 under 2"]);
+    assert_eq!(ask(&mut manager, workers[2]), NOTHING);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 1 under 3"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 2 under 4"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 3 under 5"]);
+    manager.handle_leave(workers[2], true);
+    assert_eq!(effects(&mut manager), NOTHING);
+    (manager, [workers[0], workers[1]])
+}
+
+#[test]
+fn what_has_waited_for_long_gets_the_least_busy_worker_for_itself() {
+    let (mut manager, [busier, other]) = busy();
+    // Both always have something, and ask for more before that is done.
+    assert_eq!(tick(&mut manager, 1), NOTHING);
+    assert_eq!(ask(&mut manager, other), ["w1 <- 4 under 6"]);
+    assert_eq!(done(&mut manager, other, 5, 3), ["finished 3"]);
+    assert_eq!(tick(&mut manager, 4), NOTHING);
+    assert_eq!(ask(&mut manager, other), ["w1 <- 5 under 7"]);
+    assert_eq!(done(&mut manager, other, 6, 4), ["finished 4"]);
+    // Four times what an instance takes, which is two seconds: then it gets nothing more until it has nothing.
+    assert_eq!(tick(&mut manager, 9), NOTHING);
+    assert_eq!(ask(&mut manager, other), ["w1 <- 6 under 8"]);
+    assert_eq!(done(&mut manager, other, 7, 5), ["finished 5"]);
+    assert_eq!(tick(&mut manager, 20), NOTHING);
+    assert_eq!(ask(&mut manager, other), NOTHING);
+    assert_eq!(tick(&mut manager, 21), NOTHING);
+    // Everybody else goes on.
+    assert_eq!(ask(&mut manager, busier), ["w0 <- 7 under 9"]);
+    assert_eq!(done(&mut manager, other, 8, 6), ["finished 6", "w1 <- 0 under 10"]);
+    assert_eq!(ask(&mut manager, other), NOTHING);
+    // It was not to blame: with that, everything is as before.
+    assert_eq!(done(&mut manager, other, 10, 0), ["finished 0", "w1 <- 8 under 11"]);
+    assert_eq!(ask(&mut manager, other), ["w1 <- 9 under 12"]);
+}
+
+#[test]
+fn who_was_kept_goes_on_when_somebody_else_has_taken_it() {
+    let (mut manager, [_, kept]) = busy();
+    assert_eq!(tick(&mut manager, 1), NOTHING);
+    assert_eq!(tick(&mut manager, 5), NOTHING);
+    assert_eq!(ask(&mut manager, kept), NOTHING);
+    let idle = manager.handle_join(Facts::ANY);
+    // Nothing waits any more: it gets what it has asked for.
+    assert_eq!(ask(&mut manager, idle), ["w5 <- 0 under 6", "w1 <- 4 under 7"]);
+}
+
+#[test]
+fn who_is_kept_and_leaves_is_replaced() {
+    let (mut manager, [other, kept]) = busy();
+    assert_eq!(tick(&mut manager, 1), NOTHING);
+    assert_eq!(tick(&mut manager, 5), NOTHING);
+    assert_eq!(ask(&mut manager, kept), NOTHING);
+    assert_eq!(ask(&mut manager, other), ["w0 <- 4 under 6"]);
+    manager.handle_drain(kept);
+    assert_eq!(effects(&mut manager), ["drain w1"]);
+    assert_eq!(tick(&mut manager, 6), NOTHING);
+    assert_eq!(ask(&mut manager, other), NOTHING);
+}
