@@ -7,6 +7,7 @@ mod chaos;
 mod cluster;
 #[path = "../support/data.rs"]
 mod data;
+mod disk;
 mod network;
 mod place;
 #[path = "../support/pleach.rs"]

@@ -19,6 +19,11 @@ impl Default for Place {
 }
 
 impl Place {
+    /// Here, by a way that changes something else than the address.
+    pub(crate) fn by<const N: usize>(way: [&str; N]) -> Self {
+        Self { way: way.map(str::to_owned).to_vec(), ..Self::default() }
+    }
+
     /// A program that runs there.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         match self.way.split_first() {

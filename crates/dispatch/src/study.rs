@@ -136,6 +136,8 @@ pub struct Study {
     /// Of each stage: instances that were finished, and the time that leases of one instance took for them.
     pace: Vec<(u32, Duration)>,
     unfinished: usize,
+    /// Nothing more of it is granted.
+    is_halted: bool,
     effects: VecDeque<Effect>,
 }
 
