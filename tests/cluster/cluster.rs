@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
 
 /// Between two looks at something that is waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A study of so many trajectories on two tiles.
 pub(crate) fn study(trajectories: u32, size_px: u32) -> Study {
@@ -160,7 +160,9 @@ impl<'a> Cluster<'a> {
         let manager = self.through.clone().unwrap_or_else(|| self.listen.clone());
         let mut command = self.command(name);
         command.args(["worker", "--manager", &manager, "--certs", &certs]);
-        command.args(["--listen", &self.place(name).any_port(), "--cores", "1"]).args(options);
+        // Within the cluster's folder: a worker that is killed removes nothing.
+        command.args(["--listen", &self.place(name).any_port(), "--ssd", &format!("{name}-ssd")]);
+        command.args(["--cores", "1"]).args(options);
         if !options.contains(&"--memory") {
             command.args(["--memory", "1GB"]);
         }
@@ -195,6 +197,17 @@ impl<'a> Cluster<'a> {
             assert!(begun.elapsed() < DEADLINE, "{name} does not leave: {}", self.log(name));
             std::thread::park_timeout(LOOK_AGAIN);
         }
+    }
+
+    /// Workers that have ended, and how; they are forgotten.
+    pub(crate) fn ended(&mut self) -> Vec<(String, ExitStatus)> {
+        let looked = self.workers.iter_mut().filter_map(|(name, worker)| {
+            let status = worker.try_wait().expect("a child")?;
+            Some((name.clone(), status))
+        });
+        let ended: Vec<_> = looked.collect();
+        ended.iter().for_each(|(name, _)| _ = self.workers.remove(name));
+        ended
     }
 
     pub(crate) fn log(&self, name: &str) -> String {

@@ -8,6 +8,8 @@ mod cluster;
 #[path = "../support/data.rs"]
 mod data;
 mod disk;
+mod hosts;
+mod namespaces;
 mod network;
 mod place;
 #[path = "../support/pleach.rs"]
