@@ -14,6 +14,7 @@ mod network;
 mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;
+mod poison;
 mod proxy;
 mod refusals;
 #[path = "../support/study.rs"]
