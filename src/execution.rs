@@ -3,7 +3,7 @@
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
 use crate::interrupt::Interrupt;
-use crate::journal::Known;
+use crate::journal::{Known, WriterError};
 use crate::past;
 use crate::progress::{Progress, Shown, Totals};
 use crate::session::Session;
@@ -19,6 +19,7 @@ use pleach_dispatch::message::TaskDone;
 use pleach_dispatch::plan::{ExecutionPlan, Sharing};
 use pleach_regions::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -57,6 +58,9 @@ pub(crate) trait Executor {
     /// What is to be done when responses can no longer be written down.
     fn broken(&self) -> Box<dyn FnOnce() + Send>;
 
+    /// In words for whoever wants the results: a response could not be written down in this folder.
+    fn unwritten(&self, folder: &Path, error: &WriterError) -> String;
+
     /// Is told how many responses are on disk of those that this process has reported.
     fn durable(&self) -> Box<dyn FnMut(u64) + Send>;
 }
@@ -88,6 +92,10 @@ impl Executor for Here<'_> {
 
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
         Box::new(self.interrupt.asker())
+    }
+
+    fn unwritten(&self, folder: &Path, error: &WriterError) -> String {
+        format!("--out {}: {error}; --resume continues the study", folder.display())
     }
 
     fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
@@ -181,12 +189,7 @@ pub(crate) fn execute(
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
-    written.map_err(|error| {
-        Stop::Input(format!(
-            "--out {}: {error}; --resume continues the study",
-            session.folder.path().display()
-        ))
-    })?;
+    written.map_err(|error| Stop::Input(executor.unwritten(session.folder.path(), &error)))?;
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
     }

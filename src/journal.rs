@@ -9,7 +9,7 @@ mod record;
 mod writer;
 
 pub(crate) use record::{Header, Known, read};
-pub(crate) use writer::Writer;
+pub(crate) use writer::{Writer, WriterError};
 
 /// Its name in the folder of results.
 pub(crate) const NAME: &str = "journal";

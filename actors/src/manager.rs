@@ -12,7 +12,7 @@ mod running;
 mod view;
 
 pub use connection::{Connect, Newcomer};
-pub use control::{Begin, BeginError, Cancel, Drain, DrainError, Durable, Hold, Look, Stop};
+pub use control::{Begin, BeginError, Cancel, Drain, DrainError, Durable, Halt, Hold, Look, Stop};
 pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
 pub use running::{Replanner, StudyRun};
 pub use view::{ManagerView, StudyView, WorkerState, WorkerView};

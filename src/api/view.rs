@@ -22,7 +22,7 @@ pub(crate) enum StudyState {
     Complete,
     /// A user ended it.
     Cancelled,
-    /// It could not be executed at all.
+    /// It cannot go on, and its message says why; the manager tries again when it is started again.
     Failed,
 }
 

@@ -143,6 +143,8 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         }
         let served = process.serve(&worker, told, asked).await;
         exchange.close().await;
+        // Its last words are on their way; a manager that takes longer than this to hear them counts as gone.
+        let _ = tokio::time::timeout(process.settings.idle, process.connector.idle()).await;
         process.connector.close().await;
         served
     })

@@ -11,6 +11,7 @@ use crate::execution::{self, Executor, ToExecute};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::previews::Previews;
 use crate::inputs;
+use crate::journal::WriterError;
 use crate::output::record::Plan;
 use crate::progress::{Progress, Shown};
 use crate::results;
@@ -18,7 +19,7 @@ use crate::session::{self, Found};
 use crate::study::Prepared;
 use crate::weave::{self, Loom, Woven};
 use pleach_actors::embedded::Finished;
-use pleach_actors::manager::{Begin, Cancel, Durable, ManagerActor, StudyRun};
+use pleach_actors::manager::{Begin, Durable, Halt, ManagerActor, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_dispatch::StudyId;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -113,7 +114,11 @@ impl Executor for Cluster<'_> {
 
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
         let (manager, id) = (self.shared.manager.clone(), StudyId(self.id));
-        Box::new(move || manager.do_send(Cancel(id)))
+        Box::new(move || manager.do_send(Halt(id)))
+    }
+
+    fn unwritten(&self, folder: &Path, error: &WriterError) -> String {
+        format!("{}: {error}; make room there, or put right what is wrong with it", folder.display())
     }
 
     fn durable(&self) -> Box<dyn FnMut(u64) + Send> {

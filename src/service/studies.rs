@@ -269,20 +269,21 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// A study cannot go on now. It is tried again when the manager is started again.
+    /// A study cannot go on now. It is tried again when the manager is started again: what is known of it by now is kept.
     fn fail(&self, id: u32, why: String) {
-        self.tell(&format!("study {id} cannot go on: {why}"));
-        let ended = Ended {
-            state: StudyState::Failed,
-            message: Some(format!("{why}; it goes on when the manager is started again")),
-            evaluations_done: 0,
-            tasks_executed: 0,
-            failed: 0,
-        };
+        let message = format!("{why}; it goes on when the manager is started again");
+        self.tell(&format!("study {id} cannot go on: {message}"));
         if let Some(entry) = self.entries().get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {
-            entry.phase = Phase::Ended(ended);
+            let before = entry.view(id);
+            entry.phase = Phase::Ended(Ended {
+                state: StudyState::Failed,
+                message: Some(message),
+                evaluations_done: before.evaluations_done,
+                tasks_executed: before.tasks_executed,
+                failed: before.failed,
+            });
         }
         self.ended.notify_all();
     }

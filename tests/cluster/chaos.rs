@@ -10,7 +10,7 @@ pub(crate) fn seeds() -> impl Iterator<Item = u64> {
 }
 
 /// Bytes of responses at which something happens: some time into the study.
-fn moment(seed: u64) -> u64 {
+pub(crate) fn moment(seed: u64) -> u64 {
     300 + (seed >> 32) % 4000
 }
 
@@ -86,10 +86,7 @@ fn workers_come_every_two_seconds_while_others_leave() {
         let id = cluster.submit(&[]);
         for number in 1..6 {
             let next = Instant::now();
-            cluster.wait_until(|cluster| {
-                let ended = cluster.path(&format!("state/studies/{id}/ended.json")).exists();
-                ended || next.elapsed() >= Duration::from_secs(2)
-            });
+            cluster.wait_until(|cluster| cluster.has_ended(&id) || next.elapsed() >= Duration::from_secs(2));
             cluster.start_worker(&format!("w{number}"), &[]);
             let leaves = format!("w{}", number - 1);
             match (seed >> number) % 2 {

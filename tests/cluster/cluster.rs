@@ -1,8 +1,11 @@
-//! The processes of a cluster, in a folder of their own: started, killed, asked, and ended with the test.
+//! The processes of a cluster, in a folder of their own: started, killed, and ended with the test. What clients ask of it is
+//! in `ask`.
 
+mod ask;
+
+use crate::place::Place;
 use crate::pleach::{Answer, pleach};
 use crate::study::Study;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
 
 /// Between two looks at something that is waited for.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A study of so many trajectories on two tiles.
 pub(crate) fn study(trajectories: u32, size_px: u32) -> Study {
@@ -41,26 +44,38 @@ pub(crate) struct Cluster<'a> {
     pub(crate) workers: BTreeMap<String, Child>,
     /// Where workers connect instead, if somebody stands between.
     pub(crate) through: Option<String>,
+    /// Where processes are that are not simply here, by name; whoever asks is the `client`.
+    pub(crate) places: BTreeMap<String, Place>,
+    /// The manager's folder, as we see it.
+    pub(crate) state: PathBuf,
 }
 
 impl<'a> Cluster<'a> {
     /// A manager with certificates for all that may come.
     pub(crate) fn new(study: &'a Study) -> Self {
+        let mut cluster = Self::to_be(study);
+        cluster.start_manager();
+        cluster
+    }
+
+    /// All that a cluster needs, and no process yet.
+    pub(crate) fn to_be(study: &'a Study) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let free = || "127.0.0.1:0".to_owned();
-        let mut cluster = Self {
+        let state = folder.path().join("state");
+        let cluster = Self {
             study,
             folder,
             manager: None,
-            listen: free(),
-            http: free(),
+            listen: String::new(),
+            http: String::new(),
             workers: BTreeMap::new(),
             through: None,
+            places: BTreeMap::new(),
+            state,
         };
         cluster.call(&["certs", "init", "--dir", "ca"]).done();
         cluster.certify("boss", "manager");
         cluster.certify("me", "client");
-        cluster.start_manager();
         cluster
     }
 
@@ -95,20 +110,23 @@ impl<'a> Cluster<'a> {
         self.call(&["certs", "issue", "--dir", "ca", "--name", name, "--role", role, "--out", &out]).done();
     }
 
-    /// Calls a command that speaks with the manager.
-    pub(crate) fn ask(&self, args: &[&str]) -> Answer {
-        let url = format!("https://{}", self.http);
-        let certs = self.path("ca/me").display().to_string();
-        let mut all = args.to_vec();
-        all.extend(["--manager", &url, "--certs", &certs, "--timeout", "60s"]);
-        pleach(self.study.folder(), &all)
+    fn place(&self, name: &str) -> Place {
+        self.places.get(name).cloned().unwrap_or_default()
+    }
+
+    /// A process of this name, where it belongs.
+    fn command(&self, name: &str) -> Command {
+        let mut command = self.place(name).command(assert_cmd::cargo::cargo_bin!("pleach"));
+        command.current_dir(self.folder.path());
+        command
     }
 
     pub(crate) fn manager_command(&self) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
-        command.current_dir(self.folder.path());
+        let mut command = self.command("manager");
+        let free = self.place("manager").any_port();
+        let at = |address: &String| if address.is_empty() { free.clone() } else { address.clone() };
         command.args(["manager", "--state", "state", "--certs", "ca/boss"]);
-        command.args(["--listen", &self.listen, "--http", &self.http]);
+        command.args(["--listen", &at(&self.listen), "--http", &at(&self.http)]);
         command
     }
 
@@ -140,9 +158,10 @@ impl<'a> Cluster<'a> {
         }
         let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
         let manager = self.through.clone().unwrap_or_else(|| self.listen.clone());
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("pleach"));
-        command.current_dir(self.folder.path());
-        command.args(["worker", "--manager", &manager, "--certs", &certs, "--listen", "127.0.0.1:0"]);
+        let mut command = self.command(name);
+        command.args(["worker", "--manager", &manager, "--certs", &certs]);
+        // Within the cluster's folder: a worker that is killed removes nothing.
+        command.args(["--listen", &self.place(name).any_port(), "--ssd", &format!("{name}-ssd")]);
         command.args(["--cores", "1"]).args(options);
         if !options.contains(&"--memory") {
             command.args(["--memory", "1GB"]);
@@ -180,83 +199,23 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Workers that have ended, and how; they are forgotten.
+    pub(crate) fn ended(&mut self) -> Vec<(String, ExitStatus)> {
+        let looked = self.workers.iter_mut().filter_map(|(name, worker)| {
+            let status = worker.try_wait().expect("a child")?;
+            Some((name.clone(), status))
+        });
+        let ended: Vec<_> = looked.collect();
+        ended.iter().for_each(|(name, _)| _ = self.workers.remove(name));
+        ended
+    }
+
     pub(crate) fn log(&self, name: &str) -> String {
         let mut text = String::new();
         if let Ok(mut file) = File::open(self.path(&format!("{name}.log"))) {
             file.read_to_string(&mut text).expect("UTF-8");
         }
         text
-    }
-
-    /// Submits the study, and gives its id.
-    pub(crate) fn submit(&self, options: &[&str]) -> String {
-        let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
-        self.ask(&args).done().trim().to_owned()
-    }
-
-    /// Submits the study from where nobody else can open its files, as from another machine: a file system that only the
-    /// client has. `None` where the system does not let us mount.
-    pub(crate) fn submit_from_elsewhere(&self) -> Option<String> {
-        let place = self.path("elsewhere");
-        fs::create_dir_all(&place).expect("a folder");
-        let script = r#"mount -t tmpfs tmpfs "$0" || exit 99; cp -r tiles study.toml "$0" && exec "$@""#;
-        let (place, study) = (place.display().to_string(), place.join("study.toml").display().to_string());
-        let url = format!("https://{}", self.http);
-        let certs = self.path("ca/me").display().to_string();
-        let output = Command::new("unshare")
-            .current_dir(self.study.folder())
-            .args(["--mount", "--map-root-user", "sh", "-c", script, &place])
-            .arg(assert_cmd::cargo::cargo_bin!("pleach"))
-            .args(["submit", &study, "--manager", &url, "--certs", &certs])
-            .output()
-            .expect("unshare starts");
-        // 99 is ours, 1 is unshare's.
-        if matches!(output.status.code(), Some(1 | 99)) {
-            return None;
-        }
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned())
-    }
-
-    pub(crate) fn submit_and_wait(&self, options: &[&str]) -> String {
-        self.completed(&self.submit(options))
-    }
-
-    pub(crate) fn status(&self) -> Value {
-        let answer = self.ask(&["status", "--json"]);
-        serde_json::from_str(&answer.stdout).unwrap_or(Value::Null)
-    }
-
-    pub(crate) fn study_of(&self, id: &str) -> Value {
-        let status = self.status();
-        let studies = status["studies"].as_array().cloned().unwrap_or_default();
-        studies.into_iter().find(|study| study["id"] == id).unwrap_or(Value::Null)
-    }
-
-    pub(crate) fn state_of(&self, id: &str) -> String {
-        let state = self.study_of(id)["state"].as_str().unwrap_or("unknown").to_owned();
-        assert_ne!(state, "failed", "{}\n{}", self.study_of(id), self.log("manager"));
-        state
-    }
-
-    /// Responses that are on disk, in bytes.
-    pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
-        let path = self.path(&format!("state/studies/{id}/results/journal"));
-        fs::metadata(path).map_or(0, |file| file.len())
-    }
-
-    /// Waits until so much of a study is on disk, or it has ended.
-    pub(crate) fn wait_for_responses(&self, id: &str, bytes: u64) {
-        self.wait_until(|cluster| {
-            let ended = cluster.path(&format!("state/studies/{id}/ended.json")).exists();
-            ended || cluster.journal_bytes(id) >= bytes
-        });
-    }
-
-    pub(crate) fn responses(&self, id: &str) -> String {
-        let out = self.path(&format!("out-{id}"));
-        self.ask(&["results", id, "--out", &out.display().to_string()]);
-        fs::read_to_string(out.join("responses.csv")).expect("responses")
     }
 
     /// Waits for something that happens by itself.

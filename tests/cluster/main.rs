@@ -5,9 +5,16 @@
 
 mod chaos;
 mod cluster;
+#[path = "../support/data.rs"]
+mod data;
+mod disk;
+mod hosts;
+mod namespaces;
 mod network;
+mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;
+mod poison;
 mod proxy;
 mod refusals;
 #[path = "../support/study.rs"]
@@ -18,6 +25,26 @@ use cluster::{Cluster, expected};
 #[test]
 fn any_number_of_workers_gives_the_results_of_a_run() {
     let study = cluster::study(4, 192);
+    let expected = expected(&study);
+    for count in [1, 2, 4] {
+        let cluster = Cluster::of(&study, count);
+        assert_eq!(cluster.submit_and_wait(&[]), expected, "{count} workers");
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn any_number_of_workers_gives_the_results_of_a_run_on_real_tiles() {
+    let Some(data) = data::data("any_number_of_workers_gives_the_results_of_a_run_on_real_tiles") else {
+        return;
+    };
+    let study = cluster::study(2, 64);
+    for name in ["gbm40_03.png", "gbm40_08.png"] {
+        let tile = image::open(data.join("annotated/gbm40").join(name)).expect("a tile");
+        // A quarter of it has enough nuclei, and is short.
+        tile.crop_imm(128, 128, 256, 256).save(study.path("tiles").join(name)).expect("a folder");
+    }
+    study.edit(&[("tiles/*.png", "tiles/gbm40_*.png")]);
     let expected = expected(&study);
     for count in [1, 2, 4] {
         let cluster = Cluster::of(&study, count);
@@ -71,6 +98,6 @@ fn studies_that_are_submitted_at_once_are_several() {
 }
 
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
-fn skipped(test: &str, why: &str) {
+pub(crate) fn skipped(test: &str, why: &str) {
     eprintln!("SKIPPED {test}: {why}");
 }

@@ -13,11 +13,12 @@ pub(crate) struct Answer {
 
 /// Calls `pleach` from `folder`, so that paths in arguments and messages are short.
 pub(crate) fn pleach(folder: &Path, args: &[&str]) -> Answer {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .expect("pleach starts");
+    answer(Command::new(assert_cmd::cargo::cargo_bin!("pleach")).current_dir(folder).args(args))
+}
+
+/// Calls what ends in a call of `pleach`.
+pub(crate) fn answer(command: &mut Command) -> Answer {
+    let output = command.output().expect("pleach starts");
     Answer {
         code: output.status.code().expect("pleach ends by itself"),
         stdout: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),

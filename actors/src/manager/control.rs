@@ -38,6 +38,12 @@ pub enum BeginError {
 #[rtype(result = "()")]
 pub struct Cancel(pub StudyId);
 
+/// Halts a study: what is reported of it can no longer be kept. Nothing more of it is granted, what its workers report is
+/// not taken, and they keep all that they have: the study's next manager is told, or it is cancelled.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Halt(pub StudyId);
+
 /// So many of a study's results are on disk.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
@@ -121,6 +127,20 @@ impl Handler<Cancel> for ManagerActor {
         self.cancelled.insert(id);
         self.core.handle_cancel(id);
         if let Some(mut running) = self.studies.remove(&id) {
+            running.outcome.stopped = true;
+            running.end();
+        }
+        self.perform(ctx);
+    }
+}
+
+impl Handler<Halt> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Halt(id): Halt, ctx: &mut Self::Context) {
+        self.core.handle_halt(id);
+        if let Some(running) = self.studies.get_mut(&id) {
+            running.is_halted = true;
             running.outcome.stopped = true;
             running.end();
         }

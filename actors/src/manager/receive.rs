@@ -12,6 +12,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// A record that is never on disk.
+const NEVER: u64 = u64::MAX;
+
 impl ManagerActor {
     pub(super) fn receive(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
         let message = match codec::decode::<ToManager>(frame) {
@@ -19,6 +22,9 @@ impl ManagerActor {
             Err(error) => return self.refuse(id, &error, ctx),
         };
         let worker = self.connections.get(&id).and_then(|connection| connection.worker);
+        if worker.is_some() && self.is_left_with_worker(id, &message) {
+            return;
+        }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
                 self.join(id, slots, incarnation, exchange_port, before, ctx);
@@ -180,6 +186,22 @@ impl ManagerActor {
         }
         self.count(worker, study, instance, tasks);
         self.note_report(id, record);
+    }
+
+    /// Whether a message is of a study that was halted: its reports are never safe, and so the worker says them again to
+    /// whoever takes the study up. Since reports become safe in order, so are those of other studies that come after them:
+    /// they are on the same disk.
+    fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
+        let (study, is_report) = match message {
+            ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
+            ToManager::Lacking { study, .. } | ToManager::Back { study, .. } => (*study, false),
+            _ => return false,
+        };
+        let is_halted = self.studies.get(&study).is_some_and(|running| running.is_halted);
+        if is_halted && is_report {
+            self.note_report(id, Some((study, NEVER)));
+        }
+        is_halted
     }
 
     fn note_report(&mut self, id: ConnectionId, record: Option<(StudyId, u64)>) {

@@ -53,6 +53,8 @@ pub(super) struct Running {
     /// Results reported, and how many of them are on disk.
     pub(super) records: u64,
     pub(super) durable: u64,
+    /// Nothing that is reported is kept: it can no longer be.
+    pub(super) is_halted: bool,
     pub(super) begun: Instant,
 }
 
@@ -73,6 +75,7 @@ impl Running {
             tasks: 0,
             records: 0,
             durable: 0,
+            is_halted: false,
             begun: Instant::now(),
         }
     }

@@ -228,6 +228,12 @@ impl Manager {
         self.serve();
     }
 
+    /// Halts a study: nothing more of it is granted, and its workers keep what they have until it is cancelled, or another
+    /// manager takes it up ([`handle_adopt`](Self::handle_adopt)).
+    pub fn handle_halt(&mut self, id: StudyId) {
+        self.studies.get_mut(&id).into_iter().for_each(Study::halt);
+    }
+
     /// A worker is there; it gets nothing until it asks, and is told to leave when the manager is about to stop.
     pub fn handle_join(&mut self, facts: Facts) -> WorkerId {
         let worker = WorkerId(self.next_worker);

@@ -142,6 +142,8 @@ pub struct Study {
     /// Of each stage.
     pace: Vec<Pace>,
     unfinished: usize,
+    /// Nothing more of it is granted.
+    is_halted: bool,
     effects: VecDeque<Effect>,
 }
 

@@ -87,8 +87,8 @@ impl Manager {
     }
 
     fn busiest(&self) -> Vec<StudyId> {
-        let mut ids: Vec<(usize, StudyId)> =
-            self.studies.iter().map(|(id, study)| (study.leases(), *id)).collect();
+        let open = self.studies.iter().filter(|(_, study)| !study.is_halted());
+        let mut ids: Vec<(usize, StudyId)> = open.map(|(id, study)| (study.leases(), *id)).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids.into_iter().map(|(_, id)| id).collect()
     }

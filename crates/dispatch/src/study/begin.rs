@@ -78,6 +78,7 @@ impl Study {
             losses: HashMap::new(),
             lacked: HashMap::new(),
             pace,
+            is_halted: false,
             effects: VecDeque::new(),
         };
         for bucket in (0..study.buckets.len() as u32).map(BucketId) {

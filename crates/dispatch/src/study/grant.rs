@@ -25,14 +25,29 @@ impl Study {
     /// has nothing else gets what workers were lost with before anything else: nobody else can take it.
     #[must_use]
     pub fn first_ready(&self, suits: Suits<'_>) -> Option<BucketId> {
+        if self.is_halted {
+            return None;
+        }
         let alone = suits.is_alone.then(|| first_of(&self.ready_alone, suits)).flatten();
         alone.or_else(|| first_of(&self.ready, suits))
     }
 
-    /// Whether anything is ready, whomever it suits.
+    /// Whether anything is ready to be granted, whomever it suits.
     #[must_use]
     pub fn has_ready(&self) -> bool {
-        !self.ready.is_empty() || !self.ready_alone.is_empty()
+        let is_any = !self.ready.is_empty() || !self.ready_alone.is_empty();
+        is_any && !self.is_halted
+    }
+
+    /// From now on nothing is granted; who has something keeps it.
+    pub fn halt(&mut self) {
+        self.is_halted = true;
+    }
+
+    /// Whether the study was halted.
+    #[must_use]
+    pub fn is_halted(&self) -> bool {
+        self.is_halted
     }
 
     /// Leases a ready bucket to a worker. `None` when it is not ready.

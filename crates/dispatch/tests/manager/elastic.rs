@@ -268,3 +268,18 @@ fn what_nobody_has_begun_is_cut_anew() {
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 3 under 1"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
 }
+
+#[test]
+fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 2);
+    manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
+    manager.handle_halt(STUDY);
+    assert_eq!(effects(&mut manager), NOTHING, "nothing is taken away");
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 of the other under 1"]);
+    assert_eq!(ask(&mut manager, workers[1]), NOTHING);
+    // Nor is it helped: who is idle is left so, however long it takes.
+    assert_eq!(tick(&mut manager, 3600), NOTHING);
+    manager.handle_cancel(STUDY);
+    assert_eq!(effects(&mut manager), ["revoke w0 0"]);
+}

@@ -1,0 +1,267 @@
+//! Clocks that jump while a study runs: what is connected goes on, whoever connects meanwhile is judged by the time there is,
+//! and results are what they have to be.
+//!
+//! The clock is the one that nodes are given; the machine's is left alone. Processes have no other than the machine's: an
+//! option for that would let whoever sets it bring certificates back to life that have ended.
+
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "support/outcome.rs"]
+mod outcome;
+#[path = "support/toy.rs"]
+mod toy;
+
+use actix::prelude::*;
+use cluster::{ANYWHERE, Cluster, HOUR, patient, soon, until};
+use outcome::{Sets, check};
+use pleach_actors::exchange::{Exchange, ExchangeSetup};
+use pleach_actors::files::Files;
+use pleach_actors::manager::{Begin, Connect, ManagerActor, Newcomer, Notice, Outcome, Service, StudyRun};
+use pleach_actors::stage::Past;
+use pleach_actors::storage::{Preparation, Source, StorageActor};
+use pleach_actors::task::unmetered;
+use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::{Peer, Server};
+use pleach_actors::transport::refusal::{Cause, Refusal};
+use pleach_actors::worker::{Connected, Opener, Remote, Resources, WorkerActor, WorkerSetup};
+use pleach_dispatch::StudyId;
+use pleach_dispatch::message::{InputFile, TaskFailure};
+use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, unbounded_channel};
+use tokio::sync::{oneshot, watch};
+use toy::{Input, input_key, plan, registry};
+
+const DAY: u64 = 24 * HOUR;
+
+/// Tiles; each but the first is there only from a moment on, so that no study is over before that.
+const TILES: usize = 3;
+
+/// An input that is there when so many doors are open.
+struct Door(usize, watch::Receiver<usize>, Input);
+
+impl Source for Door {
+    fn prepare(&self) -> Option<Preparation> {
+        let (number, mut open) = (self.0, self.1.clone());
+        Some(Box::pin(async move {
+            let opened = open.wait_for(|open| *open >= number).await;
+            let gone = |_| TaskFailure { at: "input".to_owned(), cause: "nobody opens it".to_owned() };
+            opened.map(drop).map_err(gone)
+        }))
+    }
+
+    fn load(&self) -> Result<DataRegion, TaskFailure> {
+        self.2.load()
+    }
+}
+
+/// Inputs are known from the beginning.
+struct NoFiles;
+
+impl Opener for NoFiles {
+    fn source(&self, input: &InputFile, _: &Arc<Files>) -> Arc<dyn Source> {
+        unreachable!("{input:?}")
+    }
+}
+
+/// A worker with a storage and an exchange of its own.
+struct Worker {
+    actor: Addr<WorkerActor>,
+    exchange: Exchange,
+    /// What it tells its process, and where it keeps files that it is sent: neither is looked at.
+    _rest: (UnboundedReceiver<pleach_actors::worker::Event>, tempfile::TempDir),
+}
+
+impl Worker {
+    fn start(cluster: &Cluster, name: &str, doors: &watch::Receiver<usize>) -> Self {
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(2);
+        let pool = Arc::new(threads.build().expect("threads"));
+        let ledger = Arc::new(Ledger::default());
+        let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
+        let setup = ExchangeSetup {
+            credentials: cluster.credentials(name, Role::Worker, 30),
+            hello: Hello::default(),
+            version: Version::here(),
+            settings: cluster.settings.clone(),
+            clock: cluster.clock(),
+            board: cluster.board(),
+            ram: Arc::clone(&ram),
+            shared: None,
+        };
+        let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");
+        let source = |tile| {
+            let input = Input { value: Ok(1.0), loads: Arc::default() };
+            (input_key(tile), Arc::new(Door(tile, doors.clone(), input)) as Arc<dyn Source>)
+        };
+        let sources: HashMap<RegionKey, Arc<dyn Source>> = (0..TILES).map(source).collect();
+        let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram));
+        let storage = storage.with_exchange(exchange.clone()).start();
+        let folder = tempfile::tempdir().expect("a folder");
+        let (ask, asks) = unbounded_channel();
+        let files = Arc::new(Files::open(folder.path().join("inputs"), ask).expect("a folder"));
+        let (events, told) = unbounded_channel();
+        let resources = Resources {
+            slots: NonZeroU32::new(2).expect("two"),
+            memory_bytes: u64::MAX,
+            active_paths: None,
+            meter: unmetered,
+        };
+        let remote = Remote {
+            incarnation: name.bytes().fold(0, |number, byte| number * 256 + u64::from(byte)),
+            exchange: exchange.clone(),
+            opener: Arc::new(NoFiles),
+            files,
+            asks: Some(asks),
+            events,
+            window: 1,
+        };
+        let actor = WorkerActor::unconnected(WorkerSetup {
+            resources,
+            registry: registry().0,
+            storage,
+            pool,
+            ram,
+            ledger,
+            costs: Arc::default(),
+            past: Past::default(),
+            peak_bytes: Arc::default(),
+            remote: Some(remote),
+        });
+        Self { actor: actor.start(), exchange, _rest: (told, folder) }
+    }
+}
+
+/// A manager of studies, and where workers come in.
+struct Managed<'a> {
+    cluster: &'a Cluster,
+    manager: Addr<ManagerActor>,
+    server: Server,
+    peers: Receiver<Peer>,
+    workers: Vec<Worker>,
+}
+
+impl<'a> Managed<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        let service = Service {
+            number: 7,
+            epoch: 1,
+            find_file: Arc::new(|_| None),
+            tell: Arc::new(|_| {}),
+            network: cluster.network.handle().clone(),
+        };
+        let (server, peers) = cluster.listen(cluster.setup());
+        let manager = ManagerActor::service(service).start();
+        Self { cluster, manager, server, peers, workers: Vec::new() }
+    }
+
+    /// Connects as `name`, at the time that it is.
+    async fn connect(&self, name: &str) -> Result<Peer, Refusal> {
+        let connector = self.cluster.connector(name, Role::Worker);
+        soon(connector.connect(self.server.address(), Role::Manager, Hello::default())).await
+    }
+
+    /// A worker that comes in and takes part.
+    async fn joined(&mut self, name: &str, doors: &watch::Receiver<usize>) {
+        let worker = Worker::start(self.cluster, name, doors);
+        let far = self.connect(name).await.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        let near = soon(self.peers.recv()).await.expect("it has come in");
+        self.manager.do_send(Connect {
+            link: Box::new(near.link),
+            incoming: near.incoming,
+            newcomer: Newcomer {
+                name: name.to_owned(),
+                host: Some(near.address.ip()),
+                regions: Some(near.regions),
+                ..Newcomer::local()
+            },
+        });
+        worker.actor.do_send(Connected { link: Box::new(far.link), incoming: far.incoming });
+        self.workers.push(worker);
+    }
+
+    /// Begins the study; gives its end, and how many instances have been executed so far.
+    async fn begin(&self, sets: &Sets) -> (oneshot::Receiver<Outcome>, Arc<AtomicUsize>) {
+        let (done, outcome) = oneshot::channel();
+        let reported = Arc::new(AtomicUsize::new(0));
+        let told = Arc::clone(&reported);
+        let observer = move |notice: Notice<'_>| {
+            if let Notice::Reported { .. } = notice {
+                told.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let study = StudyRun {
+            plan: plan(sets, 4),
+            finished: BTreeSet::new(),
+            inputs: HashMap::new(),
+            observer: Box::new(observer),
+            replanner: None,
+            done,
+        };
+        let begun = self.manager.send(Begin { id: StudyId(1), study }).await;
+        begun.expect("the manager lives").expect("a valid plan");
+        (outcome, reported)
+    }
+}
+
+/// Turns the hands of the cluster's clock, forwards or back.
+fn jump(cluster: &Cluster, seconds: i64) {
+    cluster.clock.0.fetch_add(seconds.cast_unsigned(), Ordering::SeqCst);
+}
+
+/// Each kind of chaos runs with one seed, or with as many as are asked for.
+fn seeds() -> impl Iterator<Item = u64> {
+    let count = std::env::var("PLEACH_CHAOS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    (1..=count).map(|seed: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+#[test]
+fn a_study_goes_on_while_the_clock_jumps_by_a_day_and_back() {
+    for seed in seeds() {
+        let cluster = Cluster::new(patient());
+        // More than a day, so that whoever has a certificate for a day has none any more; less than two.
+        let far = DAY as i64 + 60 + (seed >> 40) as i64 % (22 * HOUR as i64);
+        let sets: Sets = (0..90).map(|n| ((n / 30) as usize, [n % 3, n % 5, n, 1, 2])).collect();
+        // Made before anything jumps.
+        cluster.credentials("short", Role::Worker, 1);
+        let outcome = System::new().block_on(async {
+            let (open, doors) = watch::channel(0);
+            let mut managed = Managed::new(&cluster);
+            managed.joined("w1", &doors).await;
+            managed.joined("w2", &doors).await;
+            let (outcome, reported) = managed.begin(&sets).await;
+            until_reported(&reported, 1 + (seed >> 20) as usize % 20).await;
+
+            jump(&cluster, far);
+            let refusal = managed.connect("short").await.map(drop).unwrap_err();
+            assert_eq!(refusal.cause, Cause::Expired, "seed {seed}: {refusal}");
+            let begin = "the other side refused this node's certificate: it is not valid at this time; issue a new one";
+            assert!(refusal.text.starts_with(begin), "seed {seed}: {refusal}");
+            until(|| !cluster.told().is_empty()).await;
+            let told: Vec<Cause> = cluster.told().iter().map(|notice| notice.refusal.cause).collect();
+            assert_eq!(told, [Cause::Expired], "the operator is told once");
+            // Who has one for a month comes in.
+            managed.joined("w3", &doors).await;
+            open.send_replace(1);
+            until_reported(&reported, 31 + (seed >> 10) as usize % 20).await;
+
+            jump(&cluster, -far);
+            managed.joined("short", &doors).await;
+            open.send_replace(2);
+            let outcome = soon(outcome).await.expect("the manager lives");
+            for worker in managed.workers {
+                worker.exchange.close().await;
+            }
+            outcome
+        });
+        check(&sets, &outcome);
+    }
+}
+
+async fn until_reported(reported: &AtomicUsize, count: usize) {
+    until(|| reported.load(Ordering::SeqCst) >= count).await;
+}

@@ -1,0 +1,98 @@
+//! What clients ask of a cluster, and what can be seen of its studies.
+
+use super::Cluster;
+use crate::pleach::{Answer, answer};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+impl Cluster<'_> {
+    /// Calls a command that speaks with the manager.
+    pub(crate) fn ask(&self, args: &[&str]) -> Answer {
+        let url = format!("https://{}", self.http);
+        let certs = self.path("ca/me").display().to_string();
+        let mut all = args.to_vec();
+        all.extend(["--manager", &url, "--certs", &certs, "--timeout", "60s"]);
+        let mut command = self.place("client").command(assert_cmd::cargo::cargo_bin!("pleach"));
+        answer(command.current_dir(self.study.folder()).args(all))
+    }
+
+    /// Submits the study, and gives its id.
+    pub(crate) fn submit(&self, options: &[&str]) -> String {
+        let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
+        self.ask(&args).done().trim().to_owned()
+    }
+
+    /// Submits the study from where nobody else can open its files, as from another machine: a file system that only the
+    /// client has. `None` where the system does not let us mount.
+    pub(crate) fn submit_from_elsewhere(&self) -> Option<String> {
+        let place = self.path("elsewhere");
+        fs::create_dir_all(&place).expect("a folder");
+        let script = r#"mount -t tmpfs tmpfs "$0" || exit 99; cp -r tiles study.toml "$0" && exec "$@""#;
+        let (place, study) = (place.display().to_string(), place.join("study.toml").display().to_string());
+        let url = format!("https://{}", self.http);
+        let certs = self.path("ca/me").display().to_string();
+        let output = self
+            .place("client")
+            .command("unshare")
+            .current_dir(self.study.folder())
+            .args(["--mount", "--map-root-user", "sh", "-c", script, &place])
+            .arg(assert_cmd::cargo::cargo_bin!("pleach"))
+            .args(["submit", &study, "--manager", &url, "--certs", &certs])
+            .output()
+            .expect("unshare starts");
+        // 99 is ours, 1 is unshare's.
+        if matches!(output.status.code(), Some(1 | 99)) {
+            return None;
+        }
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned())
+    }
+
+    pub(crate) fn submit_and_wait(&self, options: &[&str]) -> String {
+        self.completed(&self.submit(options))
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let answer = self.ask(&["status", "--json"]);
+        serde_json::from_str(&answer.stdout).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn study_of(&self, id: &str) -> Value {
+        let status = self.status();
+        let studies = status["studies"].as_array().cloned().unwrap_or_default();
+        studies.into_iter().find(|study| study["id"] == id).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn state_of(&self, id: &str) -> String {
+        let state = self.study_of(id)["state"].as_str().unwrap_or("unknown").to_owned();
+        assert_ne!(state, "failed", "{}\n{}", self.study_of(id), self.log("manager"));
+        state
+    }
+
+    /// The file that a study's responses are in while it runs.
+    pub(crate) fn journal(&self, id: &str) -> PathBuf {
+        self.state.join(format!("studies/{id}/results/journal"))
+    }
+
+    /// Whether a study has ended, for good.
+    pub(crate) fn has_ended(&self, id: &str) -> bool {
+        self.state.join(format!("studies/{id}/ended.json")).exists()
+    }
+
+    /// Responses that are on disk, in bytes.
+    pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
+        fs::metadata(self.journal(id)).map_or(0, |file| file.len())
+    }
+
+    /// Waits until so much of a study is on disk, or it has ended.
+    pub(crate) fn wait_for_responses(&self, id: &str, bytes: u64) {
+        self.wait_until(|cluster| cluster.has_ended(id) || cluster.journal_bytes(id) >= bytes);
+    }
+
+    pub(crate) fn responses(&self, id: &str) -> String {
+        let out = self.path(&format!("out-{id}"));
+        self.ask(&["results", id, "--out", &out.display().to_string()]);
+        fs::read_to_string(out.join("responses.csv")).expect("responses")
+    }
+}

@@ -1,0 +1,169 @@
+//! A disk that is full under a manager's folder: what the manager says, what is lost (nothing), and how it goes on.
+
+use crate::chaos::{moment, seeds};
+use crate::cluster::{self, Cluster, expected};
+use crate::place::Place;
+use crate::skipped;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A small disk of its own, which is seen from one place only. It goes with this value.
+struct SmallDisk {
+    /// Its file system lives as long as this process, which waits.
+    holder: Child,
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounted at `folder`; `None` where the system does not let us mount.
+    fn at(folder: &Path) -> Option<Self> {
+        fs::create_dir_all(folder).expect("a folder");
+        // Room for whole results; more than that only takes longer to fill.
+        let script = r#"mount -t tmpfs -o size=8m tmpfs "$0" && echo there && exec cat"#;
+        let mut holder = Command::new("unshare")
+            .args(["--mount", "--map-root-user", "sh", "-c", script])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare starts");
+        let mut said = String::new();
+        BufReader::new(holder.stdout.take().expect("piped")).read_line(&mut said).expect("a line");
+        let disk = Self { holder, folder: folder.to_owned() };
+        (said == "there\n").then_some(disk)
+    }
+
+    /// From where it is seen.
+    fn place(&self) -> Place {
+        let holder = self.holder.id().to_string();
+        let here = self.folder.parent().expect("the cluster's").display().to_string();
+        let script = r#"cd "$0" && exec "$@""#;
+        let enter = ["nsenter", "--user", "--mount", "--preserve-credentials", "--target", &holder];
+        let [a, b, c, d, e, f] = enter;
+        Place::by([a, b, c, d, e, f, "sh", "-c", script, &here])
+    }
+
+    /// The folder, for us who are elsewhere.
+    fn seen(&self) -> PathBuf {
+        let inside = self.folder.strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside)
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.seen().join("filler")
+    }
+
+    /// Fills it to the last page.
+    fn fill(&self) {
+        let mut file = File::create(self.filler()).expect("a file");
+        let error = loop {
+            if let Err(error) = file.write_all(&[0; 4096]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.filler()).expect("it is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// Evaluations of which the journal holds the runs of both tiles.
+fn evaluations(journal: &str) -> usize {
+    let whole = journal.rfind('\n').map_or("", |end| &journal[..end]);
+    let mut runs: BTreeMap<u64, u32> = BTreeMap::new();
+    for line in whole.lines().skip(1) {
+        let (_, content) = line.split_once(' ').expect("a checksum");
+        let content: serde_json::Value = serde_json::from_str(content).expect("a line");
+        *runs.entry(content["evaluation"].as_u64().expect("a number")).or_default() += 1;
+    }
+    runs.iter().filter(|(evaluation, runs)| **evaluation > 0 && **runs == 2).count()
+}
+
+/// Bytes and buckets that workers say they have.
+fn held(cluster: &Cluster<'_>) -> (u64, u64) {
+    let workers = cluster.status()["workers"].as_array().cloned().unwrap_or_default();
+    let sum = |what: &str| workers.iter().filter_map(|worker| worker[what].as_u64()).sum();
+    (sum("bytes"), sum("running"))
+}
+
+#[test]
+fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::to_be(&study);
+        let Some(disk) = SmallDisk::at(&cluster.path("state")) else {
+            let test = "a_full_disk_halts_a_study_that_goes_on_when_there_is_room";
+            return skipped(test, "the system does not let us mount");
+        };
+        cluster.places.insert("manager".to_owned(), disk.place());
+        cluster.state = disk.seen();
+        cluster.start_manager();
+        cluster.start_workers(0..2);
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        disk.fill();
+        cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
+        let told = cluster.study_of(&id);
+        let message = told["message"].as_str().expect("it says why");
+        for part in
+            ["results: failed to write the journal: No space left", "make room there", "is started again"]
+        {
+            assert!(message.contains(part), "seed {seed}: {message}");
+        }
+        assert!(cluster.log("manager").contains(message), "{}", cluster.log("manager"));
+        // Everything that was said to be done is on disk.
+        let journal = fs::read_to_string(cluster.journal(&id)).expect("a journal");
+        let done = told["evaluations_done"].as_u64().expect("a number") as usize;
+        assert!(done <= evaluations(&journal), "seed {seed}: {done} evaluations\n{journal}");
+        // Workers finish what they have, are given nothing, and forget nothing.
+        let looked = Instant::now();
+        cluster.wait_until(|_| looked.elapsed() >= Duration::from_secs(2));
+        let (bytes, leases) = held(&cluster);
+        assert!(bytes > 0 && leases > 0, "seed {seed}: {bytes} bytes, {leases} buckets");
+        cluster.kill_manager();
+        // As long as there is no room it does not start, and says where.
+        let refused = cluster.manager_command().output().expect("it starts");
+        let text = String::from_utf8(refused.stderr).expect("UTF-8");
+        assert!(refused.status.code() == Some(2) && text.contains("manager.json: No space left"), "{text}");
+        disk.make_room();
+        cluster.start_manager();
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn a_study_that_was_halted_can_be_cancelled() {
+    let study = cluster::study(8, 192);
+    let mut cluster = Cluster::to_be(&study);
+    let Some(disk) = SmallDisk::at(&cluster.path("state")) else {
+        return skipped("a_study_that_was_halted_can_be_cancelled", "the system does not let us mount");
+    };
+    cluster.places.insert("manager".to_owned(), disk.place());
+    cluster.state = disk.seen();
+    cluster.start_manager();
+    cluster.start_workers(0..2);
+    let id = cluster.submit(&[]);
+    cluster.wait_for_responses(&id, 1000);
+    disk.fill();
+    cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
+    disk.make_room();
+    cluster.ask(&["cancel", &id]).done();
+    assert_eq!(cluster.state_of(&id), "cancelled");
+    cluster.nothing_is_left();
+}

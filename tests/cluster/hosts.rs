@@ -1,0 +1,80 @@
+//! A cluster on hosts that share no address, no memory and no files of the study: whatever one of them needs comes over
+//! the network.
+
+use crate::chaos::{moment, seeds};
+use crate::cluster::{self, Cluster, expected};
+use crate::namespaces::Hosts;
+use crate::skipped;
+use crate::study::Study;
+use std::time::{Duration, Instant};
+
+/// A manager and two workers, each on its host, and the study, submitted by a client that alone has its files. `None` where
+/// the system does not let us have any of that.
+fn submitted<'a>(study: &'a Study, hosts: &Hosts) -> Option<(Cluster<'a>, String)> {
+    let mut cluster = Cluster::to_be(study);
+    for name in ["manager", "w0", "w1"] {
+        cluster.places.insert(name.to_owned(), hosts.place(name));
+    }
+    cluster.places.insert("client".to_owned(), hosts.place("manager"));
+    cluster.start_manager();
+    for name in ["w0", "w1"] {
+        cluster.start_worker(name, &["--shared", "nowhere"]);
+    }
+    let id = cluster.submit_from_elsewhere()?;
+    Some((cluster, id))
+}
+
+#[test]
+fn hosts_send_each_other_what_they_lack() {
+    let test = "hosts_send_each_other_what_they_lack";
+    let study = cluster::study(6, 192);
+    let expected = expected(&study);
+    let Some(hosts) = Hosts::of(["manager", "w0", "w1"]) else {
+        return skipped(test, "the system does not let us make network namespaces");
+    };
+    let Some((cluster, id)) = submitted(&study, &hosts) else {
+        return skipped(test, "the system does not let us mount");
+    };
+    assert_eq!(cluster.completed(&id), expected);
+    let status = cluster.status();
+    let workers = status["workers"].as_array().expect("a list");
+    let addresses: Vec<&str> = workers.iter().filter_map(|worker| worker["address"].as_str()).collect();
+    assert_eq!(addresses, ["10.77.0.2", "10.77.0.3"], "{status}");
+    cluster.nothing_is_left();
+    // Input files, from the manager to workers; by their digests, as nobody else names files.
+    for tile in ["tiles/tissue_01.png", "tiles/tissue_02.png"] {
+        let bytes = std::fs::read(study.path(tile)).expect("a tile");
+        let name = blake3::hash(&bytes).to_hex();
+        let had = |worker: &&str| cluster.path(&format!("{worker}-ssd/inputs/{name}")).is_file();
+        assert!(["w0", "w1"].iter().any(had), "{tile} has been sent to some worker");
+    }
+    // Regions, from worker to worker: all that workers have sent, but for what the manager has got.
+    let sent: u64 = ["w0", "w1"].iter().map(|name| hosts.traffic(name).0).sum();
+    let between = sent.saturating_sub(hosts.traffic("manager").1);
+    // A normalized tile at least.
+    assert!(between > 192 * 192 * 3, "{between} of {sent} bytes");
+}
+
+#[test]
+fn a_host_is_unplugged_for_ten_seconds_and_comes_back() {
+    let test = "a_host_is_unplugged_for_ten_seconds_and_comes_back";
+    let study = cluster::study(12, 256);
+    let expected = expected(&study);
+    for seed in seeds() {
+        let Some(hosts) = Hosts::of(["manager", "w0", "w1"]) else {
+            return skipped(test, "the system does not let us make network namespaces");
+        };
+        let Some((cluster, id)) = submitted(&study, &hosts) else {
+            return skipped(test, "the system does not let us mount");
+        };
+        cluster.wait_for_responses(&id, moment(seed));
+        hosts.plug("w1", false);
+        let out = Instant::now();
+        cluster.wait_until(|_| out.elapsed() >= Duration::from_secs(10));
+        hosts.plug("w1", true);
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+        cluster.wait_until(|cluster| cluster.log("w1").matches("connected to manager").count() == 2);
+        assert!(cluster.log("manager").contains("worker w1 is lost"), "{}", cluster.log("manager"));
+        cluster.nothing_is_left();
+    }
+}

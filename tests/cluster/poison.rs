@@ -1,0 +1,75 @@
+//! A task that kills every worker that begins it. No operation of ours does that, so the system does: workers may not write
+//! files beyond a length (RLIMIT_FSIZE), and one tile is longer. Whoever fetches it gets SIGXFSZ, without a word.
+
+use crate::chaos::seeds;
+use crate::cluster::{self, Cluster, DEADLINE, LOOK_AGAIN, expected};
+use crate::place::Place;
+use crate::skipped;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Instant;
+
+/// What ends a process that writes more than it may (signal(7), on all that we run on but MIPS).
+const SIGXFSZ: i32 = 25;
+
+/// KiB that a worker may write into a file: enough for the small tiles, of 31 KB each, and for all that it says.
+const LIMIT: &str = "200";
+
+/// Lines of a table by whether they are of the poisoned tile; evaluation and tile are the first two columns.
+fn split(table: &str) -> (Vec<&str>, Vec<&str>) {
+    table.lines().skip(1).partition(|line| line.split(',').nth(1) == Some("poisoned"))
+}
+
+fn runs(lines: &[&str]) -> BTreeSet<String> {
+    lines.iter().map(|line| line.split(',').take(2).collect::<Vec<_>>().join(",")).collect()
+}
+
+#[test]
+fn what_kills_workers_is_given_up_and_the_rest_goes_on() {
+    let test = "what_kills_workers_is_given_up_and_the_rest_goes_on";
+    let study = cluster::study(2, 128);
+    let poison = cluster::study(1, 512);
+    let tile = study.path("tiles/poisoned.png");
+    fs::copy(poison.path("tiles/tissue_01.png"), &tile).expect("a tile");
+    assert!(fs::metadata(&tile).expect("a file").len() > 400_000, "it is longer than workers may write");
+    let all = expected(&study);
+
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        // Whoever can open the tile where it lies need not write it.
+        let Some(id) = cluster.submit_from_elsewhere() else {
+            return skipped(test, "the system does not let us mount");
+        };
+        let limited = Place::by(["bash", "-c", r#"ulimit -c 0 -f "$0" && exec "$@""#, LIMIT]);
+        let start = |cluster: &mut Cluster<'_>, number: u32| {
+            let name = format!("w{number}");
+            cluster.places.insert(name.clone(), limited.clone());
+            cluster.start_worker(&name, &["--shared", "nowhere"]);
+        };
+        let workers = 1 + (seed >> 32) as u32 % 3;
+        (0..workers).for_each(|number| start(&mut cluster, number));
+        let (begun, mut lost) = (Instant::now(), 0);
+        while cluster.state_of(&id) != "complete" {
+            for (name, status) in cluster.ended() {
+                assert_eq!(status.signal(), Some(SIGXFSZ), "{name}: {}", cluster.log(&name));
+                start(&mut cluster, workers + lost);
+                lost += 1;
+            }
+            assert!(begun.elapsed() < DEADLINE, "{lost} workers are lost: {}", cluster.log("manager"));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+        // Two that made it suspected, and three with nothing else to do; workers beside one of those two may have asked for it
+        // as well, to have it tried twice.
+        assert!((5..=6).contains(&lost), "seed {seed}: {lost} are lost: {}", cluster.log("manager"));
+        let responses = cluster.responses(&id);
+        let failed = fs::read_to_string(cluster.path(&format!("out-{id}/failed.csv"))).expect("a table");
+        let (poisoned, others) = split(&all);
+        assert_eq!(split(&responses), (Vec::new(), others), "every other run is as if nothing had been");
+        let (given_up, accidents) = split(&failed);
+        assert_eq!((runs(&given_up), accidents.len()), (runs(&poisoned), 0), "{failed}");
+        let cause = "workers were lost while they ran it, the last 3 with nothing else to do";
+        assert!(!poisoned.is_empty() && given_up.iter().all(|line| line.contains(cause)), "{failed}");
+        cluster.nothing_is_left();
+    }
+}
