@@ -17,6 +17,7 @@ pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
 pub use running::{Replanner, StudyRun};
 pub use view::{ManagerView, StudyView, WorkerState, WorkerView};
 
+use crate::transport::clock::Clock;
 use actix::prelude::*;
 use connection::{Connection, ConnectionId, Event};
 use pleach_dispatch::manager::Manager;
@@ -49,6 +50,8 @@ pub struct Service {
     pub find_file: FindFile,
     /// Tells the operator.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Tells how far off the ends of leases are.
+    pub clock: Arc<dyn Clock>,
     /// Where files are sent.
     pub network: tokio::runtime::Handle,
 }

@@ -152,6 +152,7 @@ impl<'a> Managed<'a> {
             epoch: 1,
             find_file: Arc::new(|_| None),
             tell: Arc::new(|_| {}),
+            clock: cluster.clock(),
             network: cluster.network.handle().clone(),
         };
         let (server, peers) = cluster.listen(cluster.setup());

@@ -74,6 +74,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             epoch: state.starts(),
             find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
             tell: Arc::new(say),
+            clock: Arc::clone(&clock),
             network: network.handle().clone(),
         };
         let manager = ManagerActor::service(service).start();

@@ -10,7 +10,7 @@ use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{Digest, Table};
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A record that is never on disk.
 const NEVER: u64 = u64::MAX;
@@ -100,11 +100,10 @@ impl ManagerActor {
         }
         let facts = pleach_dispatch::manager::Facts { slots, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
-        if let Some(end) = newcomer.lease_end_seconds {
+        if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
             // The clocks of a cluster agree to a second or so, which leases are not cut to.
-            let left = end.saturating_sub(seconds_since_1970());
-            self.core
-                .handle_lease_end(worker, self.start.elapsed().saturating_add(Duration::from_secs(left)));
+            let left = Duration::from_secs(end).saturating_sub(service.clock.now());
+            self.core.handle_lease_end(worker, self.start.elapsed().saturating_add(left));
         }
         self.connection_of.insert(worker, id);
         let number = self.service.as_ref().map_or(0, |service| service.number);
@@ -277,8 +276,4 @@ impl ManagerActor {
             self.perform(ctx);
         }
     }
-}
-
-fn seconds_since_1970() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
