@@ -1,7 +1,7 @@
 //! The lines of a journal: made, and read back.
 
 use pleach_regions::Table;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -33,11 +33,43 @@ pub(crate) struct Known {
 }
 
 /// What is in a line; numbers as text in their shortest form that reads back exactly.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Line {
     evaluation: usize,
     tile: usize,
     results: Vec<Vec<(String, String)>>,
+}
+
+/// The same as it is written: thousands a second, so nothing is copied for that.
+#[derive(Serialize)]
+struct Written<'a> {
+    evaluation: usize,
+    tile: usize,
+    results: Tables<'a>,
+}
+
+struct Tables<'a>(&'a [Table]);
+
+impl Serialize for Tables<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(Columns))
+    }
+}
+
+struct Columns<'a>(&'a Table);
+
+impl Serialize for Columns<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.columns().map(|(name, value)| (name, Text(value))))
+    }
+}
+
+struct Text(f64);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
 }
 
 /// A journal that was read.
@@ -106,11 +138,8 @@ impl Header {
 impl Known {
     /// As a line of a journal.
     pub(crate) fn line(&self) -> String {
-        let columns = |table: &Table| {
-            table.columns().map(|(name, value)| (name.to_owned(), value.to_string())).collect::<Vec<_>>()
-        };
-        let results = self.results.iter().map(columns).collect();
-        line(&Line { evaluation: self.evaluation, tile: self.tile, results })
+        let results = Tables(&self.results);
+        line(&Written { evaluation: self.evaluation, tile: self.tile, results })
     }
 
     fn of(line: Line) -> Option<Self> {
