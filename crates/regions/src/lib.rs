@@ -21,6 +21,6 @@ pub use key::RegionKey;
 pub use labels::LabelMap;
 pub use ledger::Ledger;
 pub use ram::{RamTier, StoreError};
-pub use raster::{Raster, ShapeError};
+pub use raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 pub use region::{DataRegion, Table, WrongElement};
 pub use shelf::{HeldOutputs, Holders, Identity, Shelf, Shelved, TaskKey};
