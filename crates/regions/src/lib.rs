@@ -3,6 +3,7 @@
 //! This crate knows what pixels *are* (element type, shape, bytes, content digest, and how they become bytes and back),
 //! not what they mean: operations live in `pleach-pathology`, and nothing here reads image files, computes or sends.
 
+mod bounds;
 mod digest;
 mod element;
 mod encode;
@@ -12,8 +13,10 @@ mod ledger;
 mod ram;
 mod raster;
 mod region;
+mod resolution;
 mod shelf;
 
+pub use bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use digest::Digest;
 pub use element::ElementType;
 pub use encode::{DecodeError, Decoder, Head, MAX_EXPANSION};
@@ -23,4 +26,5 @@ pub use ledger::Ledger;
 pub use ram::{RamTier, StoreError};
 pub use raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 pub use region::{DataRegion, Table, WrongElement};
+pub use resolution::{Resolution, ResolutionError};
 pub use shelf::{HeldOutputs, Holders, Identity, Shelf, Shelved, TaskKey};
