@@ -1,5 +1,9 @@
 //! Dense two-dimensional arrays of pixels.
 
+mod view;
+
+pub use view::{PartError, PixelRectangle, RasterView};
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

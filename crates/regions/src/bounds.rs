@@ -1,0 +1,280 @@
+//! Bounding boxes: where a region lies in space, and when.
+//!
+//! Boxes are half-open and of one, two or three axes, as regions of the region-template abstraction are (thesis, 2.3:
+//! containers for 1D, 2D or 3D spaces with a temporal component). Coordinates are pixels of a resolution that the box
+//! states; what is of different dimensions or resolutions is never compared silently. What lies in a box, and how it is
+//! stored, is no business of this module.
+
+mod interval;
+
+pub use interval::Interval;
+
+use crate::Resolution;
+use interval::Rounding;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use thiserror::Error;
+
+/// Names of the axes, in the order in which coordinates are given.
+const AXES: [char; 3] = ['x', 'y', 'z'];
+
+/// Why bounds cannot be made, or not be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BoundsError {
+    /// An interval ends before it starts.
+    #[error("bounds: start {start} is beyond end {end}, allowed is start up to end")]
+    Reversed {
+        /// Where it starts.
+        start: i64,
+        /// Where it ends.
+        end: i64,
+    },
+    /// A box of no axis, or of more than there are.
+    #[error("bounds: {found} axes, allowed are 1 to 3, and z only with y")]
+    Axes {
+        /// How many there are.
+        found: usize,
+    },
+    /// Two things have different numbers of axes.
+    #[error("bounds: {found} axes, allowed are {allowed} as in what it is compared with")]
+    Dimensions {
+        /// Axes of the other one.
+        found: usize,
+        /// Axes of this one.
+        allowed: usize,
+    },
+    /// Two boxes are of different resolutions.
+    #[error("bounds: {}, allowed is {}; scale one of them", stated(*.found), stated(*.allowed))]
+    Resolutions {
+        /// That of the other one.
+        found: Option<Resolution>,
+        /// That of this one.
+        allowed: Option<Resolution>,
+    },
+    /// A box that states no resolution is to be scaled.
+    #[error("bounds: no resolution is stated, scaling needs one")]
+    Unstated,
+    /// A number is beyond 64 bits.
+    #[error("bounds: {what} is beyond 64 bits")]
+    Overflow {
+        /// Which number.
+        what: &'static str,
+    },
+}
+
+fn stated(resolution: Option<Resolution>) -> String {
+    resolution.map_or_else(|| "no stated resolution".to_owned(), |resolution| resolution.to_string())
+}
+
+/// A box of pixels: one interval an axis, in the order x, y, z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "StoredBounds", into = "StoredBounds")]
+pub struct SpatialBounds {
+    /// Axes behind the last one are empty at 0.
+    axes: [Interval; 3],
+    dimensions: usize,
+    resolution: Option<Resolution>,
+}
+
+/// A stretch of time, nanoseconds; of an acquisition's own clock, or since 1970. Time has no resolution to scale to, so
+/// that it is a plain interval.
+pub type TemporalBounds = Interval;
+
+/// How a box is serialised: axes by their names.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct StoredBounds {
+    x: Interval,
+    #[serde(default)]
+    y: Option<Interval>,
+    #[serde(default)]
+    z: Option<Interval>,
+    #[serde(default)]
+    microns_per_px: Option<Resolution>,
+}
+
+impl SpatialBounds {
+    /// The box of these intervals, at a resolution where one is known.
+    ///
+    /// # Errors
+    /// [`BoundsError::Axes`] where there are not one to three.
+    pub fn new(axes: &[Interval], resolution: Option<Resolution>) -> Result<Self, BoundsError> {
+        if axes.is_empty() || axes.len() > AXES.len() {
+            return Err(BoundsError::Axes { found: axes.len() });
+        }
+        let mut all = [Interval::default(); 3];
+        all[..axes.len()].copy_from_slice(axes);
+        Ok(Self { axes: all, dimensions: axes.len(), resolution })
+    }
+
+    /// The box of an image: `width_px × height_px` from the origin.
+    #[must_use]
+    pub fn of_image(width_px: u32, height_px: u32, resolution: Option<Resolution>) -> Self {
+        let axes = [Interval::of_length(width_px), Interval::of_length(height_px), Interval::default()];
+        Self { axes, dimensions: 2, resolution }
+    }
+
+    /// The intervals, one an axis.
+    #[must_use]
+    pub fn axes(&self) -> &[Interval] {
+        &self.axes[..self.dimensions]
+    }
+
+    /// Number of axes: 1, 2 or 3.
+    #[must_use]
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// The resolution of its coordinates; none where nobody states it.
+    #[must_use]
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.resolution
+    }
+
+    /// Whether there is no pixel inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.axes().iter().any(|axis| axis.is_empty())
+    }
+
+    /// Pixels inside (of one axis samples, of three voxels).
+    ///
+    /// # Errors
+    /// [`BoundsError::Overflow`] where there are 2^64 or more.
+    pub fn pixels(&self) -> Result<u64, BoundsError> {
+        if self.is_empty() {
+            return Ok(0);
+        }
+        let product = self.axes().iter().try_fold(1_u64, |pixels, axis| pixels.checked_mul(axis.length()));
+        product.ok_or(BoundsError::Overflow { what: "the number of pixels" })
+    }
+
+    /// Whether the pixel at `position` is inside.
+    ///
+    /// # Errors
+    /// [`BoundsError::Dimensions`] where the position has another number of axes.
+    pub fn holds(&self, position: &[i64]) -> Result<bool, BoundsError> {
+        self.same_dimensions(position.len())?;
+        Ok(self.axes().iter().zip(position).all(|(axis, coordinate)| axis.holds(*coordinate)))
+    }
+
+    /// Whether all of `other` is inside. An empty box is inside every other one.
+    ///
+    /// # Errors
+    /// [`BoundsError::Dimensions`] and [`BoundsError::Resolutions`] where the two cannot be compared.
+    pub fn contains(&self, other: &Self) -> Result<bool, BoundsError> {
+        self.same_space(other)?;
+        let inside = self.axes().iter().zip(other.axes()).all(|(axis, other)| axis.contains(*other));
+        Ok(other.is_empty() || inside)
+    }
+
+    /// What is in both boxes; empty where nothing is.
+    ///
+    /// # Errors
+    /// As [`contains`](Self::contains).
+    pub fn intersection(&self, other: &Self) -> Result<Self, BoundsError> {
+        self.same_space(other)?;
+        self.each(|number, axis| Ok(axis.intersection(other.axes[number])))
+    }
+
+    /// The smallest box that contains both.
+    ///
+    /// # Errors
+    /// As [`contains`](Self::contains).
+    pub fn union(&self, other: &Self) -> Result<Self, BoundsError> {
+        self.same_space(other)?;
+        match (self.is_empty(), other.is_empty()) {
+            (_, true) => Ok(*self),
+            (true, false) => Ok(*other),
+            (false, false) => self.each(|number, axis| Ok(axis.union(other.axes[number]))),
+        }
+    }
+
+    /// This box, moved by `offset` along each axis.
+    ///
+    /// # Errors
+    /// [`BoundsError::Dimensions`] where the offset has another number of axes; [`BoundsError::Overflow`] where the box
+    /// would end up beyond 64 bits.
+    pub fn translated(&self, offset: &[i64]) -> Result<Self, BoundsError> {
+        self.same_dimensions(offset.len())?;
+        self.each(|number, axis| axis.translated(offset[number]))
+    }
+
+    /// The smallest box at `resolution` that covers all that this one covers: edges are rounded outward. There and back
+    /// it contains what it was.
+    ///
+    /// # Errors
+    /// [`BoundsError::Unstated`] where this box states no resolution; [`BoundsError::Overflow`] beyond 64 bits.
+    pub fn covering_at(&self, resolution: Resolution) -> Result<Self, BoundsError> {
+        self.scaled(resolution, Rounding::Outward)
+    }
+
+    /// The box at `resolution` whose edges are nearest to those of this one: boxes that abut still do, and to a finer
+    /// resolution and back a box is what it was.
+    ///
+    /// # Errors
+    /// As [`covering_at`](Self::covering_at).
+    pub fn nearest_at(&self, resolution: Resolution) -> Result<Self, BoundsError> {
+        self.scaled(resolution, Rounding::Nearest)
+    }
+
+    fn scaled(&self, resolution: Resolution, rounding: Rounding) -> Result<Self, BoundsError> {
+        let from = self.resolution.ok_or(BoundsError::Unstated)?.femtometres();
+        let scaled = self.each(|_, axis| axis.scaled(from, resolution.femtometres(), rounding))?;
+        Ok(Self { resolution: Some(resolution), ..scaled })
+    }
+
+    /// Whatever `change` makes of each axis, given its number.
+    pub(crate) fn each(
+        &self,
+        change: impl Fn(usize, Interval) -> Result<Interval, BoundsError>,
+    ) -> Result<Self, BoundsError> {
+        let mut changed = *self;
+        for (number, axis) in changed.axes.iter_mut().enumerate().take(self.dimensions) {
+            *axis = change(number, *axis)?;
+        }
+        Ok(changed)
+    }
+
+    /// Whether something has as many axes as this box.
+    pub(crate) fn same_dimensions(&self, found: usize) -> Result<(), BoundsError> {
+        let allowed = self.dimensions;
+        if found == allowed { Ok(()) } else { Err(BoundsError::Dimensions { found, allowed }) }
+    }
+
+    fn same_space(&self, other: &Self) -> Result<(), BoundsError> {
+        self.same_dimensions(other.dimensions)?;
+        let (found, allowed) = (other.resolution, self.resolution);
+        if found == allowed { Ok(()) } else { Err(BoundsError::Resolutions { found, allowed }) }
+    }
+}
+
+impl TryFrom<StoredBounds> for SpatialBounds {
+    type Error = BoundsError;
+
+    fn try_from(stored: StoredBounds) -> Result<Self, BoundsError> {
+        match (stored.y, stored.z) {
+            (None, None) => Self::new(&[stored.x], stored.microns_per_px),
+            (Some(y), None) => Self::new(&[stored.x, y], stored.microns_per_px),
+            (Some(y), Some(z)) => Self::new(&[stored.x, y, z], stored.microns_per_px),
+            (None, Some(_)) => Err(BoundsError::Axes { found: 2 }),
+        }
+    }
+}
+
+impl From<SpatialBounds> for StoredBounds {
+    fn from(bounds: SpatialBounds) -> Self {
+        let [x, y, z] = bounds.axes;
+        let (y, z) = ((bounds.dimensions > 1).then_some(y), (bounds.dimensions > 2).then_some(z));
+        Self { x, y, z, microns_per_px: bounds.resolution }
+    }
+}
+
+impl fmt::Display for SpatialBounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (axis, name) in self.axes().iter().zip(AXES) {
+            write!(f, "{name} {axis}, ")?;
+        }
+        f.write_str(&stated(self.resolution))
+    }
+}

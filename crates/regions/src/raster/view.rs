@@ -1,0 +1,173 @@
+//! A part of a raster, without a copy of it.
+
+use super::Raster;
+use thiserror::Error;
+
+/// A rectangle of a raster's pixels, borrowed: rows of `width_px × channels` values, [`stride_bytes`] apart.
+///
+/// Shape: `height_px × width_px × channels`; both sides are at least 1.
+///
+/// [`stride_bytes`]: RasterView::stride_bytes
+#[derive(Clone, Copy, Debug)]
+pub struct RasterView<'a> {
+    width_px: u32,
+    height_px: u32,
+    channels: u8,
+    stride_bytes: usize,
+    /// From the first value to the last one, with what lies between the rows.
+    data: &'a [u8],
+}
+
+/// A rectangle of pixels, by its top left corner and its sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PixelRectangle {
+    /// Columns to the left of it.
+    pub x_px: u32,
+    /// Rows above it.
+    pub y_px: u32,
+    /// Width, pixels.
+    pub width_px: u32,
+    /// Height, pixels.
+    pub height_px: u32,
+}
+
+/// A rectangle is empty, or not within the pixels that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{} x {} px from {}, {}: allowed is what lies within {width_px} x {height_px} px and is not empty",
+    part.width_px, part.height_px, part.x_px, part.y_px
+)]
+pub struct PartError {
+    /// What was asked for.
+    pub part: PixelRectangle,
+    /// Width of what it was asked of, pixels.
+    pub width_px: u32,
+    /// Height of it, pixels.
+    pub height_px: u32,
+}
+
+impl Raster {
+    /// All of this raster as a view.
+    #[must_use]
+    pub fn view(&self) -> RasterView<'_> {
+        let (width_px, height_px, channels) = (self.width_px, self.height_px, self.channels);
+        let stride_bytes = width_px as usize * usize::from(channels);
+        RasterView { width_px, height_px, channels, stride_bytes, data: &self.data }
+    }
+}
+
+impl<'a> RasterView<'a> {
+    /// A part of this view.
+    ///
+    /// # Errors
+    /// [`PartError`] where the part is empty or reaches beyond the view.
+    pub fn part(&self, part: PixelRectangle) -> Result<Self, PartError> {
+        let (width_px, height_px) = (self.width_px, self.height_px);
+        let within = |start: u32, length: u32, of: u32| {
+            length > 0 && start.checked_add(length).is_some_and(|end| end <= of)
+        };
+        if !within(part.x_px, part.width_px, width_px) || !within(part.y_px, part.height_px, height_px) {
+            return Err(PartError { part, width_px, height_px });
+        }
+        let channels = usize::from(self.channels);
+        let start = part.y_px as usize * self.stride_bytes + part.x_px as usize * channels;
+        let length = (part.height_px as usize - 1) * self.stride_bytes + part.width_px as usize * channels;
+        let data = &self.data[start..start + length];
+        Ok(Self { width_px: part.width_px, height_px: part.height_px, data, ..*self })
+    }
+
+    /// Width in pixels.
+    #[must_use]
+    pub fn width_px(&self) -> u32 {
+        self.width_px
+    }
+
+    /// Height in pixels.
+    #[must_use]
+    pub fn height_px(&self) -> u32 {
+        self.height_px
+    }
+
+    /// Values a pixel.
+    #[must_use]
+    pub fn channels(&self) -> u8 {
+        self.channels
+    }
+
+    /// From the beginning of a row to that of the next one.
+    #[must_use]
+    pub fn stride_bytes(&self) -> usize {
+        self.stride_bytes
+    }
+
+    /// From the first value to the last one, with what lies between rows: what a matrix over this memory begins with.
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The rows from the top, each without what lies behind it.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let width = self.width_px as usize * usize::from(self.channels);
+        // The last row has nothing behind it, so that it is a chunk that is cut short.
+        self.data.chunks(self.stride_bytes).map(move |row| &row[..width])
+    }
+
+    /// A raster of its own with these pixels.
+    #[must_use]
+    pub fn to_raster(&self) -> Raster {
+        let (width_px, height_px, channels) = (self.width_px, self.height_px, self.channels);
+        let data = self.rows().collect::<Vec<_>>().concat();
+        Raster { width_px, height_px, channels, data }
+    }
+}
+
+/// Views are equal where their shapes and pixels are, wherever they lie.
+impl PartialEq for RasterView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let shape = |view: &Self| (view.width_px, view.height_px, view.channels);
+        shape(self) == shape(other) && self.rows().eq(other.rows())
+    }
+}
+
+impl Eq for RasterView<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rectangle(x_px: u32, y_px: u32, width_px: u32, height_px: u32) -> PixelRectangle {
+        PixelRectangle { x_px, y_px, width_px, height_px }
+    }
+
+    #[test]
+    fn a_part_of_a_part_borrows_the_same_pixels() {
+        let raster = Raster::new(4, 3, 2, (0..24).collect()).unwrap();
+        let part = raster.view().part(rectangle(1, 0, 3, 3)).unwrap();
+        assert_eq!(
+            part.rows().collect::<Vec<_>>(),
+            [&raster.data()[2..8], &raster.data()[10..16], &raster.data()[18..24]]
+        );
+        let corner = part.part(rectangle(2, 1, 1, 2)).unwrap();
+        assert_eq!(corner.rows().flatten().copied().collect::<Vec<_>>(), [14, 15, 22, 23]);
+        assert!(std::ptr::eq(corner.data(), &raster.data()[14..24]));
+        assert_eq!(corner.to_raster().view(), corner);
+        assert_eq!(raster.view().to_raster(), raster);
+    }
+
+    #[test]
+    fn what_is_not_within_is_refused() {
+        let raster = Raster::filled(4, 3, 1, 0).unwrap();
+        for part in [
+            rectangle(0, 0, 0, 1),
+            rectangle(0, 0, 5, 1),
+            rectangle(1, 3, 1, 1),
+            rectangle(2, 0, u32::MAX, 1),
+        ] {
+            assert!(raster.view().part(part).is_err());
+        }
+        let error = raster.view().part(rectangle(3, 1, 2, 1)).unwrap_err();
+        let expected = "2 x 1 px from 3, 1: allowed is what lies within 4 x 3 px and is not empty";
+        assert_eq!(error.to_string(), expected);
+    }
+}

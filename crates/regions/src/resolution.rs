@@ -1,0 +1,127 @@
+//! How much of the specimen one pixel shows.
+//!
+//! A resolution is a whole number of femtometres a pixel, so that resolutions are equal or they are not, and coordinates
+//! are scaled in integers. Nothing here resamples pixels, and nothing knows which levels a slide has.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::num::NonZeroU64;
+use thiserror::Error;
+
+/// Scanners state up to nine digits behind the point of a micron (0.25258499): one femtometre keeps all of them.
+const FEMTOMETRES_A_MICRON: f64 = 1e9;
+
+/// The finest and the coarsest resolution, microns a pixel: a picometre and a metre. Nobody photographs tissue beyond
+/// either, and within them a number of microns and one of femtometres turn into each other without loss.
+const ALLOWED: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Microns a pixel of an objective of magnification 1, by the usual convention: 40x is 0.25, 20x is 0.5.
+const MICRONS_AT_ONE: f64 = 10.0;
+
+/// The side of a pixel on the specimen; the same along every axis. It is serialised in microns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Resolution(NonZeroU64);
+
+/// A number is no resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[error("resolution: {microns_per_px} microns a pixel, allowed are 0.000001 to 1000000")]
+pub struct ResolutionError {
+    /// The number given, as microns a pixel.
+    pub microns_per_px: f64,
+}
+
+impl Resolution {
+    /// The resolution of this many microns a pixel, to the femtometre.
+    ///
+    /// # Errors
+    /// [`ResolutionError`] where it is not between a millionth and a million, or is no number.
+    pub fn from_microns_per_px(microns_per_px: f64) -> Result<Self, ResolutionError> {
+        let within =
+            ALLOWED.contains(&microns_per_px).then(|| (microns_per_px * FEMTOMETRES_A_MICRON).round());
+        let femtometres = within.and_then(|femtometres| NonZeroU64::new(femtometres as u64));
+        femtometres.map(Self).ok_or(ResolutionError { microns_per_px })
+    }
+
+    /// The resolution of an objective's magnification: 10 microns a pixel, divided by it. This is a convention; where a
+    /// slide states microns a pixel, those are what is true.
+    ///
+    /// # Errors
+    /// As [`from_microns_per_px`](Self::from_microns_per_px).
+    pub fn from_magnification(magnification: f64) -> Result<Self, ResolutionError> {
+        Self::from_microns_per_px(MICRONS_AT_ONE / magnification)
+    }
+
+    /// The resolution of a level of a pyramid, `factor` times as coarse as this one; to the femtometre.
+    ///
+    /// # Errors
+    /// As [`from_microns_per_px`](Self::from_microns_per_px).
+    pub fn downsampled(self, factor: f64) -> Result<Self, ResolutionError> {
+        Self::from_microns_per_px(self.microns_per_px() * factor)
+    }
+
+    /// Microns a pixel.
+    #[must_use]
+    pub fn microns_per_px(self) -> f64 {
+        self.0.get() as f64 / FEMTOMETRES_A_MICRON
+    }
+
+    /// Magnification of the objective that this is, by convention.
+    #[must_use]
+    pub fn magnification(self) -> f64 {
+        MICRONS_AT_ONE / self.microns_per_px()
+    }
+
+    /// Femtometres a pixel.
+    pub(crate) fn femtometres(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl TryFrom<f64> for Resolution {
+    type Error = ResolutionError;
+
+    fn try_from(microns_per_px: f64) -> Result<Self, ResolutionError> {
+        Self::from_microns_per_px(microns_per_px)
+    }
+}
+
+impl From<Resolution> for f64 {
+    fn from(resolution: Resolution) -> Self {
+        resolution.microns_per_px()
+    }
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} microns a pixel", self.microns_per_px())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn magnifications_are_those_of_the_convention() {
+        for (magnification, microns) in [(40.0, 0.25), (20.0, 0.5), (1.25, 8.0)] {
+            let resolution = Resolution::from_magnification(magnification).unwrap();
+            assert_eq!(resolution, Resolution::from_microns_per_px(microns).unwrap());
+            assert_eq!(resolution.magnification(), magnification);
+        }
+        let scanned = Resolution::from_microns_per_px(0.252_584_99).unwrap();
+        assert_eq!(scanned.to_string(), "0.25258499 microns a pixel");
+        assert_eq!(scanned.downsampled(4.0).unwrap().microns_per_px(), 1.010_339_96);
+    }
+
+    #[test]
+    fn what_is_no_resolution_is_refused() {
+        for microns in [0.0, -0.25, f64::NAN, f64::INFINITY, 1e-7, 1.1e6] {
+            let error = Resolution::from_microns_per_px(microns).unwrap_err();
+            let expected = format!("resolution: {microns} microns a pixel, allowed are 0.000001 to 1000000");
+            assert_eq!(error.to_string(), expected);
+        }
+        assert!(Resolution::from_magnification(0.0).is_err());
+        assert!(Resolution::from_microns_per_px(0.25).unwrap().downsampled(-1.0).is_err());
+    }
+}

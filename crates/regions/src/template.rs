@@ -1,0 +1,238 @@
+//! Region templates: what belongs to one region of a specimen, under one name.
+//!
+//! A region template is a container for a region that is defined by a spatial and a temporal bounding box, with any
+//! number of data regions, each of which materialises one kind of data in it (thesis, 2.3; journal, 2.2). It says where
+//! and when, and under which keys; the data themselves stay in storage, and nothing here reads or moves them.
+
+mod name;
+mod stored;
+
+pub use name::{MAX_NAME_BYTES, NameError};
+pub use stored::TEMPLATE_FORMAT;
+
+use crate::bounds::{BoundsError, SpatialBounds, TemporalBounds};
+use crate::{ElementType, RegionKey, Resolution};
+use name::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use stored::StoredTemplate;
+use thiserror::Error;
+
+/// One region of a specimen and the data regions in it, by name.
+///
+/// Data regions are immutable. A name can be given to another one, which then has a higher version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredTemplate", into = "StoredTemplate")]
+pub struct RegionTemplate {
+    name: Name,
+    id: Name,
+    version: u64,
+    timestamp_ns: i64,
+    bounds: SpatialBounds,
+    time: Option<TemporalBounds>,
+    region_of_interest: Option<SpatialBounds>,
+    regions: BTreeMap<Name, RegionEntry>,
+}
+
+/// What a region template knows of one data region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionEntry {
+    /// Where storage has it.
+    pub key: RegionKey,
+    /// What it holds.
+    pub element: ElementType,
+    /// Where it lies, at its own resolution, within the template's bounds. A table's are those of what it describes.
+    pub bounds: SpatialBounds,
+    /// Which one it is of those that have had the name.
+    pub version: u64,
+}
+
+/// Why something cannot be (in) a region template.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TemplateError {
+    /// A name is not allowed.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Bounds cannot be compared with the template's.
+    #[error("region template: bounds of {of:?}: {source}")]
+    Bounds {
+        /// The data region, or the region of interest.
+        of: String,
+        /// Why not.
+        source: BoundsError,
+    },
+    /// Bounds reach beyond the template's.
+    #[error("region template: bounds of {of:?}: {found}; allowed are those within {allowed}")]
+    Outside {
+        /// The data region, or the region of interest.
+        of: String,
+        /// Its bounds.
+        found: Box<SpatialBounds>,
+        /// The template's bounds, at that resolution.
+        allowed: Box<SpatialBounds>,
+    },
+    /// A name has been given to a data region of that version, or of a later one.
+    #[error("region template: version {found} of {name:?}, allowed are those above {held}, which is there")]
+    Version {
+        /// The data region.
+        name: String,
+        /// The version given.
+        found: u64,
+        /// The version there.
+        held: u64,
+    },
+    /// Two data regions of a stored template have the same name.
+    #[error("region template: two data regions are called {name:?}, allowed is one of each name")]
+    Twice {
+        /// Their name.
+        name: String,
+    },
+}
+
+impl RegionTemplate {
+    /// A template of version 0 without data regions, of no time.
+    ///
+    /// `name` says what it is (a slide's name), `id` tells it from others of that name.
+    ///
+    /// # Errors
+    /// [`TemplateError::Name`] where one of them is not allowed.
+    pub fn new(name: &str, id: &str, bounds: SpatialBounds) -> Result<Self, TemplateError> {
+        Ok(Self {
+            name: Name::new("name", name)?,
+            id: Name::new("id", id)?,
+            version: 0,
+            timestamp_ns: 0,
+            bounds,
+            time: None,
+            region_of_interest: None,
+            regions: BTreeMap::new(),
+        })
+    }
+
+    /// The same template as another version, made at `timestamp_ns` nanoseconds since 1970.
+    #[must_use]
+    pub fn with_version(self, version: u64, timestamp_ns: i64) -> Self {
+        Self { version, timestamp_ns, ..self }
+    }
+
+    /// The same template of a stretch of time.
+    #[must_use]
+    pub fn with_time(self, time: TemporalBounds) -> Self {
+        Self { time: Some(time), ..self }
+    }
+
+    /// The same template, of which only a part is to be looked at.
+    ///
+    /// # Errors
+    /// [`TemplateError::Outside`] where that is no part of it, [`TemplateError::Bounds`] where it cannot be compared.
+    pub fn with_region_of_interest(self, part: SpatialBounds) -> Result<Self, TemplateError> {
+        self.check_within("region of interest", &part)?;
+        Ok(Self { region_of_interest: Some(part), ..self })
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// What tells it from others of its name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    /// Which version of the template this is.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When this version was made, nanoseconds since 1970.
+    #[must_use]
+    pub fn timestamp_ns(&self) -> i64 {
+        self.timestamp_ns
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn bounds(&self) -> &SpatialBounds {
+        &self.bounds
+    }
+
+    /// The resolution of its bounds; none where nobody states it.
+    #[must_use]
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.bounds.resolution()
+    }
+
+    /// When it is; none of what has no time.
+    #[must_use]
+    pub fn time(&self) -> Option<TemporalBounds> {
+        self.time
+    }
+
+    /// The part to be looked at; all of it where nobody has chosen one.
+    #[must_use]
+    pub fn region_of_interest(&self) -> &SpatialBounds {
+        self.region_of_interest.as_ref().unwrap_or(&self.bounds)
+    }
+
+    /// The data region of a name.
+    #[must_use]
+    pub fn region(&self, name: &str) -> Option<&RegionEntry> {
+        self.regions.get(name)
+    }
+
+    /// All data regions, in order of their names.
+    pub fn regions(&self) -> impl ExactSizeIterator<Item = (&str, &RegionEntry)> {
+        self.regions.iter().map(|(name, region)| (name.as_str(), region))
+    }
+
+    /// Gives a name to a data region, and returns the one that had it.
+    ///
+    /// # Errors
+    /// [`TemplateError::Name`] where the name is not allowed; [`TemplateError::Outside`] and [`TemplateError::Bounds`]
+    /// where it does not lie within the template; [`TemplateError::Version`] where the one that has the name is of the
+    /// same version or of a later one. The template is then as it was.
+    pub fn insert(&mut self, name: &str, region: RegionEntry) -> Result<Option<RegionEntry>, TemplateError> {
+        let name = Name::new("data region", name)?;
+        self.check_within(name.as_str(), &region.bounds)?;
+        match self.regions.get(&name) {
+            Some(held) if held.version >= region.version => Err(TemplateError::Version {
+                name: name.into_string(),
+                found: region.version,
+                held: held.version,
+            }),
+            _ => Ok(self.regions.insert(name, region)),
+        }
+    }
+
+    /// Takes a data region out of the template; storage keeps it.
+    pub fn remove(&mut self, name: &str) -> Option<RegionEntry> {
+        self.regions.remove(name)
+    }
+
+    /// Whether `bounds` lie within the template's. A pixel of a coarser resolution may reach beyond the last of the
+    /// template's, so the template's bounds are rounded outward.
+    fn check_within(&self, of: &str, bounds: &SpatialBounds) -> Result<(), TemplateError> {
+        let inside = || {
+            let allowed = match bounds.resolution() {
+                Some(resolution) if self.resolution() != Some(resolution) => {
+                    self.bounds.covering_at(resolution)?
+                }
+                _ => self.bounds,
+            };
+            Ok((allowed.contains(bounds)?, allowed))
+        };
+        match inside() {
+            Ok((true, _)) => Ok(()),
+            Ok((false, allowed)) => Err(TemplateError::Outside {
+                of: of.to_owned(),
+                found: Box::new(*bounds),
+                allowed: Box::new(allowed),
+            }),
+            Err(source) => Err(TemplateError::Bounds { of: of.to_owned(), source }),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Which names a region template and its data regions may have.
+//!
+//! Names come from users and from files of others, and end up in paths, logs and keys of object stores. They are refused
+//! where any of these could take them for something else; nothing is renamed or escaped.
+
+use std::fmt;
+use thiserror::Error;
+
+/// Bytes of the longest name: what the usual file systems take for one component of a path.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// Characters of a refused name that a message shows: enough to find it, however long it is.
+const SHOWN_CHARACTERS: usize = 40;
+
+/// A name is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "region template: {field} {shown} of {bytes} bytes, allowed are 1 to {MAX_NAME_BYTES} bytes \
+     without \"..\", slashes, backslashes and control characters, and not \".\""
+)]
+pub struct NameError {
+    /// What is named so.
+    pub field: &'static str,
+    /// The name's beginning, quoted, with control characters escaped.
+    pub shown: String,
+    /// Bytes of the whole name.
+    pub bytes: usize,
+}
+
+/// A name that has been checked.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Name(String);
+
+impl Name {
+    /// Checks `name`; `field` is what is named so, for the message.
+    pub(crate) fn new(field: &'static str, name: impl Into<String>) -> Result<Self, NameError> {
+        let name = name.into();
+        let refused = name.is_empty()
+            || name.len() > MAX_NAME_BYTES
+            || name == "."
+            || name.contains("..")
+            || name.contains(|character: char| matches!(character, '/' | '\\') || character.is_control());
+        if !refused {
+            return Ok(Self(name));
+        }
+        let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+        let more = if shown.len() < name.len() { "…" } else { "" };
+        Err(NameError { field, shown: format!("{shown:?}{more}"), bytes: name.len() })
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// So that what is kept under names is found by what is not known to be one.
+impl std::borrow::Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in
+            ["", ".", "..", "../x", "x/../y", "x..y", "x/y", "/x", "x\\y", "x\0", "x\ny", "\u{7f}", "\u{85}"]
+        {
+            let error = Name::new("id", name).unwrap_err();
+            assert!(
+                error.to_string().starts_with(&format!("region template: id {name:?} of {} b", name.len()))
+            );
+        }
+        for name in ["mask", "slide 7.svs", ".hidden", "x.", "Gewebeprobe ä", "-", &"n".repeat(255)] {
+            assert_eq!(Name::new("id", name).unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn a_message_names_the_field_the_value_and_what_is_allowed() {
+        let expected = "region template: name \"a/b\" of 3 bytes, allowed are 1 to 255 bytes \
+            without \"..\", slashes, backslashes and control characters, and not \".\"";
+        assert_eq!(Name::new("name", "a/b").unwrap_err().to_string(), expected);
+        // Bytes count, not characters; and the message stays short.
+        let long = Name::new("name", "ä".repeat(128)).unwrap_err();
+        assert_eq!((long.bytes, long.shown.chars().count()), (256, 40 + 3));
+    }
+}
