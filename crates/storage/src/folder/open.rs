@@ -78,8 +78,9 @@ impl FolderTier {
 fn find(files: &dyn Files, layout: &Layout) -> Result<bool, TierError> {
     let path = &layout.root;
     let names = files.list(path).map_err(failed("open the tier", path))?;
-    if names.iter().any(|(name, _)| name == MARKER_NAME) {
-        let marker = layout.named(MARKER_NAME);
+    let marker = layout.named(MARKER_NAME);
+    // Another process may just have begun the tier: a list that has its folders may lack the marker, which is older.
+    if names.iter().any(|(name, _)| name == MARKER_NAME) || files.look(&marker).is_ok() {
         let (file, _) = files.open(&marker).map_err(failed("read", &marker))?;
         let mut bytes = Vec::new();
         file.take(MARKER_LIMIT_BYTES).read_to_end(&mut bytes).map_err(failed("read", &marker))?;
