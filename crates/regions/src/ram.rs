@@ -90,6 +90,12 @@ impl RamTier {
         Some(region)
     }
 
+    /// The keys of what is held, in any order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<RegionKey> {
+        self.regions.iter().map(|stored| *stored.key()).collect()
+    }
+
     /// Regions ever inserted and removed: what was known of the tier when it was the same number is still so.
     #[must_use]
     pub fn changes(&self) -> u64 {
@@ -159,6 +165,11 @@ mod tests {
                 prop_assert_eq!(tier.held_bytes(), held);
                 prop_assert_eq!(ledger.peak_bytes(), peak);
                 prop_assert_eq!(tier.len(), model.len());
+                let mut keys = tier.keys();
+                keys.sort_unstable();
+                let mut expected: Vec<RegionKey> = model.keys().map(|name| RegionKey([*name; 16])).collect();
+                expected.sort_unstable();
+                prop_assert_eq!(keys, expected);
             }
         }
     }

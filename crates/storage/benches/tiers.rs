@@ -1,0 +1,83 @@
+//! What storing and reading a region costs in each tier, beside copying as many bytes and writing them to a synced file.
+//! Figures are bytes of the region in memory a second.
+//!
+//! `PLEACH_BENCH_FOLDER` names a folder on the disk to be measured; without it the system's folder for temporary files is
+//! taken. What is read has just been written: it comes from the page cache, and what is measured is the way from there.
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pleach_regions::{DataRegion, Ledger, Raster, RegionKey};
+use pleach_storage::files::Disk;
+use pleach_storage::{BoundedRam, FolderKind, FolderSettings, FolderTier, Tier};
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::Write;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Noise: tissue compresses by little more. Shape: `side_px × side_px`, three channels.
+fn image(side_px: u32) -> Arc<DataRegion> {
+    let mut state = 1_u32;
+    let noise = std::iter::from_fn(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Some((state >> 24) as u8)
+    });
+    let data = noise.take((side_px * side_px * 3) as usize).collect();
+    Arc::new(DataRegion::Bgr8(Raster::new(side_px, side_px, 3, data).expect("of that shape")))
+}
+
+fn folder() -> TempDir {
+    let place = std::env::var_os("PLEACH_BENCH_FOLDER").map_or_else(std::env::temp_dir, Into::into);
+    tempfile::tempdir_in(place).expect("a folder that can be written to")
+}
+
+fn tiers(place: &TempDir) -> Vec<(&'static str, Box<dyn Tier>)> {
+    let ram = BoundedRam::new(Arc::new(Ledger::default()), 1 << 30);
+    let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30);
+    let private = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
+    vec![("ram", Box::new(ram)), ("folder", Box::new(private))]
+}
+
+fn measure(criterion: &mut Criterion) {
+    let key = RegionKey([7; 16]);
+    for (name, side_px) in [("48 MB", 4000), ("48 kB", 128), ("768 B", 16)] {
+        let region = image(side_px);
+        let bytes = region.bytes();
+        let mut group = criterion.benchmark_group("tiers");
+        group.sample_size(10).throughput(Throughput::Bytes(bytes));
+        let place = folder();
+        for (tier_name, tier) in tiers(&place) {
+            let id = |what: &str| BenchmarkId::new(format!("{what} {tier_name}"), name);
+            group.bench_function(id("insert"), |bencher| {
+                let empty = || tier.remove(key).expect("removed");
+                bencher.iter_batched(
+                    empty,
+                    |_| tier.insert(key, &region).expect("room"),
+                    BatchSize::PerIteration,
+                );
+            });
+            group.bench_function(id("get"), |bencher| bencher.iter(|| tier.get(key).expect("whole")));
+        }
+        let source = region.raster(region.element()).expect("an image").data();
+        group.bench_function(BenchmarkId::new("memcpy", name), |bencher| {
+            let mut target = vec![0; source.len()];
+            bencher.iter(|| black_box(&mut target).copy_from_slice(black_box(source)));
+        });
+        let plain = folder();
+        let path = plain.path().join("plain");
+        group.bench_function(BenchmarkId::new("write and fsync", name), |bencher| {
+            let write = |mut file: File| file.write_all(source).and_then(|()| file.sync_all());
+            let fresh = || {
+                let _ = fs::remove_file(&path);
+                File::create(&path).expect("a new file")
+            };
+            bencher.iter_batched(fresh, |file| write(file).expect("written"), BatchSize::PerIteration);
+        });
+        group.bench_function(BenchmarkId::new("read", name), |bencher| {
+            bencher.iter(|| fs::read(&path).expect("there"));
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, measure);
+criterion_main!(benches);

@@ -1,0 +1,178 @@
+//! What a tier asks of a file system, so that tests can put another one in its place that loses power.
+//!
+//! [`Disk`] is the real one. Nothing here knows what files hold.
+
+use rustix::fs::statvfs;
+use std::fmt;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What is known of a file or a folder without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// The bytes in it; of a folder, whatever the file system says.
+    pub length_bytes: u64,
+    /// What it takes of the disk.
+    pub taken_bytes: u64,
+    /// When it was last written to.
+    pub modified: SystemTime,
+}
+
+/// The room of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that this user can still write.
+    pub free_bytes: u64,
+    /// Bytes are taken in multiples of these.
+    pub block_bytes: u64,
+}
+
+/// Who else may have a lock at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nobody.
+    Private,
+    /// Others that share it.
+    Shared,
+}
+
+/// A lock, given back when it is dropped and when the process ends.
+pub trait Held: fmt::Debug + Send + Sync {}
+
+/// A new file that is being written.
+pub trait NewFile: Write {
+    /// Waits until what was written is on the medium; the file's name may not be.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file system. All errors are what the system says.
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+pub trait Files: fmt::Debug + Send + Sync {
+    /// The names of what lies in a folder and what is known of each, in any order. What goes meanwhile is left out.
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>>;
+
+    /// What is known of a file or a folder.
+    fn look(&self, path: &Path) -> io::Result<Found>;
+
+    /// Makes one folder; that there is one already is an error.
+    fn create_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Makes a file; that there is one already is an error.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
+
+    /// Opens a file for reading, and says how long it is. It can be read to its end, whatever becomes of its name.
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
+
+    /// Gives a file another name, at once; what had that name is gone.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Waits until the names in a folder are on the medium: those of files made, renamed and removed.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Takes the lock of a file, which is made where there is none; none where others have it.
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>>;
+
+    /// The room that there is for a folder.
+    fn space(&self, folder: &Path) -> io::Result<Space>;
+}
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+/// The unit in which the system counts what a file takes, whatever its blocks are.
+const COUNTED_BYTES: u64 = 512;
+
+impl From<Metadata> for Found {
+    fn from(metadata: Metadata) -> Self {
+        let (is_folder, length_bytes) = (metadata.is_dir(), metadata.len());
+        // File systems that compress, or decide late where a file goes, may count too little.
+        let least_bytes = if is_folder { 0 } else { length_bytes };
+        let taken_bytes = (metadata.blocks() * COUNTED_BYTES).max(least_bytes);
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Self { is_folder, length_bytes, taken_bytes, modified }
+    }
+}
+
+impl Files for Disk {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            match entry.metadata() {
+                Ok(metadata) => all.push((entry.file_name().to_string_lossy().into_owned(), metadata.into())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        fs::metadata(path).map(Found::from)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir(folder)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        Ok(Box::new(File::create_new(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        let file = File::open(path)?;
+        let length_bytes = file.metadata()?.len();
+        Ok((Box::new(file), length_bytes))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let locked = match sharing {
+            Sharing::Private => file.try_lock(),
+            Sharing::Shared => file.try_lock_shared(),
+        };
+        match locked {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn space(&self, folder: &Path) -> io::Result<Space> {
+        let found = statvfs(folder)?;
+        let block_bytes = found.f_frsize.max(1);
+        Ok(Space { free_bytes: found.f_bavail.saturating_mul(block_bytes), block_bytes })
+    }
+}
+
+impl NewFile for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl Held for File {}

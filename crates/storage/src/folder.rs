@@ -1,0 +1,197 @@
+//! A folder as a tier: one file a region, on a disk of any kind.
+//!
+//! A region is written under a temporary name, synced, renamed, and its folder synced; only then is it said to be there.
+//! Regions below a size are refused, since each takes blocks of its own: packing them is left to somebody else, and so is
+//! making room. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
+
+mod books;
+mod layout;
+mod open;
+mod read;
+mod write;
+
+use crate::files::{Files, Held};
+use crate::{Durability, Inserted, Tier, TierError};
+use books::Books;
+use layout::{Layout, leaf_of};
+use pleach_regions::{DataRegion, RegionKey};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What kind of disk a folder lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderKind {
+    /// A disk without moving parts, of this machine.
+    Ssd,
+    /// A disk with moving parts, of this machine.
+    Hdd,
+    /// A file system of the cluster: several processes, on several machines, have the folder open at a time.
+    Lustre,
+}
+
+impl FolderKind {
+    /// Whether several processes may have the folder open at a time.
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self == Self::Lustre
+    }
+}
+
+/// What a folder is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderSettings {
+    /// The kind of disk.
+    pub kind: FolderKind,
+    /// What the folder may take of the disk, with everything in it. Of a shared folder each process keeps to it as far as
+    /// it knows what the others have written ([`FolderTier::refresh`]).
+    pub capacity_bytes: u64,
+    /// What has to stay free of the disk, whoever takes the rest.
+    pub reserve_bytes: u64,
+    /// Regions of fewer bytes in memory are refused.
+    pub least_bytes: u64,
+}
+
+impl FolderSettings {
+    /// Without a reserve, for regions of any size.
+    #[must_use]
+    pub fn new(kind: FolderKind, capacity_bytes: u64) -> Self {
+        Self { kind, capacity_bytes, reserve_bytes: 0, least_bytes: 0 }
+    }
+}
+
+/// Data regions in a folder.
+#[derive(Debug)]
+pub struct FolderTier {
+    files: Arc<dyn Files>,
+    layout: Layout,
+    settings: FolderSettings,
+    block_bytes: u64,
+    books: Mutex<Books>,
+    /// One a leaf: held while a file gets or loses its name and the books are changed, so that they tell the same.
+    leaves: Vec<Mutex<()>>,
+    /// The next name that no file has had.
+    unique: AtomicU64,
+    /// A folder could not be synced: what is on the medium is not known, and asking again would not tell.
+    stopped: AtomicBool,
+    /// None on shared file systems without locks.
+    _lock: Option<Box<dyn Held>>,
+}
+
+/// An error of the system, as one of the tier.
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TierError {
+    move |source| TierError::Io { action, path: path.to_owned(), source }
+}
+
+impl FolderTier {
+    /// Looks at the folder again: what other processes have written and removed is known from here on.
+    ///
+    /// # Errors
+    /// [`TierError`] when it cannot be listed.
+    pub fn refresh(&self) -> Result<(), TierError> {
+        for leaf in 0..layout::LEAVES {
+            let _held = self.hold(leaf);
+            let (found, _) = open::scan(&*self.files, &self.layout, leaf)?;
+            self.books().replace(leaf, found);
+        }
+        Ok(())
+    }
+
+    /// Where the file of a region is, or would be.
+    #[must_use]
+    pub fn path(&self, key: RegionKey) -> PathBuf {
+        self.layout.region(key)
+    }
+
+    /// Whether there may be files of which the books know nothing.
+    fn is_shared(&self) -> bool {
+        self.settings.kind.is_shared()
+    }
+
+    /// Whether there is a file of that key, books or not.
+    fn is_there(&self, key: RegionKey) -> Result<bool, TierError> {
+        let path = self.layout.region(key);
+        match self.files.look(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed("look for", &path)(error)),
+        }
+    }
+
+    fn unique(&self) -> u64 {
+        self.unique.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn sync_leaf(&self, key: RegionKey) -> Result<(), TierError> {
+        let leaf = self.layout.leaf(leaf_of(key));
+        self.files.sync_folder(&leaf).map_err(|error| {
+            self.stopped.store(true, Ordering::Relaxed);
+            failed("sync", &leaf)(error)
+        })
+    }
+
+    // A thread that panicked while it held one of these left it whole: each change of the books is one call.
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hold(&self, leaf: usize) -> MutexGuard<'_, ()> {
+        self.leaves[leaf].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tier for FolderTier {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        self.write(key, region)
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        self.read(key)
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        let _held = self.hold(leaf_of(key));
+        let known = self.books().contains(key);
+        if !known && !self.is_shared() {
+            return Ok(false);
+        }
+        let path = self.layout.region(key);
+        match self.files.remove(&path) {
+            Ok(()) => {
+                self.books().forget(key);
+                // It must not come back when the power fails.
+                self.sync_leaf(key)?;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.books().forget(key);
+                Ok(known)
+            }
+            Err(error) => Err(failed("remove", &path)(error)),
+        }
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        if self.is_shared() { self.is_there(key) } else { Ok(self.books().contains(key)) }
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        if self.is_shared() {
+            self.refresh()?;
+        }
+        Ok(self.books().keys())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.books().bytes()
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.settings.capacity_bytes
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::PowerLoss
+    }
+}

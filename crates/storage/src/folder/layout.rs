@@ -1,0 +1,141 @@
+//! How the folder of a tier is laid out: what every file is called and where it lies.
+//!
+//! - `FORMAT` says whose folder it is, and which version wrote it.
+//! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
+//! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
+//! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
+//! - `quarantine/ab….0123….region` is one that was not what it should have been.
+//!
+//! Nothing here touches a file.
+
+use pleach_regions::RegionKey;
+use std::path::{Path, PathBuf};
+
+pub(super) const MARKER_NAME: &str = "FORMAT";
+pub(super) const LOCK_NAME: &str = "lock";
+pub(super) const QUARANTINE_NAME: &str = "quarantine";
+
+/// The marker of this version. The number is raised when anything on disk changes its meaning.
+pub(super) const MARKER: &str = "pleach tier 1";
+
+/// What a new file system has in its first folder.
+pub(super) const LOST_AND_FOUND: &str = "lost+found";
+
+const REGION_SUFFIX: &str = ".region";
+const PART_SUFFIX: &str = ".part";
+
+/// Folders in a folder: one a hexadecimal digit.
+pub(super) const FANOUT: usize = 16;
+
+/// Folders that hold regions. Of a million regions each has four thousand, which every file system lists quickly, and all
+/// of them are made when the tier is: an insertion makes none.
+pub(super) const LEAVES: usize = FANOUT * FANOUT;
+
+/// Which of the leaves a region lies in.
+pub(super) fn leaf_of(key: RegionKey) -> usize {
+    usize::from(key.0[0])
+}
+
+/// What a file in a leaf is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    Region(RegionKey),
+    Part,
+    /// Nothing of ours.
+    Other,
+}
+
+/// The paths of a tier.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) root: PathBuf,
+}
+
+impl Layout {
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(super) fn named(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// The folder around the leaves of one first digit.
+    pub(super) fn branch(&self, digit: usize) -> PathBuf {
+        self.root.join(format!("{digit:x}"))
+    }
+
+    pub(super) fn leaf(&self, leaf: usize) -> PathBuf {
+        self.branch(leaf / FANOUT).join(format!("{:x}", leaf % FANOUT))
+    }
+
+    pub(super) fn region(&self, key: RegionKey) -> PathBuf {
+        self.leaf(leaf_of(key)).join(format!("{key}{REGION_SUFFIX}"))
+    }
+
+    /// A name that no file has had, where `unique` is.
+    pub(super) fn part(&self, key: RegionKey, unique: u64) -> PathBuf {
+        self.leaf(leaf_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
+    }
+
+    pub(super) fn marker_part(&self, unique: u64) -> PathBuf {
+        self.root.join(format!("{MARKER_NAME}.{unique:016x}{PART_SUFFIX}"))
+    }
+
+    pub(super) fn quarantined(&self, key: RegionKey, unique: u64) -> PathBuf {
+        self.root.join(QUARANTINE_NAME).join(format!("{key}.{unique:016x}{REGION_SUFFIX}"))
+    }
+}
+
+/// Whether it is the name of a marker that is being written.
+pub(super) fn is_marker_part(name: &str) -> bool {
+    let middle = name.strip_prefix(MARKER_NAME).and_then(|rest| rest.strip_suffix(PART_SUFFIX));
+    middle.is_some_and(|middle| middle.starts_with('.'))
+}
+
+/// What a file is that lies in `leaf`.
+pub(super) fn named(leaf: usize, name: &str) -> Named {
+    if let Some(key) = name.strip_suffix(REGION_SUFFIX).and_then(key)
+        && leaf_of(key) == leaf
+    {
+        return Named::Region(key);
+    }
+    let part = name.strip_suffix(PART_SUFFIX).and_then(|name| name.split_once('.'));
+    if part.is_some_and(|(key, _)| self::key(key).is_some()) { Named::Part } else { Named::Other }
+}
+
+/// A key, only in the one way that it is written.
+fn key(digits: &str) -> Option<RegionKey> {
+    let key = RegionKey(u128::from_str_radix(digits, 16).ok()?.to_be_bytes());
+    (key.to_string() == digits).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_again() {
+        let layout = Layout::new(Path::new("/t"));
+        let mut bytes = [0x5c; 16];
+        bytes[0] = 0xa7;
+        let key = RegionKey(bytes);
+        let path = layout.region(key);
+        assert_eq!(path.to_str().unwrap(), format!("/t/a/7/a7{}.region", "5c".repeat(15)));
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(named(0xa7, &name(&path)), Named::Region(key));
+        assert_eq!(named(0xa6, &name(&path)), Named::Other, "in a leaf where nobody looks for it");
+        assert_eq!(named(0xa7, &name(&layout.part(key, 9))), Named::Part);
+        assert!(is_marker_part(&name(&layout.marker_part(9))));
+        assert!(!is_marker_part(MARKER_NAME));
+    }
+
+    #[test]
+    fn other_names_are_others() {
+        let upper = format!("A7{}.region", "5C".repeat(15));
+        let long = format!("a7{}.region", "5c".repeat(16));
+        for name in ["", ".region", "a7.region", "notes.txt", "x.part", "+7.1.part", &upper, &long] {
+            assert_eq!(named(0xa7, name), Named::Other, "{name}");
+        }
+    }
+}

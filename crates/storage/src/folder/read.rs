@@ -1,0 +1,126 @@
+//! How a file becomes a region again, and what becomes of files that hold something else.
+//!
+//! What is read is digested while it comes. A file that is not what was written is moved away, so that nobody reads it
+//! again and somebody can look at it; nothing here fetches or computes the region anew.
+
+use super::layout::leaf_of;
+use super::{FolderTier, failed};
+use crate::{Loss, TierError};
+use pleach_regions::{DataRegion, DecodeError, Decoder, Head, RegionKey};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is digested at a time: it fills the lanes of the hash, and is still in the second cache then.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// What a file is found to be.
+enum Content {
+    Region(Arc<DataRegion>),
+    /// There is no file.
+    Nothing,
+    Damaged(DecodeError),
+}
+
+impl FolderTier {
+    pub(super) fn read(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        let known = self.books().contains(key);
+        if !known && !self.is_shared() {
+            return Ok(None);
+        }
+        match self.content(&self.layout.region(key))? {
+            Content::Region(region) => Ok(Some(region)),
+            Content::Nothing if !known => Ok(None),
+            Content::Nothing | Content::Damaged(_) => self.read_again(key),
+        }
+    }
+
+    /// Reads once more, while nothing of the leaf gets or loses its name here: what is wrong now is wrong.
+    fn read_again(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        let path = self.layout.region(key);
+        let _held = self.hold(leaf_of(key));
+        let known = self.books().contains(key);
+        if !known && !self.is_shared() {
+            return Ok(None); // removed meanwhile
+        }
+        match self.content(&path)? {
+            Content::Region(region) => Ok(Some(region)),
+            Content::Nothing => {
+                self.books().forget(key);
+                // Other processes may remove what a shared folder holds.
+                if self.is_shared() {
+                    return Ok(None);
+                }
+                Err(TierError::Lost { key, path, source: Loss::Missing })
+            }
+            Content::Damaged(source) => self.quarantine(key, path, source),
+        }
+    }
+
+    fn quarantine(
+        &self,
+        key: RegionKey,
+        path: PathBuf,
+        source: DecodeError,
+    ) -> Result<Option<Arc<DataRegion>>, TierError> {
+        let away = self.layout.quarantined(key, self.unique());
+        let moved = self.files.rename(&path, &away).is_ok();
+        // Another process may have replaced the file just before it was moved.
+        if moved
+            && self.is_shared()
+            && let Content::Region(region) = self.content(&away)?
+        {
+            self.files.rename(&away, &path).map_err(failed("move back", &away))?;
+            self.sync_leaf(key)?;
+            return Ok(Some(region));
+        }
+        let mut books = self.books();
+        if let Some(bytes) = books.forget(key) {
+            books.add_overhead(bytes);
+        }
+        Err(TierError::Lost {
+            key,
+            path,
+            source: Loss::Damaged { quarantined: moved.then_some(away), source },
+        })
+    }
+
+    fn content(&self, path: &Path) -> Result<Content, TierError> {
+        let (mut file, length_bytes) = match self.files.open(path) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::Nothing),
+            Err(error) => return Err(failed("read", path)(error)),
+        };
+        let decoded = decode(&mut *file, length_bytes).map_err(failed("read", path))?;
+        Ok(decoded.map_or_else(Content::Damaged, |region| Content::Region(Arc::new(region))))
+    }
+}
+
+/// Reads the encoding that a file of `length_bytes` is.
+fn decode(file: &mut dyn Read, length_bytes: u64) -> io::Result<Result<DataRegion, DecodeError>> {
+    let mut head = Head([0; Head::BYTES]);
+    match file.read_exact(&mut head.0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Ok(Err(DecodeError::NoHeader {
+                bytes: usize::try_from(length_bytes).unwrap_or(usize::MAX),
+            }));
+        }
+        read => read?,
+    }
+    let mut decoder = match Decoder::new(&head) {
+        Ok(decoder) => decoder,
+        Err(error) => return Ok(Err(error)),
+    };
+    let length = usize::try_from(length_bytes.saturating_sub(Head::BYTES as u64)).unwrap_or(usize::MAX);
+    let mut body = Vec::new();
+    body.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    while body.len() < length {
+        let from = body.len();
+        let piece_bytes = PIECE_BYTES.min(length - from) as u64;
+        if Read::take(&mut *file, piece_bytes).read_to_end(&mut body)? == 0 {
+            break; // it has become shorter; the length tells
+        }
+        decoder.see(&body[from..]);
+    }
+    Ok(decoder.finish(body))
+}

@@ -1,0 +1,150 @@
+//! How a region becomes a file: room is reserved, the file written and synced, then renamed, and its folder synced.
+//!
+//! Nothing here makes room.
+
+use super::layout::leaf_of;
+use super::{FolderTier, failed};
+use crate::{Inserted, Place, TierError};
+use pleach_regions::{DataRegion, Head, RegionKey};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Blocks that a folder may grow by when it gets one more name: a table of names is split, the table of tables as well,
+/// and either may be the first of its kind.
+const GROWTH_BLOCKS: u64 = 4;
+
+/// Room that is reserved until it is dropped.
+struct Reserved<'a> {
+    tier: &'a FolderTier,
+    bytes: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.tier.books().release(self.bytes);
+    }
+}
+
+impl FolderTier {
+    pub(super) fn write(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        if self.is_known(key)? {
+            return Ok(Inserted::Known);
+        }
+        let (bytes, least_bytes) = (region.bytes(), self.settings.least_bytes);
+        if bytes < least_bytes {
+            return Err(TierError::TooSmall { key, path: self.layout.root.clone(), bytes, least_bytes });
+        }
+        // Fewer bytes take longer to make than to copy, and every disk is slower than that.
+        let (head, body) = region.encode_parts(&region.digest(), true);
+        let reserved = self.reserve(key, (Head::BYTES + body.len()) as u64)?;
+        let part = self.layout.part(key, self.unique());
+        let published =
+            self.write_part(&part, &head, &body).and_then(|()| self.publish(key, &part, reserved));
+        if !matches!(published, Ok(Inserted::New)) {
+            // Its name is all that is left of it; if that stays, the next who opens the folder removes it.
+            let _ = self.files.remove(&part);
+        }
+        published
+    }
+
+    /// Whether the region is there, on the medium.
+    fn is_known(&self, key: RegionKey) -> Result<bool, TierError> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(TierError::Stopped { key, path: self.layout.root.clone() });
+        }
+        if !self.is_shared() {
+            return Ok(self.books().contains(key));
+        }
+        let is_there = self.is_there(key)?;
+        if is_there {
+            // Whoever wrote it may not have come to this yet.
+            self.sync_leaf(key)?;
+        }
+        Ok(is_there)
+    }
+
+    /// Room for a file of `length_bytes` and its name.
+    fn reserve(&self, key: RegionKey, length_bytes: u64) -> Result<Reserved<'_>, TierError> {
+        let (root, settings) = (&self.layout.root, self.settings);
+        let blocks = length_bytes.div_ceil(self.block_bytes) + GROWTH_BLOCKS;
+        let needed_bytes = blocks * self.block_bytes;
+        let free_bytes = self.files.space(root).map_err(failed("look for room in", root))?.free_bytes;
+        let mut books = self.books();
+        // What is reserved may have been written already: then the disk is a little less full than it seems.
+        let all_bytes = needed_bytes + books.reserved_bytes();
+        let reserve_bytes = settings.reserve_bytes;
+        if free_bytes < all_bytes.saturating_add(reserve_bytes) {
+            let (path, needed_bytes) = (root.clone(), all_bytes);
+            return Err(TierError::DiskFull { key, path, needed_bytes, free_bytes, reserve_bytes });
+        }
+        if !books.reserve(0, needed_bytes, settings.capacity_bytes) {
+            return Err(self.full(key, needed_bytes, books.bytes()));
+        }
+        Ok(Reserved { tier: self, bytes: needed_bytes })
+    }
+
+    fn full(&self, key: RegionKey, needed_bytes: u64, held_bytes: u64) -> TierError {
+        let place = Place::Folder(self.layout.root.clone());
+        let capacity_bytes = self.settings.capacity_bytes;
+        TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes }
+    }
+
+    fn write_part(&self, part: &Path, head: &Head, body: &[u8]) -> Result<(), TierError> {
+        let write = || -> io::Result<()> {
+            let mut file = self.files.create(part)?;
+            file.write_all(&head.0)?;
+            file.write_all(body)?;
+            file.sync()
+        };
+        write().map_err(failed("write", part))
+    }
+
+    /// Gives a file that is on the medium the name of its region.
+    fn publish(
+        &self,
+        key: RegionKey,
+        part: &Path,
+        mut reserved: Reserved<'_>,
+    ) -> Result<Inserted, TierError> {
+        let (path, leaf) = (self.layout.region(key), self.layout.leaf(leaf_of(key)));
+        let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.taken_bytes;
+        let _held = self.hold(leaf_of(key));
+        // Another thread may have been faster, or have found that nothing can be synced.
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(TierError::Stopped { key, path: self.layout.root.clone() });
+        }
+        if self.books().contains(key) && (!self.is_shared() || self.is_there(key)?) {
+            return Ok(Inserted::Known);
+        }
+        let growth_bytes = GROWTH_BLOCKS * self.block_bytes;
+        let needed_bytes = taken_bytes + growth_bytes;
+        // A file in many pieces takes blocks for the list of them.
+        if needed_bytes > reserved.bytes {
+            let mut books = self.books();
+            if !books.reserve(reserved.bytes, needed_bytes, self.settings.capacity_bytes) {
+                let held_bytes = books.bytes() - reserved.bytes;
+                // What it reserved is given back when this returns, and that takes the books.
+                drop(books);
+                return Err(self.full(key, needed_bytes, held_bytes));
+            }
+            reserved.bytes = needed_bytes;
+        }
+        let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.taken_bytes;
+        self.files.rename(part, &path).map_err(failed("publish", &path))?;
+        if let Err(error) = self.sync_leaf(key) {
+            // It was not said to be there. If it cannot be removed either, whoever opens the tier next finds it whole.
+            let _ = self.files.remove(&path);
+            return Err(error);
+        }
+        // It is there: that its folder cannot be looked at changes nothing.
+        let after = self.files.look(&leaf).map_or(before, |found| found.taken_bytes);
+        let mut books = self.books();
+        books.add(key, taken_bytes);
+        books.grow(key, after.saturating_sub(before));
+        drop(books);
+        drop(reserved);
+        Ok(Inserted::New)
+    }
+}

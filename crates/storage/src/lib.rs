@@ -1,0 +1,33 @@
+//! Tiers that hold data regions (hop 7 of a study): RAM, and folders on disks of any kind.
+//!
+//! ```
+//! use pleach_regions::{DataRegion, Raster, RegionKey};
+//! use pleach_storage::files::Disk;
+//! use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
+//! use std::sync::Arc;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let settings = FolderSettings::new(FolderKind::Ssd, 64 << 20);
+//! let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings)?;
+//! let (key, region) = (RegionKey([7; 16]), Arc::new(DataRegion::Mask(Raster::filled(64, 64, 1, 255)?)));
+//! tier.insert(key, &region)?; // on the medium from here on
+//! assert_eq!(tier.get(key)?, Some(region));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A tier says yes to an insertion when the region is as safe as the tier promises ([`Tier::durability`]), never takes
+//! more than its capacity, and gives nothing back whose content has not the digest it was stored with.
+//!
+//! Not here: packing of small objects, policies of what to evict, the list of tiers and what moves between them, object
+//! storage, and actors. A tier that is full says so, and somebody else decides.
+
+mod error;
+pub mod files;
+mod folder;
+mod ram;
+mod tier;
+
+pub use error::{Loss, Place, TierError};
+pub use folder::{FolderKind, FolderSettings, FolderTier};
+pub use ram::BoundedRam;
+pub use tier::{Durability, Inserted, Tier};

@@ -1,0 +1,85 @@
+//! RAM as a tier: the RAM tier of `pleach-regions`, with a capacity.
+//!
+//! What a region takes beside its bytes is estimated; the allocator's own overhead is not known here.
+
+use crate::{Durability, Inserted, Place, Tier, TierError};
+use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a region takes beside its content: the region's own fields behind two counters, and in the table its key, a
+/// pointer, an identity that is perhaps known (33 bytes) and a byte of the table. Tables are between 7/16 and 7/8 full, so
+/// that half as much again is empty.
+pub(crate) const ENTRY_BYTES: u64 =
+    (size_of::<DataRegion>() + 2 * size_of::<usize>() + (16 + size_of::<usize>() + 33 + 1) * 3 / 2) as u64;
+
+/// Regions in memory, up to a capacity.
+#[derive(Debug)]
+pub struct BoundedRam {
+    tier: RamTier,
+    capacity_bytes: u64,
+    /// Of all regions, overhead included; counted before they are inserted and after they are removed.
+    held_bytes: AtomicU64,
+}
+
+impl BoundedRam {
+    /// An empty tier that counts the bytes of its regions in `ledger`.
+    #[must_use]
+    pub fn new(ledger: Arc<Ledger>, capacity_bytes: u64) -> Self {
+        Self { tier: RamTier::new(ledger), capacity_bytes, held_bytes: AtomicU64::new(0) }
+    }
+}
+
+impl Tier for BoundedRam {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        if self.tier.get(key).is_some() {
+            return Ok(Inserted::Known);
+        }
+        let needed_bytes = region.bytes() + ENTRY_BYTES;
+        let add = |held: u64| held.checked_add(needed_bytes).filter(|sum| *sum <= self.capacity_bytes);
+        self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map_err(|held_bytes| {
+            let capacity_bytes = self.capacity_bytes;
+            TierError::Full { key, place: Place::Ram, needed_bytes, held_bytes, capacity_bytes }
+        })?;
+        match self.tier.insert(key, Arc::clone(region)) {
+            Ok(()) => Ok(Inserted::New),
+            // Another thread was faster.
+            Err(StoreError::Duplicate(_)) => {
+                self.held_bytes.fetch_sub(needed_bytes, Ordering::Relaxed);
+                Ok(Inserted::Known)
+            }
+        }
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        Ok(self.tier.get(key))
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        let Some(region) = self.tier.remove(key) else { return Ok(false) };
+        self.held_bytes.fetch_sub(region.bytes() + ENTRY_BYTES, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        Ok(self.tier.get(key).is_some())
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        let mut keys = self.tier.keys();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::Process
+    }
+}

@@ -1,0 +1,69 @@
+//! What every tier can do, whatever it keeps its regions in.
+//!
+//! Nothing here decides what goes where.
+
+use crate::TierError;
+use pleach_regions::{DataRegion, RegionKey};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a region that was inserted survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// It goes with the process.
+    Process,
+    /// It is there after the process was killed, and after the power failed.
+    PowerLoss,
+}
+
+/// What became of a region that was inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It is there from now on.
+    New,
+    /// There was one under its key before, which stays: equal keys mean equal bytes.
+    Known,
+}
+
+/// A place that holds data regions by key, for any number of threads.
+pub trait Tier: fmt::Debug + Send + Sync {
+    /// Stores a region. It is as durable as [`durability`](Self::durability) says when this returns; after an error it is
+    /// not listed.
+    ///
+    /// # Errors
+    /// [`TierError`] when there is no room for it, or it cannot be written.
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError>;
+
+    /// The region stored under `key`; none where there is none.
+    ///
+    /// # Errors
+    /// [`TierError::Lost`], once, when there was one that is no more what it was; other errors when it cannot be read.
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError>;
+
+    /// Takes a region out, and says whether there was one. It does not come back, whatever happens.
+    ///
+    /// # Errors
+    /// [`TierError`] when it cannot be removed.
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError>;
+
+    /// Whether there is a region under `key`; getting it may still find it lost.
+    ///
+    /// # Errors
+    /// [`TierError`] when that cannot be found out.
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError>;
+
+    /// The keys of all regions, lowest first.
+    ///
+    /// # Errors
+    /// [`TierError`] when that cannot be found out.
+    fn list(&self) -> Result<Vec<RegionKey>, TierError>;
+
+    /// Bytes taken: by regions, by what goes with storing them, and by those that are being inserted.
+    fn held_bytes(&self) -> u64;
+
+    /// What [`held_bytes`](Self::held_bytes) never exceeds by inserting.
+    fn capacity_bytes(&self) -> u64;
+
+    /// What a region that was inserted survives.
+    fn durability(&self) -> Durability;
+}

@@ -1,0 +1,136 @@
+//! A process that writes is killed at random moments. Whoever opens its folder finds what it said was stored, whole, and
+//! nothing else. `PLEACH_KILLS` says how often; what a loss of power leaves besides is shown in `power.rs`.
+
+use crate::apart::{child, folder_of_child};
+use crate::regions::{key, noise, open};
+use pleach_regions::RegionKey;
+use pleach_storage::{FolderKind, Tier};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+/// Numbers that a child begins with.
+const FIRST: &str = "PLEACH_STORAGE_TEST_FIRST";
+
+/// Numbers between two children's.
+const APART: u32 = 1 << 16;
+
+/// Threads of a child, each with numbers of its own.
+const THREADS: u32 = 2;
+
+/// Writes until it is killed, and says before and after each act what it is: two of three regions stay.
+#[expect(clippy::print_stdout, reason = "the process that kills this one listens")]
+fn write(folder: &Path) {
+    let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
+    let tier = &open(folder, FolderKind::Hdd);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for number in (first + thread..first + APART).step_by(THREADS as usize) {
+                    println!("begun {number} insert");
+                    tier.insert(key(number), &noise(number, size_bytes(number))).unwrap();
+                    println!("done {number} insert");
+                    if number / THREADS % 3 == 2 {
+                        println!("begun {number} remove");
+                        tier.remove(key(number)).unwrap();
+                        println!("done {number} remove");
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn size_bytes(number: u32) -> u32 {
+    1 + number.wrapping_mul(2_654_435_761) % 200_000
+}
+
+/// What a child said: what is stored, and what nobody knows of.
+#[derive(Default)]
+struct Said {
+    stored: BTreeSet<RegionKey>,
+    numbers: HashMap<RegionKey, u32>,
+    doubtful: BTreeSet<RegionKey>,
+}
+
+impl Said {
+    /// A line of what it says; whether something is done.
+    fn hear(&mut self, line: &str) -> bool {
+        let words: Vec<&str> = line.split(' ').collect();
+        let &[when, number, what] = words.as_slice() else { return false };
+        let Ok(number) = number.parse() else { return false };
+        let key = key(number);
+        self.numbers.insert(key, number);
+        match (when, what) {
+            ("begun", _) => {
+                self.doubtful.insert(key);
+                return false;
+            }
+            ("done", "insert") => drop(self.stored.insert(key)),
+            ("done", "remove") => drop(self.stored.remove(&key)),
+            _ => return false,
+        }
+        self.doubtful.remove(&key)
+    }
+}
+
+fn parts(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| {
+            if path.is_dir() {
+                parts(&path)
+            } else {
+                usize::from(path.extension().is_some_and(|end| end == "part"))
+            }
+        })
+        .sum()
+}
+
+#[test]
+fn at_random_moments() {
+    if let Some(folder) = folder_of_child() {
+        return write(&folder);
+    }
+    let kills: u32 = std::env::var("PLEACH_KILLS").map_or(5, |kills| kills.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = RandomState::new();
+    let mut said = Said::default();
+    let mut left_parts = 0;
+    for kill in 0..kills {
+        let mut command = child("killed::at_random_moments", folder.path(), &[]);
+        command.env(FIRST, (kill * APART).to_string()).stdout(Stdio::piped());
+        let mut writer = command.spawn().unwrap();
+        let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let random = seeds.hash_one(kill);
+        let mut wanted = random % 12;
+        while wanted > 0 {
+            wanted -= u64::from(said.hear(&lines.next().expect("it says more before it is killed")));
+        }
+        // Into the middle of something, for some milliseconds at most.
+        (0..(random >> 32) % 400_000).for_each(|_| std::hint::spin_loop());
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        // What it said before it was killed is still to be read.
+        for line in lines {
+            said.hear(&line);
+        }
+
+        left_parts += parts(folder.path());
+        let tier = open(folder.path(), FolderKind::Hdd);
+        let found: BTreeSet<RegionKey> = tier.list().unwrap().into_iter().collect();
+        let unexplained: Vec<_> = found.symmetric_difference(&said.stored).collect();
+        assert!(unexplained.iter().all(|key| said.doubtful.contains(key)), "kill {kill}: {unexplained:?}");
+        for key in &found {
+            let number = said.numbers[key];
+            assert_eq!(tier.get(*key).unwrap(), Some(noise(number, size_bytes(number))));
+        }
+        assert_eq!(parts(folder.path()), 0);
+        // From here on it is known.
+        said.stored = found;
+        said.doubtful.clear();
+    }
+    println!("killed {kills} times, {} regions are left, {left_parts} were being written", said.stored.len());
+}

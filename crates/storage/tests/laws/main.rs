@@ -1,0 +1,13 @@
+//! Laws of tiers: what was said to be stored is there, whole, and nothing else, whatever happens.
+
+#![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
+
+mod apart;
+mod contract;
+mod damage;
+mod killed;
+mod memory;
+mod power;
+mod regions;
+mod rooms;
+mod shared;

@@ -1,0 +1,270 @@
+//! A file system in memory that keeps a log of what was done to it, and can be put back to what a loss of power at any
+//! point of that log may have left: a name or a byte is sure to be there only after its folder or its file was synced.
+//!
+//! Names and contents are independent of each other, as POSIX has it: a name may survive without the content, a later
+//! change without an earlier one, and of a renaming between folders one half.
+
+mod image;
+
+use image::{Change, Content, Image, Node};
+use pleach_storage::files::{Files, Found, Held, NewFile, Sharing, Space};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Cursor, Read, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+/// What files are counted in; a folder takes one of these.
+const BLOCK_BYTES: u64 = 4096;
+
+#[derive(Debug)]
+struct State {
+    /// What was on the medium when the log began, with all nodes made since, which are empty.
+    medium: Image,
+    now: Image,
+    log: Vec<Change>,
+    locks: HashMap<PathBuf, Sharing>,
+    /// Changes until nothing works any more, as for a process that is killed.
+    left: Option<usize>,
+}
+
+/// A file system; its clones are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory(Arc<Mutex<State>>);
+
+impl Default for Memory {
+    /// With one folder, which is empty and on the medium.
+    fn default() -> Self {
+        let tier = Path::new(Self::TIER).file_name().unwrap().to_str().unwrap().to_owned();
+        let root = Content::Folder([(tier, 1)].into());
+        Self::of(Image(vec![root, Content::Folder(BTreeMap::new())]))
+    }
+}
+
+impl Memory {
+    /// The folder that is there.
+    pub(crate) const TIER: &str = "/tier";
+
+    fn of(image: Image) -> Self {
+        let (medium, now) = (image.clone(), image);
+        Self(Arc::new(Mutex::new(State { medium, now, log: Vec::new(), locks: HashMap::new(), left: None })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// Changes so far.
+    pub(crate) fn changes(&self) -> usize {
+        self.state().log.len()
+    }
+
+    /// Lets so many more changes happen, and then nothing; `None` is any number.
+    pub(crate) fn kill_after(&self, changes: Option<usize>) {
+        self.state().left = changes;
+    }
+
+    /// What a loss of power after so many changes leaves; `random` says of each that was not synced by then what becomes
+    /// of it.
+    pub(crate) fn after_power_loss(&self, changes: usize, mut random: impl FnMut() -> u32) -> Self {
+        let state = self.state();
+        let log = &state.log[..changes];
+        let mut synced: HashMap<Node, usize> = HashMap::new();
+        for (place, change) in log.iter().enumerate() {
+            if let Change::Sync { node } = change {
+                synced.insert(*node, place);
+            }
+        }
+        let mut image = state.medium.clone();
+        for (place, change) in log.iter().enumerate() {
+            let is_sure = synced.get(&change.node()).is_some_and(|sync| *sync > place);
+            let mut change = change.clone();
+            if !is_sure {
+                let fate = random();
+                match &mut change {
+                    Change::Write { bytes, .. } if fate.is_multiple_of(3) => {
+                        bytes.truncate(fate as usize / 3 % (bytes.len() + 1))
+                    }
+                    Change::Write { bytes, .. } if fate % 3 == 1 && !bytes.is_empty() => {
+                        let place = fate as usize / 3 % bytes.len();
+                        bytes[place] ^= 0x20;
+                    }
+                    _ if fate.is_multiple_of(2) => continue,
+                    _ => {}
+                }
+            }
+            image.apply(&change);
+        }
+        Self::of(image)
+    }
+}
+
+impl State {
+    fn node(&self, path: &Path) -> io::Result<Node> {
+        let mut node = 0;
+        for part in path.components().filter(|part| *part != Component::RootDir) {
+            let Content::Folder(names) = &self.now.0[node] else {
+                return Err(io::ErrorKind::NotADirectory.into());
+            };
+            node = *names.get(part.as_os_str().to_str().unwrap()).ok_or(io::ErrorKind::NotFound)?;
+        }
+        Ok(node)
+    }
+
+    /// The folder that a path lies in, and its name there.
+    fn place(&self, path: &Path) -> io::Result<(Node, String)> {
+        let folder = self.node(path.parent().unwrap())?;
+        Ok((folder, path.file_name().unwrap().to_str().unwrap().to_owned()))
+    }
+
+    fn found(&self, node: Node) -> Found {
+        let (is_folder, length_bytes) = match &self.now.0[node] {
+            Content::Folder(_) => (true, BLOCK_BYTES),
+            Content::File(bytes) => (false, bytes.len() as u64),
+        };
+        let taken_bytes = length_bytes.next_multiple_of(BLOCK_BYTES);
+        // Later nodes are younger.
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(node as u64);
+        Found { is_folder, length_bytes, taken_bytes, modified }
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.left == Some(0) { Err(io::Error::other("the process has been killed")) } else { Ok(()) }
+    }
+
+    fn change(&mut self, change: Change) -> io::Result<()> {
+        self.alive()?;
+        self.left = self.left.map(|left| left - 1);
+        self.now.apply(&change);
+        self.log.push(change);
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, content: Content) -> io::Result<Node> {
+        let (folder, name) = self.place(path)?;
+        if self.node(path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let node = self.now.0.len();
+        self.change(Change::Name { folder, name, node: Some(node) })?;
+        self.medium.0.push(content.clone());
+        self.now.0.push(content);
+        Ok(node)
+    }
+}
+
+impl Files for Memory {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+        let state = self.state();
+        state.alive()?;
+        let Content::Folder(names) = &state.now.0[state.node(folder)?] else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        Ok(names.iter().map(|(name, node)| (name.clone(), state.found(*node))).collect())
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        let state = self.state();
+        state.alive()?;
+        Ok(state.found(state.node(path)?))
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.state().add(folder, Content::Folder(BTreeMap::new())).map(drop)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        let node = self.state().add(path, Content::File(Vec::new()))?;
+        Ok(Box::new(MemoryFile { files: self.clone(), node, length: 0 }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        let state = self.state();
+        state.alive()?;
+        match &state.now.0[state.node(path)?] {
+            Content::File(bytes) => Ok((Box::new(Cursor::new(bytes.clone())), bytes.len() as u64)),
+            Content::Folder(_) => Err(io::ErrorKind::IsADirectory.into()),
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let node = state.node(from)?;
+        let ((folder, from), (target, to)) = (state.place(from)?, state.place(to)?);
+        if folder == target {
+            return state.change(Change::Rename { folder, from, to, node });
+        }
+        state.change(Change::Name { folder: target, name: to, node: Some(node) })?;
+        state.change(Change::Name { folder, name: from, node: None })
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        state.node(path)?;
+        let (folder, name) = state.place(path)?;
+        state.change(Change::Name { folder, name, node: None })
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let node = state.node(folder)?;
+        state.change(Change::Sync { node })
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        let mut state = self.state();
+        if state.node(path).is_err() {
+            state.add(path, Content::File(Vec::new()))?;
+        }
+        match state.locks.get(path) {
+            Some(held) if *held == Sharing::Private || sharing == Sharing::Private => return Ok(None),
+            _ => state.locks.insert(path.to_owned(), sharing),
+        };
+        Ok(Some(Box::new(MemoryLock { files: self.clone(), path: path.to_owned() })))
+    }
+
+    fn space(&self, _: &Path) -> io::Result<Space> {
+        self.state().alive()?;
+        Ok(Space { free_bytes: u64::MAX / 2, block_bytes: BLOCK_BYTES })
+    }
+}
+
+struct MemoryFile {
+    files: Memory,
+    node: Node,
+    length: usize,
+}
+
+impl Write for MemoryFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (node, offset) = (self.node, self.length);
+        self.files.state().change(Change::Write { node, offset, bytes: bytes.to_vec() })?;
+        self.length += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl NewFile for MemoryFile {
+    fn sync(&mut self) -> io::Result<()> {
+        self.files.state().change(Change::Sync { node: self.node })
+    }
+}
+
+/// The last of several that share a lock gives it back; one at a time is enough here.
+#[derive(Debug)]
+struct MemoryLock {
+    files: Memory,
+    path: PathBuf,
+}
+
+impl Held for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.files.state().locks.remove(&self.path);
+    }
+}

@@ -1,0 +1,82 @@
+//! Folders and files at one moment, and the changes that lead from one to the next.
+
+use std::collections::BTreeMap;
+
+/// The number of a file or a folder; that of the first folder is 0.
+pub(super) type Node = usize;
+
+/// One change, as far as it can be lost by itself.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// A name in a folder now stands for this, or for nothing.
+    Name {
+        folder: Node,
+        name: String,
+        node: Option<Node>,
+    },
+    /// A renaming within a folder: both names change, or neither.
+    Rename {
+        folder: Node,
+        from: String,
+        to: String,
+        node: Node,
+    },
+    Write {
+        node: Node,
+        offset: usize,
+        bytes: Vec<u8>,
+    },
+    Sync {
+        node: Node,
+    },
+}
+
+impl Change {
+    /// The file or folder that has to be synced for it to be sure.
+    pub(super) fn node(&self) -> Node {
+        match self {
+            Self::Name { folder, .. } | Self::Rename { folder, .. } => *folder,
+            Self::Write { node, .. } | Self::Sync { node } => *node,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Folder(BTreeMap<String, Node>),
+    File(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Image(pub(super) Vec<Content>);
+
+impl Image {
+    fn names(&mut self, folder: Node) -> &mut BTreeMap<String, Node> {
+        match &mut self.0[folder] {
+            Content::Folder(names) => names,
+            Content::File(_) => panic!("a file among folders"),
+        }
+    }
+
+    pub(super) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Name { folder, name, node: Some(node) } => {
+                self.names(*folder).insert(name.clone(), *node);
+            }
+            Change::Name { folder, name, node: None } => {
+                self.names(*folder).remove(name);
+            }
+            Change::Rename { folder, from, to, node } => {
+                self.names(*folder).remove(from);
+                self.names(*folder).insert(to.clone(), *node);
+            }
+            Change::Write { node, offset, bytes } => {
+                if let Content::File(content) = &mut self.0[*node] {
+                    content.resize(content.len().max(offset + bytes.len()), 0);
+                    content[*offset..offset + bytes.len()].copy_from_slice(bytes);
+                }
+            }
+            Change::Sync { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The power fails: after every change to the file system, with any part of what was not synced lost, torn or damaged.
+//! What was said to be stored is there, what was said to be removed is not, and nothing else is.
+
+use crate::memory::Memory;
+use crate::regions::{key, open_on, region};
+use pleach_regions::RegionKey;
+use pleach_storage::{FolderKind, FolderTier, Tier};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Inserts the region of a number, or removes it.
+#[derive(Clone, Copy, Debug)]
+struct Act {
+    number: u32,
+    insert: bool,
+    /// The process is killed after so many changes, and another one opens the folder.
+    kill_after: Option<usize>,
+}
+
+/// What was known to be stored when the log was so long.
+#[derive(Debug)]
+struct Moment {
+    began: usize,
+    ended: usize,
+    /// Between the two, nobody knows whether it is there.
+    doubtful: Option<RegionKey>,
+    /// At the end.
+    stored: BTreeSet<RegionKey>,
+}
+
+fn open(files: &Memory) -> FolderTier {
+    open_on(Arc::new(files.clone()), Path::new(Memory::TIER), FolderKind::Ssd).unwrap()
+}
+
+fn listed(tier: &FolderTier) -> BTreeSet<RegionKey> {
+    tier.list().unwrap().into_iter().collect()
+}
+
+fn without(keys: &BTreeSet<RegionKey>, doubtful: Option<RegionKey>) -> BTreeSet<RegionKey> {
+    keys.iter().copied().filter(|key| Some(*key) != doubtful).collect()
+}
+
+/// Does everything on one file system, and says what was known when.
+fn perform(acts: &[Act]) -> (Memory, Vec<Moment>) {
+    let files = Memory::default();
+    let mut tier = open(&files);
+    let mut stored = BTreeSet::new();
+    let mut moments =
+        vec![Moment { began: 0, ended: files.changes(), doubtful: None, stored: stored.clone() }];
+    for act in acts {
+        let (began, key) = (files.changes(), key(act.number));
+        files.kill_after(act.kill_after);
+        let done = if act.insert {
+            tier.insert(key, &region(act.number)).map(drop)
+        } else {
+            tier.remove(key).map(drop)
+        };
+        match &done {
+            Ok(()) if act.insert => drop(stored.insert(key)),
+            Ok(()) => drop(stored.remove(&key)),
+            Err(error) => assert!(act.kill_after.is_some(), "{error}"),
+        }
+        if act.kill_after.is_some() {
+            drop(tier);
+            files.kill_after(None);
+            tier = open(&files);
+            let found = listed(&tier);
+            let doubtful = done.is_err().then_some(key);
+            assert_eq!(without(&found, doubtful), without(&stored, doubtful), "{act:?}");
+            stored = found;
+        }
+        moments.push(Moment { began, ended: files.changes(), doubtful: Some(key), stored: stored.clone() });
+    }
+    (files, moments)
+}
+
+/// Opens what a loss of power after so many changes leaves, and perhaps what a second one does.
+fn check(files: &Memory, moments: &[Moment], changes: usize, again: bool, mut random: impl FnMut() -> u32) {
+    let left = files.after_power_loss(changes, &mut random);
+    let before = moments.iter().rev().find(|moment| moment.ended <= changes);
+    let stored = before.map_or_else(BTreeSet::new, |moment| moment.stored.clone());
+    let under_way = moments.iter().find(|moment| moment.began <= changes && changes < moment.ended);
+    let doubtful = under_way.and_then(|moment| moment.doubtful);
+    let verify = |tier: &FolderTier, when: &str| {
+        let found = listed(tier);
+        assert_eq!(without(&found, doubtful), without(&stored, doubtful), "{when}, {changes} changes");
+        for number in 0..NUMBERS {
+            let expected = found.contains(&key(number)).then(|| region(number));
+            assert_eq!(
+                tier.get(key(number)).unwrap(),
+                expected,
+                "{when}, {changes} changes, number {number}"
+            );
+        }
+        found
+    };
+    let found = verify(&open(&left), "after the loss");
+    if !again {
+        return;
+    }
+    // It fails again: while the folder is opened, and right after what is there has been told.
+    let changes_of_opening = left.changes();
+    let sooner = left.after_power_loss(random() as usize % (changes_of_opening + 1), &mut random);
+    verify(&open(&sooner), "after a loss while the folder was opened");
+    let later = left.after_power_loss(changes_of_opening, &mut random);
+    assert_eq!(verify(&open(&later), "after a second loss"), found);
+}
+
+const NUMBERS: u32 = 5;
+
+/// Xorshift, for what becomes of changes.
+fn random(seed: u32) -> impl FnMut() -> u32 {
+    let mut state = seed | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state >> 3
+    }
+}
+
+#[test]
+fn after_every_change() {
+    let act = |number, insert, kill_after| Act { number, insert, kill_after };
+    let (files, moments) = perform(&[
+        act(0, true, None),
+        act(1, true, Some(4)), // renamed, its folder not synced
+        act(1, true, None),
+        act(0, false, None),
+        act(2, true, None),
+        act(0, true, None),
+        act(1, false, Some(1)),
+    ]);
+    let total = files.changes();
+    for changes in 0..=total {
+        let is_open = changes >= moments[0].ended;
+        check(&files, &moments, changes, is_open, random(changes as u32 * 7919 + 1));
+        if is_open {
+            // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
+            [0, 5, 1].into_iter().for_each(|fate| check(&files, &moments, changes, false, || fate));
+        }
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = (0..NUMBERS, prop::bool::weighted(0.7), prop::option::weighted(0.3, 0..8_usize));
+    prop::collection::vec(
+        act.prop_map(|(number, insert, kill_after)| Act { number, insert, kill_after }),
+        1..20,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn at_random(acts in acts(), places in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 10)) {
+        let (files, moments) = perform(&acts);
+        for (place, seed) in places {
+            check(&files, &moments, place.index(files.changes() + 1), true, random(seed));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Where there is no room, or no folder that can be written to.
+
+use crate::apart::{done, folder_of_child, on_new_file_system};
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_on};
+use pleach_storage::files::Disk;
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+const KIND: FolderKind = FolderKind::Ssd;
+
+fn refusal(path: &Path, kind: FolderKind) -> String {
+    open_on(Arc::new(Disk), path, kind).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_no_folder_of_a_tier_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let shown = |name: &str| format!("open the tier {}: ", at(name).display());
+    assert_eq!(refusal(&at("none"), KIND), shown("none") + "No such file or directory (os error 2)");
+    fs::write(at("file"), "").unwrap();
+    assert_eq!(refusal(&at("file"), KIND), shown("file") + "it is no folder; name one that exists");
+    assert_eq!(refusal(&at("file/below"), KIND), shown("file/below") + "Not a directory (os error 20)");
+    fs::create_dir(at("other")).unwrap();
+    fs::write(at("other/thesis.txt"), "").unwrap();
+    let expected = "the folder holds other files, such as \"thesis.txt\"; name an empty one";
+    assert_eq!(refusal(&at("other"), KIND), shown("other") + expected);
+    fs::create_dir(at("newer")).unwrap();
+    fs::write(at("newer/FORMAT"), "pleach tier 2\n").unwrap();
+    let expected =
+        "its FORMAT says \"pleach tier 2\", only \"pleach tier 1\" is allowed; name another folder";
+    assert_eq!(refusal(&at("newer"), KIND), shown("newer") + expected);
+    fs::create_dir_all(at("mount/lost+found")).unwrap();
+    assert_eq!(open(&at("mount"), KIND).list().unwrap(), []);
+}
+
+#[test]
+fn a_folder_without_room_for_regions_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty_bytes = open(folder.path(), KIND).held_bytes();
+    for capacity_bytes in [0, empty_bytes] {
+        let settings = FolderSettings::new(KIND, capacity_bytes);
+        let error = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap_err();
+        let expected = format!("of {capacity_bytes} bytes, its empty folders take {empty_bytes}");
+        assert!(error.to_string().ends_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_private_folder_is_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let private = open(folder.path(), KIND);
+    let expected = format!("open the tier {}: another tier has it open", folder.path().display());
+    assert_eq!(refusal(folder.path(), KIND), expected);
+    assert_eq!(refusal(folder.path(), FolderKind::Lustre), expected);
+    drop(private);
+    let _shared = open(folder.path(), FolderKind::Lustre);
+    let _another = open(folder.path(), FolderKind::Lustre);
+    assert_eq!(refusal(folder.path(), KIND), expected);
+}
+
+#[test]
+fn small_regions_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = FolderSettings { least_bytes: 1000, ..FolderSettings::new(KIND, AMPLE_BYTES) };
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    assert!(matches!(tier.insert(key(1), &noise(1, 999)), Err(TierError::TooSmall { bytes: 999, .. })));
+    assert_eq!(tier.insert(key(1), &noise(1, 1000)).unwrap(), Inserted::New);
+}
+
+/// Capacity counts blocks and folders, and it is used to the last block that an insertion might need.
+#[test]
+fn capacity_is_kept_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty_bytes = open(folder.path(), KIND).held_bytes();
+    let settings = FolderSettings::new(KIND, empty_bytes + 200_000);
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    let mut count = 0;
+    let error = loop {
+        match tier.insert(key(count), &noise(count, 9000)) {
+            Ok(_) => count += 1,
+            Err(error) => break error,
+        }
+        assert!(tier.held_bytes() <= settings.capacity_bytes && count < 100);
+    };
+    let TierError::Full { needed_bytes, held_bytes, .. } = error else { panic!("{error}") };
+    assert_eq!(held_bytes, tier.held_bytes());
+    assert!(held_bytes + needed_bytes > settings.capacity_bytes);
+    assert!(needed_bytes >= 9048 && count >= 10, "{count} regions, {needed_bytes} bytes for one more");
+    assert!(tier.remove(key(0)).unwrap());
+    assert_eq!(tier.insert(key(count), &noise(count, 9000)).unwrap(), Inserted::New);
+    // Opened with less, it holds what it held, and takes nothing more.
+    drop(tier);
+    let settings = FolderSettings::new(KIND, empty_bytes + 100_000);
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    assert_eq!(tier.list().unwrap().len(), count as usize);
+    assert!(matches!(tier.insert(key(0), &noise(0, 1)), Err(TierError::Full { .. })));
+}
+
+#[test]
+fn a_full_disk() {
+    let Some(folder) = folder_of_child() else {
+        return on_new_file_system("rooms::a_full_disk", "2m");
+    };
+    // What is kept free is kept free.
+    let settings = FolderSettings { reserve_bytes: 1 << 20, ..FolderSettings::new(KIND, AMPLE_BYTES) };
+    let tier = FolderTier::open(Arc::new(Disk), &folder, settings).unwrap();
+    tier.insert(key(0), &noise(0, 500_000)).unwrap();
+    let error = tier.insert(key(1), &noise(1, 600_000)).unwrap_err();
+    assert!(matches!(error, TierError::DiskFull { reserve_bytes: 1_048_576, .. }), "{error}");
+    drop(tier);
+    // Somebody else takes the room while a region is written: the system says so in the middle of it.
+    let tier = open(&folder, KIND);
+    let held_bytes = tier.held_bytes();
+    let mut refused = 0;
+    for number in 1..40 {
+        let balloon = folder.join("balloon");
+        if number > 1 {
+            let free = rustix::fs::statvfs(&folder).unwrap();
+            fs::write(&balloon, vec![0; (free.f_bavail * free.f_frsize) as usize]).unwrap();
+        }
+        match tier.insert(key(number), &noise(number, 100_000)) {
+            Ok(_) => assert!(tier.remove(key(number)).unwrap()),
+            Err(TierError::DiskFull { .. } | TierError::Io { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        let _ = fs::remove_file(balloon);
+        assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![key(0)], held_bytes));
+    }
+    assert_eq!(refused, 38);
+    assert_eq!(tier.get(key(0)).unwrap(), Some(noise(0, 500_000)));
+    assert_eq!(tier.insert(key(1), &noise(1, 600_000)).unwrap(), Inserted::New);
+    done(&folder);
+}
+
+#[test]
+fn a_disk_that_becomes_read_only() {
+    let Some(folder) = folder_of_child() else {
+        return on_new_file_system("rooms::a_disk_that_becomes_read_only", "4m");
+    };
+    // A mount that can only be read, over the one that the tier has files open on.
+    let run = |words: &[&str]| {
+        let status = Command::new(words[0]).args(&words[1..]).arg(&folder).status();
+        assert!(status.unwrap().success(), "{words:?}");
+    };
+    let tier = open(&folder, KIND);
+    for number in 0..2 {
+        tier.insert(key(number), &noise(number, 10_000)).unwrap();
+    }
+    let path = tier.path(key(1));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let held_bytes = tier.held_bytes();
+    run(&["mount", "--bind", folder.to_str().unwrap()]);
+    run(&["mount", "-o", "remount,bind,ro"]);
+    let error = tier.insert(key(2), &noise(2, 10_000)).unwrap_err();
+    assert!(error.to_string().ends_with("Read-only file system (os error 30)"), "{error}");
+    assert!(tier.remove(key(0)).is_err());
+    assert_eq!(tier.get(key(0)).unwrap(), Some(noise(0, 10_000)));
+    // What is damaged stays where it is, and nobody gets it.
+    let lost = tier.get(key(1)).unwrap_err();
+    assert!(
+        matches!(lost, TierError::Lost { source: Loss::Damaged { quarantined: None, .. }, .. }),
+        "{lost}"
+    );
+    assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![key(0)], held_bytes));
+    drop(tier);
+    assert!(refusal(&folder, KIND).ends_with("Read-only file system (os error 30)"));
+    run(&["umount"]);
+    assert_eq!(open(&folder, KIND).get(key(0)).unwrap(), Some(noise(0, 10_000)));
+    done(&folder);
+}
