@@ -3,9 +3,9 @@
 //! Nothing here makes room.
 
 use super::layout::leaf_of;
-use super::{FolderTier, failed};
+use super::{FolderKind, FolderTier, failed};
 use crate::{Inserted, Place, TierError};
-use pleach_regions::{DataRegion, Head, RegionKey};
+use pleach_regions::{DataRegion, ElementType, Head, RegionKey};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +36,10 @@ impl FolderTier {
         if bytes < least_bytes {
             return Err(TierError::TooSmall { key, path: self.layout.root.clone(), bytes, least_bytes });
         }
-        // Fewer bytes take longer to make than to copy, and every disk is slower than that.
-        let (head, body) = region.encode_parts(&region.digest(), true);
+        // Masks and labels become many times smaller. Images hardly do, and an SSD writes them in less time than trying takes.
+        let is_flat = matches!(region.element(), ElementType::Mask | ElementType::Labels);
+        let is_small = is_flat || self.settings.kind != FolderKind::Ssd;
+        let (head, body) = region.encode_parts(&region.digest(), is_small);
         let reserved = self.reserve(key, (Head::BYTES + body.len()) as u64)?;
         let part = self.layout.part(key, self.unique());
         let published =
