@@ -74,9 +74,12 @@ impl FolderTier {
             self.sync_leaf(key)?;
             return Ok(Some(region));
         }
+        // Whoever has damaged it may have made it shorter or longer.
+        let taken_bytes =
+            if moved { self.files.look(&away).ok().map(|found| found.taken_bytes) } else { None };
         let mut books = self.books();
         if let Some(bytes) = books.forget(key) {
-            books.add_overhead(bytes);
+            books.add_overhead(taken_bytes.unwrap_or(bytes));
         }
         Err(TierError::Lost {
             key,
