@@ -11,24 +11,27 @@ mod cluster;
 mod outcome;
 #[path = "support/toy.rs"]
 mod toy;
+#[expect(dead_code, reason = "other tests fetch")]
+#[path = "support/worker.rs"]
+mod worker;
 
 use actix::prelude::*;
-use cluster::{ANYWHERE, Cluster, HOUR, patient, soon, until};
+use cluster::{Cluster, HOUR, patient, soon, until};
 use outcome::{Sets, check};
-use pleach_actors::exchange::{Exchange, ExchangeSetup};
+use pleach_actors::exchange::Exchange;
 use pleach_actors::files::Files;
 use pleach_actors::manager::{Begin, Connect, ManagerActor, Newcomer, Notice, Outcome, Service, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Preparation, Source, StorageActor};
 use pleach_actors::task::unmetered;
-use pleach_actors::transport::hello::{Hello, Version};
+use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
 use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::worker::{Connected, Opener, Remote, Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::StudyId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
-use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use pleach_regions::{DataRegion, RegionKey};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -81,19 +84,7 @@ impl Worker {
     fn start(cluster: &Cluster, name: &str, doors: &watch::Receiver<usize>) -> Self {
         let threads = rayon::ThreadPoolBuilder::new().num_threads(2);
         let pool = Arc::new(threads.build().expect("threads"));
-        let ledger = Arc::new(Ledger::default());
-        let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
-        let setup = ExchangeSetup {
-            credentials: cluster.credentials(name, Role::Worker, 30),
-            hello: Hello::default(),
-            version: Version::here(),
-            settings: cluster.settings.clone(),
-            clock: cluster.clock(),
-            board: cluster.board(),
-            ram: Arc::clone(&ram),
-            shared: None,
-        };
-        let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");
+        let worker::Worker { exchange, ram, ledger } = worker::Worker::new(cluster, name, None);
         let source = |tile| {
             let input = Input { value: Ok(1.0), loads: Arc::default() };
             (input_key(tile), Arc::new(Door(tile, doors.clone(), input)) as Arc<dyn Source>)

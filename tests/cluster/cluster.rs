@@ -231,6 +231,12 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Lets time pass, for what is not to happen in it.
+    pub(crate) fn let_pass(&self, time: Duration) {
+        let begun = Instant::now();
+        self.wait_until(|_| begun.elapsed() >= time);
+    }
+
     /// When studies are over, workers hold nothing.
     pub(crate) fn nothing_is_left(&self) {
         self.wait_until(|cluster| {
