@@ -57,6 +57,8 @@ pub struct Demand {
     pub next_bytes: u64,
     /// Stage inputs that the first task will bring, or is bringing, into storage, where they may outlast the bucket.
     pub load_bytes: u64,
+    /// Stage inputs of the bucket that are in storage already; only a worker that has room below its memory asks.
+    pub here_bytes: u64,
     /// What one finished instance leaves in storage for others, at most.
     pub store_bytes: u64,
     /// What instances not finished yet, and their readers, will leave there for longer than the bucket lasts.
@@ -74,6 +76,8 @@ pub struct Drain {
     pub bytes: u64,
     /// What is left of it in storage afterwards, such as inputs that its readers have brought.
     pub rest_bytes: u64,
+    /// At most, with room below memory for whatever no bucket under way reads; nothing is left in memory then.
+    pub busy_bytes: u64,
 }
 
 /// What a study takes at least; found by [`rehearsal`](crate::rehearsal).
@@ -81,8 +85,19 @@ pub struct Drain {
 pub struct Needs {
     /// All of it, executed by one worker one task at a time: with less it cannot be executed.
     pub least_bytes: u64,
+    /// The same for a worker that has room below its memory for whatever no bucket under way reads.
+    pub busy_bytes: u64,
     /// By stage, the most of each. Stages that are missing take nothing.
     pub drains: Vec<Drain>,
+}
+
+impl Needs {
+    /// What it takes at least where so much can be stored below memory: all that has to be stored at some time fits there
+    /// if as much does as is ever held.
+    #[must_use]
+    pub fn with_below(&self, below_bytes: u64) -> u64 {
+        if below_bytes >= self.least_bytes { self.busy_bytes } else { self.least_bytes }
+    }
 }
 
 /// What a worker may hold.

@@ -265,6 +265,16 @@ pub struct BucketWork {
     pub elsewhere: Vec<Elsewhere>,
 }
 
+impl BucketWork {
+    /// The same for a worker that has room below its memory: what is stored, and not read by anything under way, leaves it.
+    #[must_use]
+    pub fn with_room_below(mut self) -> Self {
+        self.drain = Drain { bytes: self.drain.busy_bytes, rest_bytes: 0, ..self.drain };
+        self.instances.iter_mut().for_each(|instance| instance.stays = false);
+        self
+    }
+}
+
 /// A region that other workers hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Elsewhere {

@@ -46,9 +46,13 @@ pub fn rehearse(
     let id = manager.handle_join(Facts::ANY);
     let mut worker = Worker::new(1, Budget::UNLIMITED);
     worker.handle_study(STUDY, plan.stages.len() as u32, 0);
-    let needs = Needs { least_bytes: 0, drains: vec![Drain::default(); plan.stages.len()] };
+    let drains = vec![Drain::default(); plan.stages.len()];
+    let needs = Needs { least_bytes: 0, busy_bytes: 0, drains };
     let memory = Memory {
         stored: HashMap::new(),
+        stored_bytes: 0,
+        read: HashMap::new(),
+        read_bytes: 0,
         held_bytes: 0,
         before: vec![None; plan.stages.len()],
         rehearsal: Rehearsal { needs, dearest: None },
@@ -63,7 +67,8 @@ pub fn rehearse(
                 shell.follow_manager();
             }
             Some(Effect::Grant { lease, slot, node }) => granted = Some((lease, slot, node)),
-            Some(Effect::Call { .. } | Effect::HandBack { .. } | Effect::Leave) => {}
+            Some(Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave) => {
+            }
             None => {
                 let Some((lease, slot, node)) = granted.take() else { break };
                 shell.run_task(lease, slot, node);
@@ -82,6 +87,8 @@ struct Bucket {
     bytes: Vec<TaskBytes>,
     /// Which of the stage's tasks wrote what is held.
     written: HashMap<OutputId, u64>,
+    /// What it reads, once it is under way.
+    reads: Vec<RegionKey>,
 }
 
 struct Shell<'a, F> {
@@ -106,8 +113,8 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
                     let Ok(run) = BucketRun::new(stage, &work, bytes.clone(), None) else { continue };
                     self.worker.handle_demand(lease, run.demand_without_bytes());
                     let index = work.instances.iter().map(|instance| instance.id).zip(0..).collect();
-                    let written = HashMap::new();
-                    self.buckets.insert(lease, Bucket { run, work, index, bytes, written });
+                    let (written, reads) = (HashMap::new(), Vec::new());
+                    self.buckets.insert(lease, Bucket { run, work, index, bytes, written, reads });
                 }
                 ManagerEffect::Study(_, study::Effect::Release(keys)) => {
                     keys.into_iter().for_each(|key| self.memory.release(key))
@@ -128,13 +135,15 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
             // A bucket's instances read the same.
             for (key, input) in bucket.work.instances[0].inputs.iter().zip(&stage.inputs) {
                 self.memory.store(*key, input.region.element.bytes(bucket.work.pixels));
+                self.memory.read(*key);
+                bucket.reads.push(*key);
             }
         }
-        self.memory.note(first, bucket.bytes[call.task].running());
+        self.memory.note(first, bucket.bytes[call.task].running(), 0);
         let done = bucket.end(&call, &mut self.memory);
         let leaves = done.iter().flat_map(|(_, outputs)| outputs);
         let left = leaves.map(|(key, bytes)| self.memory.store(*key, *bytes)).sum();
-        self.memory.note(first, 0);
+        self.memory.note(first, 0, left);
         for (instance, _) in &done {
             self.manager.handle_done(self.id, STUDY, lease, *instance);
         }
@@ -147,6 +156,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskBytes>> Shell<'_, F> {
             self.worker.handle_slot_free(slot, lease, bucket.run.demand_without_bytes());
             if bucket.run.is_over() {
                 self.worker.handle_stage_over(lease);
+                bucket.reads.iter().for_each(|key| self.memory.read_no_more(*key));
                 self.buckets.remove(&lease);
             }
         }
@@ -185,9 +195,14 @@ impl Bucket {
 /// What storage and buckets hold, and what is found out about it.
 struct Memory {
     stored: HashMap<RegionKey, u64>,
+    stored_bytes: u64,
+    /// How often what is stored is read by buckets under way.
+    read: HashMap<RegionKey, u32>,
+    read_bytes: u64,
     held_bytes: u64,
-    /// By stage: what was held without what the last finished instance left, until its readers are through.
-    before: Vec<Option<u64>>,
+    /// By stage: what was held without what the last finished instance left, until its readers are through; and of that
+    /// what has to be in memory.
+    before: Vec<Option<(u64, u64)>>,
     rehearsal: Rehearsal,
 }
 
@@ -198,18 +213,42 @@ impl Memory {
             return 0;
         }
         self.stored.insert(key, bytes);
+        self.stored_bytes += bytes;
         self.held_bytes += bytes;
         bytes
     }
 
     fn release(&mut self, key: RegionKey) {
-        self.held_bytes -= self.stored.remove(&key).unwrap_or(0);
+        let bytes = self.stored.remove(&key).unwrap_or(0);
+        if self.read.remove(&key).is_some() {
+            self.read_bytes -= bytes;
+        }
+        self.stored_bytes -= bytes;
+        self.held_bytes -= bytes;
+    }
+
+    /// One more bucket under way reads a region that is stored.
+    fn read(&mut self, key: RegionKey) {
+        let readers = self.read.entry(key).or_insert(0);
+        *readers += 1;
+        if *readers == 1 {
+            self.read_bytes += self.stored.get(&key).copied().unwrap_or(0);
+        }
+    }
+
+    fn read_no_more(&mut self, key: RegionKey) {
+        let Some(readers) = self.read.get_mut(&key) else { return };
+        *readers -= 1;
+        if *readers == 0 {
+            self.read.remove(&key);
+            self.read_bytes -= self.stored.get(&key).copied().unwrap_or(0);
+        }
     }
 
     /// A stage goes on: what instances of it, or of later ones, have left has been read, as far as it can be.
     fn go_on(&mut self, stage: usize) {
         for (drain, before) in self.rehearsal.needs.drains.iter_mut().zip(&mut self.before).skip(stage) {
-            if let Some(before) = before.take() {
+            if let Some((before, _)) = before.take() {
                 drain.rest_bytes = drain.rest_bytes.max(self.held_bytes.saturating_sub(before));
             }
         }
@@ -217,19 +256,26 @@ impl Memory {
 
     /// An instance of a stage has left so much.
     fn leave(&mut self, stage: usize, instance: InstanceId, bytes: u64) {
-        self.before[stage] = Some(self.held_bytes.saturating_sub(bytes));
-        self.note(instance, 0);
+        let busy = self.held_bytes - self.stored_bytes + self.read_bytes;
+        self.before[stage] = Some((self.held_bytes.saturating_sub(bytes), busy));
+        self.note(instance, 0, bytes);
     }
 
-    fn note(&mut self, instance: InstanceId, more: u64) {
+    /// Beside what is held there is `more`; of what is stored, so much has just been left, and is yet to be moved below.
+    fn note(&mut self, instance: InstanceId, more: u64, left: u64) {
         let now = self.held_bytes + more;
+        let unread = self.stored_bytes.saturating_sub(self.read_bytes + left);
         let Rehearsal { needs, dearest } = &mut self.rehearsal;
+        let busy = now - unread;
+        needs.busy_bytes = needs.busy_bytes.max(busy);
         if now > needs.least_bytes {
             needs.least_bytes = now;
             *dearest = Some(instance);
         }
         for (drain, before) in needs.drains.iter_mut().zip(&self.before) {
-            drain.bytes = drain.bytes.max(before.map_or(0, |before| now.saturating_sub(before)));
+            let Some((before, busy_before)) = *before else { continue };
+            drain.bytes = drain.bytes.max(now.saturating_sub(before));
+            drain.busy_bytes = drain.busy_bytes.max(busy.saturating_sub(busy_before));
         }
     }
 }

@@ -156,6 +156,7 @@ impl BucketRun {
             held_bytes: self.held_bytes,
             next_bytes,
             load_bytes: if self.started { self.loading.map_or(0, |(_, bytes)| bytes) } else { missing_bytes },
+            here_bytes: 0,
             store_bytes: self.sizes.store_bytes(),
             stay_bytes: self.sizes.staying(&self.graph),
             now,

@@ -8,6 +8,8 @@
 //! Two requests may stand at the manager (`request`): one for as many buckets as slots are idle, and one for a bucket of a
 //! later stage, so that what finished instances leave in storage is read and let go of soon.
 //!
+//! Where there is room below memory (`below`), what no bucket under way reads can be moved there before a task is refused.
+//!
 //! A worker may have to end at a known time (`end`): what would not be finished by then is not begun, and goes back.
 //!
 //! Grants, demands and messages cross. A grant names its task and holds whatever happens until it is heard; a demand that
@@ -15,13 +17,15 @@
 //! to say all that it has to say.
 
 mod admission;
+mod below;
 mod end;
 mod request;
 
 use crate::memory::{Budget, Demand, Forecast};
 use crate::stage::NodeId;
 use crate::{BucketId, LeaseId, SlotId, StudyId};
-use admission::takes;
+use admission::{Admission, takes};
+use below::Below;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,6 +55,13 @@ pub enum Effect {
     Call {
         /// The call's number.
         call: u64,
+    },
+    /// Storage has to let go of so many bytes, but not of what this lease reads; then call [`Worker::handle_room_made`].
+    MakeRoom {
+        /// Bytes that are to leave memory, at least.
+        bytes: u64,
+        /// The lease that they are for.
+        lease: LeaseId,
     },
     /// What comes next under this lease would not be finished before the worker has to end: hand back what is not under way.
     HandBack {
@@ -124,6 +135,8 @@ pub struct Worker {
     running: BTreeMap<SlotId, (LeaseId, u64)>,
     /// Regions in this worker's storage.
     stored_bytes: u64,
+    /// Room that there is, or can be made, in storage.
+    below: Below,
     peak_bytes: u64,
     /// Buckets asked for, of whichever stage, and not yet there.
     asked: u32,
@@ -160,6 +173,7 @@ impl Worker {
             rank_of: BTreeMap::new(),
             running: BTreeMap::new(),
             stored_bytes: 0,
+            below: Below::default(),
             peak_bytes: 0,
             asked: 0,
             asked_after: None,
@@ -242,13 +256,13 @@ impl Worker {
         self.balance();
     }
 
-    /// So many bytes of stage inputs are not in storage that a bucket reads. Its stage has said so in its demand; until
-    /// it begins, other buckets may bring them.
-    pub fn handle_missing(&mut self, lease: LeaseId, bytes: u64) {
+    /// Of the stage inputs that a bucket reads, so many bytes are in memory and so many are not. Its stage has said so in its
+    /// demand; until it begins, other buckets may bring them, or they may leave.
+    pub fn handle_inputs(&mut self, lease: LeaseId, here_bytes: u64, missing_bytes: u64) {
         if let Some(demand) = self.held(lease).and_then(|held| held.demand.as_mut())
             && !demand.started
         {
-            demand.load_bytes = bytes;
+            (demand.here_bytes, demand.load_bytes) = (here_bytes, missing_bytes);
         }
     }
 
@@ -279,6 +293,29 @@ impl Worker {
         if less {
             self.balance();
         }
+    }
+
+    /// Of what is in storage, so many bytes could leave memory, since no bucket under way reads them; and so many bytes can
+    /// still be stored below it. Said before [`handle_stored`](Self::handle_stored), after which something may be granted.
+    pub fn handle_below(&mut self, movable_bytes: u64, free_bytes: u64) {
+        self.below.movable_bytes = movable_bytes;
+        self.below.free_bytes = free_bytes;
+    }
+
+    /// Storage has done what could be done of [`MakeRoom`](Effect::MakeRoom), and has said what it holds now.
+    pub fn handle_room_made(&mut self) {
+        if let Some(before) = self.below.asked.take() {
+            // What did not help once does not help again, until something else has changed.
+            self.below.in_vain = (self.stored_bytes >= before).then_some(self.stored_bytes);
+        }
+        self.balance();
+    }
+
+    /// Whether something of a bucket has been started: what it reads has to stay in memory.
+    #[must_use]
+    pub fn is_under_way(&self, lease: LeaseId) -> bool {
+        let held = self.rank_of.get(&lease).and_then(|rank| self.leases.get(rank));
+        held.is_some_and(Held::is_under_way)
     }
 
     /// The manager's answer to a [`Call`](Effect::Call): nothing more is on its way. If nothing is admitted even now, the
@@ -340,15 +377,26 @@ impl Worker {
         }
         self.give_up_late();
         while !self.free.is_empty() {
-            let Some(lease) = self.admitted() else { break };
-            self.grant(lease);
+            match self.admitted() {
+                Some(Admission::Runs(lease)) => self.grant(lease),
+                Some(Admission::Needs { lease, bytes }) => {
+                    self.ask_for_room(lease, bytes);
+                    break;
+                }
+                None => break,
+            }
         }
         let asks = self.request();
         let ready = self.first_ready().filter(|_| self.running.is_empty() && self.unspoken() == 0);
         match ready {
             None => self.called = None,
+            // What follows from that is still to come.
+            Some(_) if self.below.asked.is_some() => {}
             Some(first) if echo => {
-                self.grant(self.whose_turn_it_is().unwrap_or(first));
+                match self.by_turns(first) {
+                    Admission::Runs(lease) => self.grant(lease),
+                    Admission::Needs { lease, bytes } => self.ask_for_room(lease, bytes),
+                }
                 self.request();
             }
             // What has just been asked for would come after the answer to an earlier call.
@@ -368,10 +416,16 @@ impl Worker {
         };
         held.granted += 1;
         held.demand = Some(after_grant(demand));
+        self.below.movable_bytes = self.below.movable_for(&demand);
         let Some(slot) = self.free.pop() else { return };
         self.running.insert(slot, (lease, takes(&demand)));
         self.peak_bytes = self.peak_bytes.max(self.held_bytes().saturating_add(self.reserved_bytes()));
         self.effects.push_back(Effect::Grant { lease, slot, node });
+    }
+
+    fn ask_for_room(&mut self, lease: LeaseId, bytes: u64) {
+        self.below.asked = Some(self.stored_bytes);
+        self.effects.push_back(Effect::MakeRoom { bytes, lease });
     }
 
     fn unspoken(&self) -> usize {

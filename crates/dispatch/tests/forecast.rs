@@ -125,7 +125,7 @@ impl<'a> Sizes<'a> {
 
     /// Ends what runs, the last first, then runs the rest task by task, and says what that took beyond what is held now.
     fn finish(mut self) -> Forecast {
-        let Drain { bytes, mut rest_bytes } = self.case.work.drain;
+        let Drain { bytes, mut rest_bytes, .. } = self.case.work.drain;
         let drain_bytes = bytes.max(self.store_bytes());
         let before = self.held_bytes();
         (self.left, self.staying) = (0, 0);
@@ -167,7 +167,7 @@ proptest! {
     fn what_is_foreseen_is_what_it_takes(
         mut case in cases(), events in events(), drain_bytes in 0u64..60, rest_bytes in 0u64..20, stays in prop::collection::vec(any::<bool>(), 14),
     ) {
-        case.work.drain = Drain { bytes: drain_bytes, rest_bytes };
+        case.work.drain = Drain { bytes: drain_bytes, rest_bytes, ..Drain::default() };
         for (instance, stays) in case.work.instances.iter_mut().zip(stays) {
             instance.stays = stays;
         }
@@ -333,7 +333,7 @@ fn large(sharing: Sharing) -> Case {
     let stage = shapes::stage(3, 1, tasks, &[(2, 0)]);
     let instances =
         (0..2500).map(|n: u32| instance(&stage, n, &[i64::from(n % 3), i64::from(n % 200), n.into()], &[0]));
-    let drain = Drain { bytes: 9, rest_bytes: 2 };
+    let drain = Drain { bytes: 9, rest_bytes: 2, ..Drain::default() };
     let work = BucketWork { drain, sharing, ..bucket(instances.collect()) };
     let bytes = [(3, vec![5]), (11, vec![2, 8]), (1, vec![4])];
     let bytes = bytes.map(|(scratch, outputs)| TaskBytes { scratch, outputs }).to_vec();

@@ -65,7 +65,7 @@ proptest! {
     ) {
         let study = rehearsed(study, 4);
         let budget = study.plan.needs.least_bytes + more;
-        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed: 4, seed }, &BTreeSet::new());
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed: 4, seed, below: 0 }, &BTreeSet::new());
         while node.step() {}
         prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
         prop_assert_eq!(node.done.len(), study.plan.instances.len());
@@ -77,6 +77,45 @@ proptest! {
 }
 
 proptest! {
+    /// With room below memory for all that is stored, less is enough, and even that is never exceeded.
+    #[test]
+    fn with_room_below_less_is_enough(
+        study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
+        slots in 1u32..5,
+        more in prop_oneof![Just(0u64), 1u64..200],
+        active_paths in active_paths(),
+        seed: u64,
+    ) {
+        let study = rehearsed(study, 4);
+        let needs = &study.plan.needs;
+        prop_assert!(needs.busy_bytes <= needs.least_bytes);
+        let budget = needs.busy_bytes + more;
+        let setup = Setup { slots, budget, active_paths, believed: 4, seed, below: 1 << 40 };
+        let mut node = Node::new(&study, setup, &BTreeSet::new());
+        while node.step() {}
+        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
+        prop_assert_eq!(node.done.len(), study.plan.instances.len());
+        prop_assert_eq!(node.held_bytes(), 0);
+        let most = node.worker.peak_bytes().max(node.most_bytes);
+        prop_assert!(most <= budget, "{most} of {budget}:\n{}", node.log.join("\n"));
+    }
+
+    /// However little room there is below memory.
+    #[test]
+    fn with_some_room_below_everything_still_ends(
+        study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
+    ) {
+        let study = rehearsed(study, believed);
+        let budget = study.plan.needs.least_bytes * quarters / 4;
+        let setup = Setup { slots, budget, active_paths: None, believed, seed, below };
+        let mut node = Node::new(&study, setup, &BTreeSet::new());
+        while node.step() {}
+        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
+        prop_assert_eq!(node.held_bytes(), 0);
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Memory that is plenty is as none to count.
@@ -85,7 +124,7 @@ proptest! {
         let study = rehearsed(study, 4);
         let all = study.plan.needs.least_bytes * 8 * (study.plan.instances.len() as u64 + 1);
         let run = |budget| {
-            let setup = Setup { slots, budget, active_paths: None, believed: 4, seed };
+            let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
             let mut node = Node::new(&study, setup, &BTreeSet::new());
             while node.step() {}
             (node.log.clone(), node.calls)
@@ -102,7 +141,7 @@ proptest! {
     ) {
         let study = rehearsed(study, believed);
         let budget = study.plan.needs.least_bytes * quarters / 4;
-        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed, seed }, &BTreeSet::new());
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed, seed, below: 0 }, &BTreeSet::new());
         while node.step() {}
         prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
         prop_assert_eq!(node.done.len(), study.plan.instances.len());
@@ -120,7 +159,7 @@ proptest! {
         let study = rehearsed(study, 4);
         let finished = reporters(&study, &chosen);
         let budget = study.plan.needs.least_bytes;
-        let mut node = Node::new(&study, Setup { slots, budget, active_paths: None, believed: 4, seed }, &finished);
+        let mut node = Node::new(&study, Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 }, &finished);
         while node.step() {}
         prop_assert!(node.complete);
         prop_assert_eq!(&node.done, &open(&study, &finished));
@@ -134,7 +173,7 @@ proptest! {
     ) {
         let study = rehearsed(study, 4);
         let budget = study.plan.needs.least_bytes + more;
-        let setup = Setup { slots, budget, active_paths: None, believed: 4, seed };
+        let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
         let mut node = Node::new(&study, setup, &BTreeSet::new());
         for _ in 0..steps {
             node.step();

@@ -193,7 +193,9 @@ impl Shell {
                     // Never more than slots that nothing is on the way for.
                     assert!(self.asked + self.silent().count() as u32 <= self.free(), "hoards buckets");
                 }
-                Effect::Call { .. } | Effect::HandBack { .. } | Effect::Leave => panic!("{effect:?}"),
+                Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave => {
+                    panic!("{effect:?}")
+                }
             }
         }
         assert_eq!(self.worker.leases(), self.buckets.len());

@@ -11,6 +11,9 @@
 //! 3. *The rest can follow.* A bucket that will leave regions behind is begun only when `least_bytes` stay free beside
 //!    what will be in storage then: regions made ahead of their readers cannot shut out others.
 //!
+//! Where there is room below memory, what no bucket under way reads is not in the way: rules 2 and 3 do not count it, as far
+//! as there is room, and rule 1 has it moved first.
+//!
 //! Rules 2 and 3 foresee, and foresee the worst. Where nothing runs and they refuse even the task whose turn it is, it
 //! runs by rule 1 alone, once the manager has said that nothing is on its way that would come before it.
 
@@ -24,13 +27,32 @@ pub(super) fn takes(demand: &Demand) -> u64 {
     demand.next_bytes.saturating_add(brings)
 }
 
+/// What is to be done for the stage whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Its next task runs.
+    Runs(LeaseId),
+    /// It would if storage let go of so many bytes.
+    Needs { lease: LeaseId, bytes: u64 },
+}
+
 impl Worker {
     /// The first ready stage in order of rank that all rules admit. A stage under way that is refused is not overtaken:
     /// what others take would keep it waiting. One not begun is: it holds nothing yet.
-    pub(super) fn admitted(&self) -> Option<LeaseId> {
+    pub(super) fn admitted(&self) -> Option<Admission> {
+        let makes_room = self.below.asked.is_some();
         for (rank, demand) in self.ready() {
-            if self.fits(&demand) && self.can_all_finish(rank) && self.leaves_room(rank, &demand) {
-                return Some(rank.2);
+            let (lease, excess) = (rank.2, self.excess(&demand));
+            // What a bucket reads that begins now may be what is leaving memory.
+            let may = demand.started || !makes_room;
+            let movable_bytes = if makes_room { 0 } else { self.movable_for(&demand) };
+            if may
+                && excess <= movable_bytes
+                && self.can_all_finish(rank, &demand)
+                && self.leaves_room(rank, &demand)
+            {
+                let needs = Admission::Needs { lease, bytes: excess };
+                return Some(if excess == 0 { Admission::Runs(lease) } else { needs });
             }
             if demand.started {
                 return None;
@@ -39,8 +61,23 @@ impl Worker {
         None
     }
 
+    /// What is done by rule 1 alone: `first`, which is the first ready stage, runs if it fits or room can be made for it; else
+    /// the first one under way that fits; and if there is none, `first` runs beyond the budget.
+    pub(super) fn by_turns(&self, first: LeaseId) -> Admission {
+        let demand = self.rank_of.get(&first).and_then(|rank| self.leases.get(rank)?.demand);
+        let (excess, movable) =
+            demand.map_or((0, 0), |demand| (self.excess(&demand), self.movable_for(&demand)));
+        let bytes = excess.min(movable);
+        let turn = if bytes > 0 && bytes == excess { None } else { self.whose_turn_it_is() };
+        match turn {
+            Some(lease) => Admission::Runs(lease),
+            None if bytes > 0 => Admission::Needs { lease: first, bytes },
+            None => Admission::Runs(first),
+        }
+    }
+
     /// The stage whose turn it is by rule 1: the first ready one, or if that does not fit, the first one under way.
-    pub(super) fn whose_turn_it_is(&self) -> Option<LeaseId> {
+    fn whose_turn_it_is(&self) -> Option<LeaseId> {
         let (mut is_first, fits) = (true, |(_, demand): &(Rank, Demand)| self.fits(demand));
         let may = |(_, demand): &(Rank, Demand)| std::mem::take(&mut is_first) || demand.started;
         self.ready().filter(may).find(fits).map(|(rank, _)| rank.2)
@@ -72,8 +109,18 @@ impl Worker {
     }
 
     fn fits(&self, demand: &Demand) -> bool {
+        self.excess(demand) == 0
+    }
+
+    /// By how much the next task does not fit.
+    fn excess(&self, demand: &Demand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
-        taken.saturating_add(takes(demand)) <= self.budget.bytes
+        taken.saturating_add(takes(demand)).saturating_sub(self.budget.bytes)
+    }
+
+    fn movable_for(&self, demand: &Demand) -> u64 {
+        let is_in_vain = self.below.in_vain == Some(self.stored_bytes);
+        if is_in_vain { 0 } else { self.below.movable_for(demand) }
     }
 
     /// Buckets of which something has been started, and `candidate`, in order of rank.
@@ -85,7 +132,7 @@ impl Worker {
     }
 
     /// Rule 2, with one more task of `candidate`.
-    fn can_all_finish(&self, candidate: Rank) -> bool {
+    fn can_all_finish(&self, candidate: Rank, next: &Demand) -> bool {
         // What a bucket adds when its running tasks are done, and what it needs then.
         let buckets = || {
             self.under_way_with(candidate).map(|(rank, demand)| {
@@ -94,7 +141,10 @@ impl Worker {
                 (demand, with_load(forecast.growth_bytes), with_load(forecast.finish_bytes))
             })
         };
-        let mut total = buckets().fold(self.held_bytes(), |sum, (_, growth, _)| sum.saturating_add(growth));
+        let moved = self.movable_for(next);
+        let mut free = self.below.free_after(moved);
+        let kept = self.held_bytes().saturating_sub(moved);
+        let mut total = buckets().fold(kept, |sum, (_, growth, _)| sum.saturating_add(growth));
         for (demand, growth, finish) in buckets() {
             // Its own growth is part of what it needs to finish.
             let others = total.saturating_sub(growth);
@@ -103,21 +153,26 @@ impl Worker {
             }
             // At its end it has let go of what it held, but not of the inputs it brought nor of what has to wait.
             let stays = demand.load_bytes.saturating_add(demand.stay_bytes);
-            total = others.saturating_sub(demand.held_bytes).saturating_add(stays);
+            let goes = stays.min(free);
+            free -= goes;
+            total = others.saturating_sub(demand.held_bytes).saturating_add(stays - goes);
         }
         true
     }
 
     /// Rule 3. What the buckets under way leave is one instance's outputs each, where others need not wait: the rest has
-    /// been read by then.
+    /// been read by then. What they read stays as long as they do; what they leave may go below.
     fn leaves_room(&self, candidate: Rank, demand: &Demand) -> bool {
         if demand.started || demand.load_bytes + demand.store_bytes == 0 {
             return true;
         }
-        let to_come = |sum: u64, bucket: Demand| {
-            sum.saturating_add(bucket.load_bytes).saturating_add(bucket.store_bytes.max(bucket.stay_bytes))
-        };
-        let left = self.under_way_with(candidate).map(|(_, bucket)| bucket).fold(self.stored_bytes, to_come);
-        left.saturating_add(self.budget.least_bytes) <= self.budget.bytes
+        let moved = self.movable_for(demand);
+        let (mut read, mut left) = (self.stored_bytes.saturating_sub(moved), 0_u64);
+        for (_, bucket) in self.under_way_with(candidate) {
+            read = read.saturating_add(bucket.load_bytes);
+            left = left.saturating_add(bucket.store_bytes.max(bucket.stay_bytes));
+        }
+        let stays = left.saturating_sub(self.below.free_after(moved));
+        read.saturating_add(stays).saturating_add(self.budget.least_bytes) <= self.budget.bytes
     }
 }

@@ -11,6 +11,7 @@ use pleach_dispatch::study::Effect as Event;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
 use pleach_regions::RegionKey;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
@@ -26,13 +27,35 @@ struct Bucket {
 
 impl Bucket {
     /// As [`BucketRun`] foresees it, with what is truly held.
-    fn demand(&self, stored: &BTreeMap<RegionKey, u64>) -> Demand {
-        let demand = self.run.demand(self.missing_bytes(stored));
-        Demand { held_bytes: self.written.values().sum(), ..demand }
+    fn demand(&self, storage: &Storage) -> Demand {
+        let (here_bytes, missing_bytes) = storage.inputs(self);
+        let demand = self.run.demand(missing_bytes);
+        Demand { held_bytes: self.written.values().sum(), here_bytes, ..demand }
+    }
+}
+
+/// Regions by size.
+#[derive(Default)]
+struct Storage {
+    ram: BTreeMap<RegionKey, u64>,
+    below: BTreeMap<RegionKey, u64>,
+}
+
+impl Storage {
+    /// Of what a bucket reads: bytes in memory, and bytes that are not.
+    fn inputs(&self, bucket: &Bucket) -> (u64, u64) {
+        let here = bucket.inputs.iter().filter_map(|(key, _)| self.ram.get(key)).sum();
+        let missing = bucket.inputs.iter().filter(|(key, _)| !self.ram.contains_key(key));
+        (here, missing.map(|(key, bytes)| self.below.get(key).unwrap_or(bytes)).sum())
     }
 
-    fn missing_bytes(&self, stored: &BTreeMap<RegionKey, u64>) -> u64 {
-        self.inputs.iter().filter(|(key, _)| !stored.contains_key(key)).map(|(_, bytes)| bytes).sum()
+    fn below_bytes(&self) -> u64 {
+        self.below.values().sum()
+    }
+
+    fn release(&mut self, key: &RegionKey) {
+        self.ram.remove(key);
+        self.below.remove(key);
     }
 }
 
@@ -42,6 +65,8 @@ enum Local {
     Demand(LeaseId, Demand),
     SlotFree(SlotId, LeaseId, Demand),
     Over(LeaseId),
+    /// These regions have been moved below memory, as far as they are still there.
+    Moved(Vec<RegionKey>),
 }
 
 struct Running {
@@ -60,6 +85,8 @@ pub(crate) struct Setup {
     /// Tasks are believed to take so many quarters of what they take.
     pub(crate) believed: u64,
     pub(crate) seed: u64,
+    /// What can be stored below memory.
+    pub(crate) below: u64,
 }
 
 pub(crate) struct Node<'a> {
@@ -74,7 +101,8 @@ pub(crate) struct Node<'a> {
     local: VecDeque<Local>,
     buckets: BTreeMap<LeaseId, Bucket>,
     running: Vec<Running>,
-    stored: BTreeMap<RegionKey, u64>,
+    storage: Storage,
+    pub(crate) moved_bytes: u64,
     pub(crate) done: BTreeSet<InstanceId>,
     pub(crate) complete: bool,
     pub(crate) stopped: bool,
@@ -93,7 +121,7 @@ impl<'a> Node<'a> {
         let id = manager.handle_join(Facts::ANY);
         let needs = &study.plan.needs;
         let mut worker = Worker::new(setup.slots, Budget { bytes: setup.budget, ..Budget::UNLIMITED });
-        worker.handle_study(STUDY, study.plan.stages.len() as u32, needs.least_bytes);
+        worker.handle_study(STUDY, study.plan.stages.len() as u32, needs.with_below(setup.below));
         let mut node = Self {
             study,
             setup,
@@ -106,7 +134,8 @@ impl<'a> Node<'a> {
             local: VecDeque::new(),
             buckets: BTreeMap::new(),
             running: Vec::new(),
-            stored: BTreeMap::new(),
+            storage: Storage::default(),
+            moved_bytes: 0,
             done: BTreeSet::new(),
             complete: false,
             stopped: false,
@@ -171,11 +200,11 @@ impl<'a> Node<'a> {
 
     /// Notes what is held, when it has changed.
     fn note(&mut self) {
-        let now = (self.held_bytes(), self.stored.len(), self.running.len(), self.done.len());
+        let now = (self.held_bytes(), self.storage.ram.len(), self.running.len(), self.done.len());
         if self.noted.replace(now) != Some(now) {
             let running = self.running.iter().map(|r| format!("{}/t{} {}", r.lease, r.call.task, r.bytes));
             let running = running.collect::<Vec<_>>().join(", ");
-            let stored: Vec<u64> = self.stored.values().copied().collect();
+            let stored: Vec<u64> = self.storage.ram.values().copied().collect();
             self.log.push(format!("{} held, {stored:?} of it stored; running {running}", now.0));
         }
     }
@@ -188,7 +217,7 @@ impl<'a> Node<'a> {
     /// Regions in storage and outputs of tasks.
     pub(crate) fn held_bytes(&self) -> u64 {
         let written = self.buckets.values().flat_map(|bucket| bucket.written.values());
-        self.stored.values().chain(written).sum()
+        self.storage.ram.values().chain(written).sum()
     }
 
     fn reach_manager(&mut self) {
@@ -250,10 +279,30 @@ impl<'a> Node<'a> {
 
     /// What the shell says before every event.
     fn look(&mut self) {
-        self.worker.handle_stored(self.stored.values().sum());
+        let free = self.setup.below - self.storage.below_bytes();
+        let movable: u64 = self.movable(None).iter().map(|key| self.storage.ram[key]).sum();
+        self.worker.handle_below(movable.min(free), free);
         for (lease, bucket) in &self.buckets {
-            self.worker.handle_missing(*lease, bucket.missing_bytes(&self.stored));
+            let (here, missing) = self.storage.inputs(bucket);
+            self.worker.handle_inputs(*lease, here, missing);
         }
+        self.worker.handle_stored(self.storage.ram.values().sum());
+    }
+
+    /// What was brought when a demand was said may have been moved since.
+    fn as_it_is(&self, lease: LeaseId, demand: Demand) -> Demand {
+        let Some(bucket) = self.buckets.get(&lease).filter(|_| !demand.started) else { return demand };
+        let (here_bytes, load_bytes) = self.storage.inputs(bucket);
+        Demand { here_bytes, load_bytes, ..demand }
+    }
+
+    /// What no bucket under way reads, and not this one either.
+    fn movable(&self, but: Option<LeaseId>) -> Vec<RegionKey> {
+        let is_read = |lease: &LeaseId| self.worker.is_under_way(*lease) || but == Some(*lease);
+        let read = self.buckets.iter().filter(|(lease, _)| is_read(lease));
+        let read: BTreeSet<RegionKey> =
+            read.flat_map(|(_, bucket)| bucket.inputs.iter().map(|(key, _)| *key)).collect();
+        self.storage.ram.keys().filter(|key| !read.contains(key)).copied().collect()
     }
 
     fn reach_worker(&mut self) {
@@ -266,6 +315,8 @@ impl<'a> Node<'a> {
                 self.log.push(format!("worker gets {lease} of stage {}, later: {later}", work.stage));
                 self.look();
                 self.worker.handle_assigned(lease, work.stage, work.bucket, later);
+                let has_room = self.setup.below >= self.study.plan.needs.least_bytes;
+                let work = if has_room { work.with_room_below() } else { work };
                 let stage = &self.study.plan.stages[work.stage as usize];
                 let bytes = self.study.bytes(work.stage as usize, work.pixels);
                 let believed = |bytes: u64| bytes * self.setup.believed / 4;
@@ -282,13 +333,13 @@ impl<'a> Node<'a> {
                     }
                 }
                 let bucket = Bucket { work, run, bytes, inputs, written: BTreeMap::new() };
-                let demand = bucket.demand(&self.stored);
+                let demand = bucket.demand(&self.storage);
                 self.buckets.insert(lease, bucket);
                 self.local.push_back(Local::Demand(lease, demand));
             }
             ToWorker::Release { keys } => {
                 for key in keys {
-                    self.stored.remove(&key);
+                    self.storage.release(&key);
                 }
                 self.look();
             }
@@ -307,16 +358,31 @@ impl<'a> Node<'a> {
             Local::Granted(lease, slot, node) => self.start(lease, slot, node),
             Local::Demand(lease, demand) => {
                 self.look();
-                self.worker.handle_demand(lease, demand);
+                self.worker.handle_demand(lease, self.as_it_is(lease, demand));
             }
             Local::SlotFree(slot, lease, demand) => {
                 self.look();
-                self.worker.handle_slot_free(slot, lease, demand);
+                self.worker.handle_slot_free(slot, lease, self.as_it_is(lease, demand));
             }
             Local::Over(lease) => {
                 self.look();
                 self.buckets.remove(&lease);
                 self.worker.handle_stage_over(lease);
+            }
+            Local::Moved(keys) => {
+                for key in keys {
+                    let free = self.setup.below - self.storage.below_bytes();
+                    if let Entry::Occupied(stored) = self.storage.ram.entry(key)
+                        && *stored.get() <= free
+                    {
+                        let bytes = stored.remove();
+                        self.log.push(format!("{bytes} moved"));
+                        self.storage.below.insert(key, bytes);
+                        self.moved_bytes += bytes;
+                    }
+                }
+                self.look();
+                self.worker.handle_room_made();
             }
         }
     }
@@ -335,6 +401,18 @@ impl<'a> Node<'a> {
                     self.calls += 1;
                     self.to_manager.push_back(ToManager::Call { call });
                 }
+                Effect::MakeRoom { bytes, lease } => {
+                    self.log.push(format!("worker wants {bytes} for {lease}"));
+                    let mut movable = self.movable(Some(lease));
+                    let mut goes = Vec::new();
+                    let mut left = bytes;
+                    while left > 0 && !movable.is_empty() {
+                        let key = movable.swap_remove(self.chance(movable.len()));
+                        left = left.saturating_sub(self.storage.ram[&key]);
+                        goes.push(key);
+                    }
+                    self.local.push_back(Local::Moved(goes));
+                }
                 Effect::HandBack { .. } => panic!("{effect:?}"),
                 Effect::Leave => {
                     assert!(self.running.is_empty() && !self.left);
@@ -351,20 +429,22 @@ impl<'a> Node<'a> {
             return;
         };
         let stage = &self.study.plan.stages[bucket.work.stage as usize];
-        let missing = bucket.missing_bytes(&self.stored);
+        let (_, missing) = self.storage.inputs(bucket);
         let Some(call) = bucket.run.start_task(stage, node, missing) else {
-            let demand = bucket.demand(&self.stored);
+            let demand = bucket.demand(&self.storage);
             self.local.push_back(Local::SlotFree(slot, lease, demand));
             return;
         };
         if call.brings_inputs {
             for (key, bytes) in &bucket.inputs {
-                self.stored.entry(*key).or_insert(*bytes);
+                let below = self.storage.below.remove(key);
+                self.storage.ram.entry(*key).or_insert(below.unwrap_or(*bytes));
             }
         }
+        assert_eq!(self.storage.inputs(bucket).1, 0, "what a bucket under way reads is in memory");
         let bytes = bucket.bytes[call.task].running();
         self.running.push(Running { slot, lease, call, bytes });
-        let demand = bucket.demand(&self.stored);
+        let demand = bucket.demand(&self.storage);
         self.local.push_back(Local::Demand(lease, demand));
     }
 
@@ -398,8 +478,8 @@ impl<'a> Node<'a> {
                 stage::Effect::Failed { .. } | stage::Effect::Lacking { .. } => panic!("nothing fails here"),
             }
         }
-        self.stored.extend(puts);
-        let demand = bucket.demand(&self.stored);
+        self.storage.ram.extend(puts);
+        let demand = bucket.demand(&self.storage);
         self.local.push_back(Local::SlotFree(slot, lease, demand));
     }
 }

@@ -1,0 +1,32 @@
+//! Room below memory: slower tiers that take what no bucket under way reads, and files that can be read again.
+//!
+//! What is moved, and where to, is the storage's; here is only how much of it there is to count on.
+
+use crate::memory::Demand;
+
+/// What storage could do for a task that does not fit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Below {
+    /// Stored bytes that could leave memory.
+    pub(super) movable_bytes: u64,
+    /// Bytes that can still be stored below it.
+    pub(super) free_bytes: u64,
+    /// What was stored when storage was asked to make room; it has not answered yet.
+    pub(super) asked: Option<u64>,
+    /// What was stored when that was of no use.
+    pub(super) in_vain: Option<u64>,
+}
+
+impl Below {
+    /// What could leave memory if this bucket's next task ran: not what the bucket itself reads.
+    pub(super) fn movable_for(&self, demand: &Demand) -> u64 {
+        // Of a bucket under way it has been left out already.
+        let own = if demand.started { 0 } else { demand.here_bytes };
+        self.movable_bytes.saturating_sub(own)
+    }
+
+    /// What can still be stored below memory when `moved` bytes have gone there.
+    pub(super) fn free_after(&self, moved: u64) -> u64 {
+        self.free_bytes.saturating_sub(moved)
+    }
+}
