@@ -147,6 +147,14 @@ pub enum TierError {
         /// The folder.
         path: PathBuf,
     },
+    /// No level of a stack is of the kind that the region needs.
+    #[error("store region {key}: none of the tiers is {wanted}")]
+    NoSuchLevel {
+        /// The region.
+        key: RegionKey,
+        /// The kind.
+        wanted: &'static str,
+    },
     /// A region that was stored is there no more. It is not listed any longer.
     #[error("read region {key} from {}: {source}", path.display())]
     Lost {
@@ -157,4 +165,29 @@ pub enum TierError {
         /// How.
         source: Loss,
     },
+}
+
+impl TierError {
+    /// Whether there was no room for a region: another tier may have some.
+    #[must_use]
+    pub fn is_lack_of_room(&self) -> bool {
+        let is_full = |source: &io::Error| {
+            matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        match self {
+            Self::TooSmall { .. } | Self::Full { .. } | Self::DiskFull { .. } => true,
+            // Somebody else took the room while it was written.
+            Self::Io { source, .. } => is_full(source),
+            _ => false,
+        }
+    }
+
+    /// What has to be free for another try, if the region was refused for that.
+    #[must_use]
+    pub fn needed_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Full { needed_bytes, .. } | Self::DiskFull { needed_bytes, .. } => Some(*needed_bytes),
+            _ => None,
+        }
+    }
 }

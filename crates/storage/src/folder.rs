@@ -191,6 +191,15 @@ impl Tier for FolderTier {
         self.settings.capacity_bytes
     }
 
+    /// A disk that cannot be asked has nothing free.
+    fn free_bytes(&self) -> u64 {
+        let disk = self.files.space(&self.layout.root).map_or(0, |space| space.free_bytes);
+        let books = self.books();
+        let left_bytes =
+            disk.saturating_sub(self.settings.reserve_bytes).saturating_sub(books.reserved_bytes());
+        self.settings.capacity_bytes.saturating_sub(books.bytes()).min(left_bytes)
+    }
+
     fn durability(&self) -> Durability {
         Durability::PowerLoss
     }

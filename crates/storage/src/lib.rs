@@ -18,16 +18,21 @@
 //! A tier says yes to an insertion when the region is as safe as the tier promises ([`Tier::durability`]), never takes
 //! more than its capacity, and gives nothing back whose content has not the digest it was stored with.
 //!
-//! Not here: packing of small objects, policies of what to evict, the list of tiers and what moves between them, object
-//! storage, and actors. A tier that is full says so, and somebody else decides.
+//! A tier that is full says so. [`TierStack`] holds several, from fast to slow, and decides what moves between them.
+//!
+//! Not here: packing of small objects, the list of tiers, object storage, and actors.
 
 mod error;
 pub mod files;
 mod folder;
+mod policy;
 mod ram;
+mod stack;
 mod tier;
 
 pub use error::{Loss, Place, TierError};
 pub use folder::{FolderKind, FolderSettings, FolderTier};
+pub use policy::{Policy, Ranking};
 pub use ram::BoundedRam;
+pub use stack::{Level, LevelCounts, LevelId, Placed, TierStack, Worth, WriteMode};
 pub use tier::{Durability, Inserted, Tier};

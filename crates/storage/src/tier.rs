@@ -64,6 +64,11 @@ pub trait Tier: fmt::Debug + Send + Sync {
     /// What [`held_bytes`](Self::held_bytes) never exceeds by inserting.
     fn capacity_bytes(&self) -> u64;
 
+    /// What could still be stored, as far as capacity and disk go; what goes with storing it comes off that.
+    fn free_bytes(&self) -> u64 {
+        self.capacity_bytes().saturating_sub(self.held_bytes())
+    }
+
     /// What a region that was inserted survives.
     fn durability(&self) -> Durability;
 }

@@ -5,12 +5,16 @@ use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
 use pleach_regions::{DataRegion, Ledger, RegionKey};
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{
-    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError,
+    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Inserted, Level, Policy, Tier, TierError,
+    TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+/// What the folders of a tier without regions take in memory, and one block.
+const EMPTY_BYTES: u64 = (1 + 1 + 16 + 256 + 1) * 4096;
 
 /// One thing to do with the region of a number.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +143,37 @@ proptest! {
     ) {
         let files: Arc<dyn Files> = Arc::new(Memory::default());
         check_folder(&files, Path::new(Memory::TIER), kind, room_bytes, &steps);
+    }
+}
+
+/// A level that lets others go for what is new.
+fn level(name: &str, tier: impl Tier + 'static, shared: bool) -> Level {
+    Level { name: name.into(), tier: Arc::new(tier), policy: Policy::Lru, write: WriteMode::Back, shared }
+}
+
+/// Folders of a file system in memory, a private one above a shared one; perhaps RAM above both.
+fn stack(files: &Memory, ram_bytes: Option<u64>, room_bytes: u64) -> TierStack {
+    let folder = |name: &str, kind, room_bytes: u64| {
+        let path = Path::new(Memory::TIER).join(name);
+        let _ = files.create_folder(&path);
+        let empty_bytes = open_on(Arc::new(files.clone()), &path, kind).unwrap().held_bytes();
+        let settings =
+            FolderSettings::new(kind, (EMPTY_BYTES.max(empty_bytes) + room_bytes).min(AMPLE_BYTES));
+        FolderTier::open(Arc::new(files.clone()), &path, settings).unwrap()
+    };
+    let ram = ram_bytes.map(|bytes| level("ram", BoundedRam::new(Arc::new(Ledger::default()), bytes), false));
+    let private = level("ssd", folder("ssd", FolderKind::Ssd, room_bytes), false);
+    let shared = level("lustre", folder("lustre", FolderKind::Lustre, AMPLE_BYTES), true);
+    TierStack::new(ram.into_iter().chain([private, shared]).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn stacks(steps in steps(), ram_bytes in prop::option::of(0..20_000_u64), room_bytes in 0..60_000_u64) {
+        let files = Memory::default();
+        check(&|| Box::new(stack(&files, ram_bytes, room_bytes)), &steps);
     }
 }
 

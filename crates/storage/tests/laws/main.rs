@@ -11,3 +11,4 @@ mod power;
 mod regions;
 mod rooms;
 mod shared;
+mod stack;

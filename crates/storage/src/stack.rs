@@ -1,0 +1,224 @@
+//! What lies below RAM on one node: levels from fast to slow, and what moves between them.
+//!
+//! A region goes to the first level that has room. A level without room lets others go, by its policy: down to the next
+//! level, or away, if it can be had again. What cannot be had again moves down, but never goes. All I/O happens outside of
+//! the books (`stack/books.rs`): a level that does not answer holds up whoever asked it, and nobody else.
+//!
+//! Nothing here knows why a region is wanted, and nothing moves up by itself.
+
+mod books;
+mod counts;
+mod fetch;
+mod room;
+mod tier;
+
+pub use counts::LevelCounts;
+
+use crate::{Durability, Inserted, Policy, Tier, TierError};
+use books::{About, Books};
+use counts::Counted;
+use pleach_regions::{DataRegion, RegionKey};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// When a region reaches the level below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// When it has to make room.
+    Back,
+    /// At once, as far as there is room; then making room costs nothing.
+    Through,
+}
+
+/// One level.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// What it is called in figures; each level has a name of its own.
+    pub name: String,
+    /// What keeps the regions.
+    pub tier: Arc<dyn Tier>,
+    /// Which of them make room for others.
+    pub policy: Policy,
+    /// When they reach the level below.
+    pub write: WriteMode,
+    /// Whether other nodes see what is in it.
+    pub shared: bool,
+}
+
+/// Which level: the fastest is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LevelId(pub usize);
+
+/// What a region is worth to whoever stores it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// To compute it or to fetch it again; [`f64::INFINITY`] if that is not possible.
+    pub seconds: f64,
+    /// It has to survive a loss of power, in a shared level if there is one, until it is removed.
+    pub durable: bool,
+}
+
+/// Where a region was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The level.
+    pub level: LevelId,
+    /// Whether it was there before.
+    pub inserted: Inserted,
+}
+
+/// Levels from fast to slow, as one store for any number of threads. All methods block.
+#[derive(Debug)]
+pub struct TierStack {
+    levels: Vec<Level>,
+    counted: Vec<Counted>,
+    books: Mutex<Books>,
+    /// A claim was given back.
+    released: Condvar,
+}
+
+/// A region that nobody else stores, moves or removes until this is dropped.
+struct Claim<'a> {
+    stack: &'a TierStack,
+    key: RegionKey,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.stack.books().release(self.key);
+        self.stack.released.notify_all();
+    }
+}
+
+impl TierStack {
+    /// A stack of these levels, fast ones first. What private ones hold already is worth nothing to anybody here: it makes
+    /// room first. A level that cannot be listed counts an error, and is asked nevertheless.
+    #[must_use]
+    pub fn new(levels: Vec<Level>) -> Self {
+        let counted: Vec<Counted> = levels.iter().map(|_| Counted::default()).collect();
+        let mut books = Books::new(levels.iter().map(|level| level.policy));
+        for (id, level) in levels.iter().enumerate().filter(|(_, level)| !level.shared) {
+            match level.tier.list() {
+                Ok(keys) => keys.into_iter().for_each(|key| books.find(id, key)),
+                Err(_) => drop(counted[id].errors.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        Self { levels, counted, books: Mutex::new(books), released: Condvar::new() }
+    }
+
+    /// Stores a region in the first level that has room, or makes it; a durable one in the first level that is durable
+    /// enough. One that is there already stays where it is, and is worth the more of what was said.
+    ///
+    /// # Errors
+    /// What the last level says that was tried: [`TierError::is_lack_of_room`] when nothing has room, or everything that
+    /// could make some is being moved by others.
+    /// [`TierError::NoSuchLevel`] when no level is durable enough.
+    pub fn store(&self, key: RegionKey, region: &Arc<DataRegion>, worth: Worth) -> Result<Placed, TierError> {
+        self.store_from(LevelId(0), key, region, worth)
+    }
+
+    /// Stores a region as [`store`](Self::store) does, in no level that is faster than `first`.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn store_from(
+        &self,
+        first: LevelId,
+        key: RegionKey,
+        region: &Arc<DataRegion>,
+        worth: Worth,
+    ) -> Result<Placed, TierError> {
+        let about = About { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
+        let _claim = self.claim(key, Some(about));
+        let known = (first.0..self.levels.len())
+            .find(|id| (!worth.durable || self.is_durable(*id)) && self.books().contains(*id, key));
+        if let Some(id) = known {
+            self.books().touch(id, key);
+            return Ok(Placed { level: LevelId(id), inserted: Inserted::Known });
+        }
+        self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))
+    }
+
+    /// Stores a region where other nodes find it, through a loss of power. It stays until it is removed, as long as
+    /// nobody else who may write there removes it.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store); [`TierError::NoSuchLevel`] when no level is shared.
+    pub fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Placed, TierError> {
+        if !self.levels.iter().any(|level| level.shared) {
+            return Err(TierError::NoSuchLevel { key, wanted: "shared" });
+        }
+        // Seconds only ever become more.
+        self.store(key, region, Worth { seconds: 0.0, durable: true })
+    }
+
+    /// Takes a region out of every level; that it is in none is no error.
+    ///
+    /// # Errors
+    /// The first of a level that could not remove it; the others have.
+    pub fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        let _claim = self.claim(key, None);
+        let (mut removed, mut failed) = (false, None);
+        for (id, level) in self.levels.iter().enumerate() {
+            match level.tier.remove(key) {
+                Ok(was_there) => {
+                    self.books().forget(id, key);
+                    removed |= was_there;
+                }
+                Err(error) => {
+                    self.counted[id].errors.fetch_add(1, Ordering::Relaxed);
+                    failed = failed.or(Some(error));
+                }
+            }
+        }
+        failed.map_or(Ok(removed), Err)
+    }
+
+    /// What could still be stored without anything making room, as far as capacities and disks go.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.tier.free_bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// The levels, fast ones first.
+    #[must_use]
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The level of a name.
+    #[must_use]
+    pub fn level(&self, name: &str) -> Option<LevelId> {
+        self.levels.iter().position(|level| level.name == name).map(LevelId)
+    }
+
+    /// What each level holds, and what it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> Vec<LevelCounts> {
+        let regions: Vec<usize> = (0..self.levels.len()).map(|id| self.books().len(id)).collect();
+        let all = self.levels.iter().zip(&self.counted).zip(regions);
+        all.map(|((level, counted), regions)| counted.show(level, regions as u64)).collect()
+    }
+
+    /// Whether a level keeps regions that have to be durable: a shared one, if there is any.
+    fn is_durable(&self, id: usize) -> bool {
+        let level = &self.levels[id];
+        level.tier.durability() == Durability::PowerLoss
+            && (level.shared || !self.levels.iter().any(|level| level.shared))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Every change of the books is one call: a thread that panicked left them whole.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nobody else stores, moves or removes a region. Whoever does holds claims only of what was unclaimed:
+    /// nobody who is waited for waits for another claim.
+    fn claim(&self, key: RegionKey, about: Option<About>) -> Claim<'_> {
+        let mut books = self.books();
+        while !books.claim(key, about) {
+            books = self.released.wait(books).unwrap_or_else(PoisonError::into_inner);
+        }
+        Claim { stack: self, key }
+    }
+}

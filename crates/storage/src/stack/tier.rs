@@ -1,0 +1,56 @@
+//! A stack as one tier: what it holds cannot be had again, and stays.
+
+use super::{TierStack, Worth};
+use crate::{Durability, Inserted, Tier, TierError};
+use pleach_regions::{DataRegion, RegionKey};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Tier for TierStack {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        // What a shared level held before is known to it alone.
+        if Self::contains(self, key) {
+            return Ok(Inserted::Known);
+        }
+        let worth = Worth { seconds: f64::INFINITY, durable: false };
+        self.store(key, region, worth).map(|placed| placed.inserted)
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        Ok(Self::get(self, key)?.map(|(region, _)| region))
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        Self::remove(self, key)
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        Ok(Self::contains(self, key))
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        let mut keys = BTreeSet::new();
+        for level in self.levels() {
+            keys.extend(level.tier.list()?);
+        }
+        Ok(keys.into_iter().collect())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.levels().iter().map(|level| level.tier.held_bytes()).sum()
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.levels().iter().map(|level| level.tier.capacity_bytes()).fold(0, u64::saturating_add)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        Self::free_bytes(self)
+    }
+
+    /// That of the level that keeps the least.
+    fn durability(&self) -> Durability {
+        let all = self.levels().iter().map(|level| level.tier.durability());
+        all.min().unwrap_or(Durability::Process)
+    }
+}

@@ -1,0 +1,330 @@
+//! What a stack does with its levels: where regions go, what makes room and how, and what never goes.
+
+use crate::regions::{AMPLE_BYTES, key, noise, open};
+use pleach_regions::{DataRegion, Ledger, RegionKey};
+use pleach_storage::{
+    BoundedRam, Durability, FolderKind, Inserted, Level, LevelCounts, LevelId, Policy, Tier, TierError,
+    TierStack, Worth, WriteMode,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+/// Bytes that a region takes in RAM beside its content.
+fn entry_bytes() -> u64 {
+    let ram = BoundedRam::new(Arc::new(Ledger::default()), AMPLE_BYTES);
+    ram.insert(key(0), &noise(0, 1)).unwrap();
+    ram.held_bytes() - 1
+}
+
+/// RAM with room for so many regions of 1000 bytes.
+fn ram(name: &str, regions: u64, policy: Policy) -> Level {
+    let tier = BoundedRam::new(Arc::new(Ledger::default()), regions * (1000 + entry_bytes()));
+    Level { name: name.into(), tier: Arc::new(tier), policy, write: WriteMode::Back, shared: false }
+}
+
+fn folder(name: &str, place: &tempfile::TempDir, kind: FolderKind) -> Level {
+    let path = place.path().join(name);
+    fs::create_dir(&path).unwrap();
+    Level {
+        name: name.into(),
+        tier: Arc::new(open(&path, kind)),
+        policy: Policy::Lru,
+        write: WriteMode::Back,
+        shared: kind.is_shared(),
+    }
+}
+
+fn small(number: u32) -> Arc<DataRegion> {
+    noise(number, 1000)
+}
+
+fn worth(seconds: f64) -> Worth {
+    Worth { seconds, durable: false }
+}
+
+fn store(stack: &TierStack, number: u32, seconds: f64) -> Result<usize, TierError> {
+    stack.store(key(number), &small(number), worth(seconds)).map(|placed| placed.level.0)
+}
+
+/// In which levels each of these is.
+fn places(stack: &TierStack, numbers: std::ops::Range<u32>) -> Vec<String> {
+    let place = |number| {
+        let held = |level: &&Level| level.tier.contains(key(number)).unwrap();
+        let names: Vec<&str> = stack.levels().iter().filter(held).map(|level| level.name.as_str()).collect();
+        names.join("+")
+    };
+    numbers.map(place).collect()
+}
+
+fn counted(stack: &TierStack, name: &str) -> LevelCounts {
+    stack.counts().into_iter().find(|level| level.name == name).unwrap()
+}
+
+#[test]
+fn what_makes_room_moves_down_or_goes() {
+    let stack = TierStack::new(vec![ram("fast", 2, Policy::Lru), ram("slow", 2, Policy::Lru)]);
+    for number in 0..5 {
+        assert_eq!(store(&stack, number, 1.0).unwrap(), 0);
+    }
+    assert_eq!(places(&stack, 0..5), ["", "slow", "slow", "fast", "fast"]);
+    assert_eq!(stack.get(key(1)).unwrap(), Some((small(1), LevelId(1))));
+    assert_eq!(stack.get(key(0)).unwrap(), None);
+    // What was read least recently goes first.
+    store(&stack, 5, 1.0).unwrap();
+    assert_eq!(places(&stack, 0..6), ["", "slow", "", "slow", "fast", "fast"]);
+    let (fast, slow) = (counted(&stack, "fast"), counted(&stack, "slow"));
+    assert_eq!((fast.inserted, fast.spilled, fast.evicted, fast.hits, fast.misses), (6, 4, 0, 0, 2));
+    assert_eq!((slow.inserted, slow.spilled, slow.evicted, slow.hits, slow.misses), (4, 0, 2, 1, 1));
+    assert_eq!((slow.regions, slow.held_bytes, slow.errors), (2, slow.capacity_bytes, 0));
+    assert_eq!(stack.free_bytes(), 0);
+}
+
+#[test]
+fn without_a_policy_the_next_level_takes_what_is_new() {
+    let stack = TierStack::new(vec![ram("fast", 1, Policy::None), ram("slow", 1, Policy::None)]);
+    assert_eq!(store(&stack, 0, 1.0).unwrap(), 0);
+    assert_eq!(store(&stack, 1, 1.0).unwrap(), 1);
+    let error = store(&stack, 2, 1.0).unwrap_err();
+    assert!(error.is_lack_of_room(), "{error}");
+    assert!(stack.remove(key(0)).unwrap() && !stack.remove(key(0)).unwrap());
+    assert_eq!(store(&stack, 2, 1.0).unwrap(), 0);
+}
+
+#[test]
+fn what_cost_more_a_byte_stays() {
+    let stack = TierStack::new(vec![ram("only", 3, Policy::CostBenefit)]);
+    [(0, 9.0), (1, 1.0), (2, 5.0), (3, 7.0), (4, 0.5)].iter().for_each(|(number, seconds)| {
+        store(&stack, *number, *seconds).unwrap();
+    });
+    // First 1 goes, then 2: what is new is always taken.
+    assert_eq!(places(&stack, 0..5), ["only", "", "", "only", "only"]);
+}
+
+#[test]
+fn what_cannot_be_had_again_moves_but_never_goes() {
+    let stack = TierStack::new(vec![ram("fast", 1, Policy::Lru), ram("slow", 2, Policy::Lru)]);
+    assert_eq!(store(&stack, 0, f64::INFINITY).unwrap(), 0);
+    assert_eq!(store(&stack, 1, f64::INFINITY).unwrap(), 0);
+    assert_eq!(store(&stack, 2, 1.0).unwrap(), 0);
+    assert_eq!(places(&stack, 0..3), ["slow", "slow", "fast"]);
+    // The one that can be computed again makes room, though all others have been there for longer.
+    assert_eq!(store(&stack, 3, f64::INFINITY).unwrap(), 0);
+    assert_eq!(places(&stack, 0..4), ["slow", "slow", "", "fast"]);
+    let error = store(&stack, 4, f64::INFINITY).unwrap_err();
+    assert!(error.is_lack_of_room(), "{error}");
+    assert_eq!(places(&stack, 0..5), ["slow", "slow", "", "fast", ""]);
+    // One that is larger than a level moves nothing out of it.
+    let large = noise(9, 100_000);
+    assert!(stack.store(key(9), &large, worth(1.0)).is_err());
+    assert_eq!(places(&stack, 0..4), ["slow", "slow", "", "fast"]);
+}
+
+#[test]
+fn what_is_told_again_is_worth_more_from_then_on() {
+    let stack = TierStack::new(vec![ram("only", 1, Policy::Lru)]);
+    store(&stack, 0, 1.0).unwrap();
+    let again = stack.store(key(0), &small(0), worth(f64::INFINITY)).unwrap();
+    assert_eq!((again.level, again.inserted), (LevelId(0), Inserted::Known));
+    assert!(store(&stack, 1, 1.0).is_err());
+    assert!(stack.contains(key(0)) && !stack.contains(key(1)));
+    // Removed, it is worth nothing any more.
+    stack.remove(key(0)).unwrap();
+    store(&stack, 0, 1.0).unwrap();
+    store(&stack, 1, 1.0).unwrap();
+    assert_eq!(places(&stack, 0..2), ["", "only"]);
+}
+
+#[test]
+fn durable_regions_go_where_they_are_safe_and_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let durable = Worth { seconds: 1.0, durable: true };
+    let private = TierStack::new(vec![ram("ram", 1, Policy::Lru), folder("ssd", &place, FolderKind::Ssd)]);
+    assert_eq!(private.store(key(0), &small(0), durable).unwrap().level, LevelId(1));
+    let error = private.share(key(0), &small(0)).unwrap_err();
+    assert_eq!(error.to_string(), format!("store region {}: none of the tiers is shared", key(0)));
+    let volatile = TierStack::new(vec![ram("ram", 1, Policy::Lru)]);
+    let error = volatile.store(key(0), &small(0), durable).unwrap_err();
+    assert_eq!(error.to_string(), format!("store region {}: none of the tiers is durable", key(0)));
+
+    let levels = vec![
+        ram("ram", 1, Policy::Lru),
+        folder("scratch", &place, FolderKind::Ssd),
+        folder("lustre", &place, FolderKind::Lustre),
+    ];
+    let stack = TierStack::new(levels);
+    assert_eq!(stack.store(key(0), &small(0), durable).unwrap().level, LevelId(2));
+    store(&stack, 1, 1.0).unwrap();
+    let shared = stack.share(key(1), &small(1)).unwrap();
+    assert_eq!((shared.level, shared.inserted), (LevelId(2), Inserted::New));
+    assert_eq!(places(&stack, 0..2), ["lustre", "ram+lustre"]);
+    assert_eq!(stack.share(key(1), &small(1)).unwrap().inserted, Inserted::Known);
+    // The copy above goes without being written again.
+    store(&stack, 2, 1.0).unwrap();
+    assert_eq!(places(&stack, 0..3), ["lustre", "lustre", "ram"]);
+    assert_eq!(counted(&stack, "lustre").inserted, 2);
+    assert!(stack.remove(key(1)).unwrap());
+    assert_eq!(places(&stack, 1..2), [""]);
+    assert_eq!(stack.level("scratch"), Some(LevelId(1)));
+    let below = stack.store_from(LevelId(1), key(3), &small(3), worth(1.0)).unwrap();
+    assert_eq!(below.level, LevelId(1));
+}
+
+#[test]
+fn what_is_written_through_is_below_at_once() {
+    let through = Level { write: WriteMode::Through, ..ram("fast", 1, Policy::Lru) };
+    let stack = TierStack::new(vec![through, ram("slow", 3, Policy::Lru)]);
+    store(&stack, 0, 1.0).unwrap();
+    assert_eq!(places(&stack, 0..1), ["fast+slow"]);
+    store(&stack, 1, 1.0).unwrap();
+    assert_eq!(places(&stack, 0..2), ["slow", "fast+slow"]);
+    assert_eq!(counted(&stack, "slow").inserted, 2);
+}
+
+#[test]
+fn a_damaged_copy_is_moved_away_and_the_next_level_asked() {
+    let place = tempfile::tempdir().unwrap();
+    let (ssd, hdd) = (folder("ssd", &place, FolderKind::Ssd), folder("hdd", &place, FolderKind::Hdd));
+    let stack = TierStack::new(vec![Level { write: WriteMode::Through, ..ssd }, hdd]);
+    store(&stack, 0, 1.0).unwrap();
+    let damage = |name: &str| {
+        let path = place.path().join(name);
+        let file = path.join(format!("a/7/{}.region", key(0)));
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[60] ^= 1;
+        fs::write(file, bytes).unwrap();
+        move || fs::read_dir(path.join("quarantine")).unwrap().count()
+    };
+    let in_quarantine = damage("ssd");
+    assert_eq!(stack.get(key(0)).unwrap(), Some((small(0), LevelId(1))));
+    assert_eq!((in_quarantine(), counted(&stack, "ssd").lost), (1, 1));
+    let in_quarantine = damage("hdd");
+    assert!(matches!(stack.get(key(0)), Err(TierError::Lost { .. })));
+    assert_eq!((in_quarantine(), counted(&stack, "hdd").lost), (1, 1));
+    assert!(stack.get(key(0)).unwrap().is_none() && !stack.contains(key(0)));
+    assert_eq!(store(&stack, 0, 1.0).unwrap(), 0);
+}
+
+#[test]
+fn what_a_private_level_holds_already_makes_room_first() {
+    let fast = ram("fast", 2, Policy::CostBenefit);
+    fast.tier.insert(key(0), &small(0)).unwrap();
+    let stack = TierStack::new(vec![fast]);
+    assert!(stack.contains(key(0)));
+    (1..3).for_each(|number| assert_eq!(store(&stack, number, 0.1).unwrap(), 0));
+    assert_eq!(places(&stack, 0..3), ["", "fast", "fast"]);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Store { number: u32, seconds: Option<f64>, first: usize },
+    Get(u32),
+    Remove(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let store = (0..12_u32, prop::option::weighted(0.7, 0.0..9.0_f64), 0..3_usize);
+    let step = prop_oneof![
+        4 => store.prop_map(|(number, seconds, first)| Step::Store { number, seconds, first }),
+        2 => (0..12_u32).prop_map(Step::Get),
+        1 => (0..12_u32).prop_map(Step::Remove),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    prop::sample::select(vec![Policy::None, Policy::Lru, Policy::CostBenefit])
+}
+
+proptest! {
+    /// Whatever was said to be stored and cannot be had again is there; what is found is what was stored; what is in no
+    /// level was never stored, was removed, or can be had again; and the books tell what the tiers do.
+    #[test]
+    fn nothing_is_lost(
+        levels in prop::collection::vec((1..5_u64, any_policy(), any::<bool>()), 3),
+        steps in steps(),
+    ) {
+        let level = |(place, (regions, policy, through)): (usize, &(u64, Policy, bool))| {
+            let write = if *through { WriteMode::Through } else { WriteMode::Back };
+            Level { write, ..ram(&place.to_string(), *regions, *policy) }
+        };
+        let stack = TierStack::new(levels.iter().enumerate().map(level).collect());
+        let mut stored: BTreeMap<u32, bool> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Store { number, seconds, first } => {
+                    let said = worth(seconds.unwrap_or(f64::INFINITY));
+                    if let Ok(placed) = stack.store_from(LevelId(first), key(number), &small(number), said) {
+                        prop_assert!(placed.level.0 >= first);
+                        prop_assert!(stack.levels()[placed.level.0].tier.contains(key(number)).unwrap());
+                        *stored.entry(number).or_default() |= seconds.is_none();
+                    }
+                }
+                Step::Get(number) => {
+                    let found = stack.get(key(number)).unwrap();
+                    prop_assert_eq!(found.is_some(), stack.contains(key(number)));
+                    prop_assert!(found.is_none_or(|(region, _)| region == small(number)));
+                }
+                Step::Remove(number) => {
+                    let held = stack.contains(key(number));
+                    prop_assert_eq!(stack.remove(key(number)).unwrap(), held);
+                    stored.remove(&number);
+                }
+            }
+            for number in 0..12 {
+                let held = stack.levels().iter().any(|level| level.tier.contains(key(number)).unwrap());
+                prop_assert_eq!(stack.contains(key(number)), held);
+                prop_assert!(held || stored.get(&number) != Some(&true), "{} is gone", number);
+                prop_assert!(!held || stored.contains_key(&number), "{} was never stored", number);
+            }
+            for (level, counts) in stack.levels().iter().zip(stack.counts()) {
+                prop_assert_eq!(counts.regions as usize, level.tier.list().unwrap().len());
+                prop_assert!(counts.held_bytes <= counts.capacity_bytes);
+                prop_assert_eq!((counts.lost, counts.errors), (0, 0));
+            }
+        }
+    }
+}
+
+/// Threads that store, read and remove the same regions in levels that are far too small for all of them.
+#[test]
+fn many_threads() {
+    const THREADS: u32 = 6;
+    let levels = [2, 3, 8].map(|regions| ram(&regions.to_string(), regions, Policy::CostBenefit));
+    let stack = TierStack::new(levels.into());
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let stack = &stack;
+            scope.spawn(move || {
+                for step in 0..3000 {
+                    let number = (step * 7 + thread * 5) % 20;
+                    match (step + thread) % 5 {
+                        // While others move all that might make room, there is none.
+                        0..3 => {
+                            let stored = store(stack, number, f64::from(number));
+                            assert!(stored.is_ok() || stored.is_err_and(|error| error.is_lack_of_room()));
+                        }
+                        3 => drop(stack.remove(key(number)).unwrap()),
+                        _ => {
+                            let found = stack.get(key(number)).unwrap();
+                            assert!(found.is_none_or(|(region, _)| region == small(number)));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    // Nothing is claimed any more: each of these finds one that makes room, and stays.
+    let keys: Vec<RegionKey> = (100..112).map(key).collect();
+    (100..112).for_each(|number| assert!(store(&stack, number, f64::INFINITY).is_ok()));
+    assert!(keys.iter().all(|key| stack.get(*key).unwrap().is_some()));
+    for (level, counts) in stack.levels().iter().zip(stack.counts()) {
+        assert_eq!(counts.regions as usize, level.tier.list().unwrap().len());
+    }
+    for key in Tier::list(&stack).unwrap() {
+        assert!(stack.remove(key).unwrap());
+    }
+    assert_eq!(Tier::held_bytes(&stack), 0);
+    assert_eq!(stack.durability(), Durability::Process);
+}
