@@ -1,5 +1,6 @@
 //! A whole study in one process: manager and one worker, joined by the in-memory transport.
 
+use crate::below::Below;
 use crate::manager::{Connect, ManagerActor, Newcomer, Observer, Outcome, Stop};
 use crate::stage::Past;
 use crate::storage::{Held, Source, StorageActor};
@@ -38,6 +39,8 @@ pub struct Embedded {
     pub past: Past,
     /// Counts the regions held.
     pub ledger: Arc<Ledger>,
+    /// Tiers below memory, if there are any.
+    pub below: Option<Arc<Below>>,
     /// Follows the study.
     pub observer: Observer,
     /// Ends the study early when something is sent.
@@ -94,13 +97,15 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
     let peak_bytes = Arc::new(AtomicU64::new(0));
     let (done, outcome) = oneshot::channel();
     let outcome = System::new().block_on(async {
-        let storage = StorageActor::new(study.sources, Arc::clone(&pool), Arc::clone(&ram)).start();
+        let storage = StorageActor::new(study.sources, Arc::clone(&pool), Arc::clone(&ram));
+        let storage = storage.with_below(study.below.clone()).start();
         let setup = WorkerSetup {
             resources: study.resources,
             registry: study.registry,
             storage: storage.clone(),
             pool,
             ram,
+            below: study.below.clone(),
             ledger: Arc::clone(&ledger),
             costs: study.costs,
             past: study.past,
@@ -130,6 +135,9 @@ pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
         outcome
     });
     let outcome = outcome.map_err(|_| EmbeddedError::ManagerGone)?;
+    if let Some(below) = &study.below {
+        below.settle();
+    }
     let peak_bytes = peak_bytes.load(Ordering::Relaxed).max(ledger.peak_bytes());
     Ok(Finished { outcome, peak_bytes, left_bytes: ledger.held_bytes() })
 }

@@ -21,6 +21,7 @@ mod shared;
 pub use failure::{Failure, FetchError, Tried};
 pub use file::{SendFileError, file_key, send_file};
 
+use crate::below::Below;
 use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
 use crate::transport::hello::{Hello, Version};
@@ -53,6 +54,8 @@ pub struct ExchangeSetup {
     pub board: Board,
     /// What it offers: whatever is in here.
     pub ram: Arc<RamTier>,
+    /// And whatever is below it.
+    pub below: Option<Arc<Below>>,
     /// A folder in memory that processes of this machine share, such as `/dev/shm`. Without one, or where it is full,
     /// regions cross the network's loopback.
     pub shared: Option<PathBuf>,
@@ -101,7 +104,8 @@ impl Exchange {
     /// # Errors
     /// [`NetworkError`]. A shared folder that cannot be used is no error: regions go over the network.
     pub fn start(network: &Network, listen: SocketAddr, setup: ExchangeSetup) -> Result<Self, NetworkError> {
-        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, shared } = setup;
+        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, below, shared } =
+            setup;
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
         // Few messages, and somebody waits for each.
         settings.between_frames = std::time::Duration::ZERO;
@@ -131,6 +135,7 @@ impl Exchange {
             handle: network.handle().clone(),
             address: server.address(),
             ram,
+            below,
             folder: folder.map(Arc::new),
             hello,
             server,

@@ -5,12 +5,14 @@
 //! - [`stage`]: one bucket; walks its reuse tree;
 //! - [`task`]: one slot; runs one operation at a time, off the actors' thread;
 //! - [`storage`]: the data regions of one node, loaded when first asked for;
+//! - [`below`]: tiers below memory, where regions go that nothing under way reads when memory is short;
 //! - [`exchange`]: the same between nodes, over the network or through shared memory;
 //! - [`files`]: input files on a worker, fetched by what they hold where they do not lie there.
 //!
 //! No actor decides anything that a state machine could decide, and none computes: images are worked on by a
 //! thread pool with as many threads as the worker has slots.
 
+pub mod below;
 pub mod embedded;
 pub mod exchange;
 pub mod files;

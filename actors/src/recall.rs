@@ -97,7 +97,8 @@ impl Recall {
     }
 }
 
-fn is_worth_keeping(region: &DataRegion, seconds: f64) -> bool {
+/// Whether a region that took so many seconds is found on a disk faster.
+pub(crate) fn is_worth_keeping(region: &DataRegion, seconds: f64) -> bool {
     let packed = if region.element() == ElementType::Mask { 8 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let bytes = (region.bytes() / packed) as f64;

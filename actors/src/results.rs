@@ -1,14 +1,22 @@
-//! What the tasks of one worker have computed, for its buckets to find: the shelf, and who is computing what.
+//! What the tasks of one worker have computed, for its buckets to find: the shelf, what has fallen off it (`fallen`), and who
+//! is computing what.
 //!
 //! Also what stands for a task: a key made of its operation, the values it consumes, and the identities of what it reads.
 
+mod fallen;
+
+use crate::below::Below;
+use crate::recall::is_worth_keeping;
 use crate::stage::{Resumed, StageActor};
 use actix::Addr;
+use fallen::Fallen;
+pub(crate) use fallen::{Found, Place};
 use pleach_dispatch::stage::NodeId;
-use pleach_regions::{Identity, RegionKey, Shelf, TaskKey};
+use pleach_regions::{self as regions, Identity, RegionKey, Shelf, TaskKey};
 use pleach_workflow::{Task, Value};
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
 #[derive(Default)]
@@ -21,6 +29,8 @@ pub struct Results {
     source_of: HashMap<RegionKey, RegionKey>,
     /// How many regions in storage there are of each source.
     stored: HashMap<RegionKey, usize>,
+    /// What has fallen off the shelf, and is below memory.
+    fallen: Fallen,
 }
 
 impl fmt::Debug for Results {
@@ -60,15 +70,22 @@ impl Results {
     }
 
     /// A region is no longer in storage. With the last one of a source goes what tasks have made of it: nothing will be
-    /// made of it again.
-    pub(crate) fn released(&mut self, key: &RegionKey) {
-        let Some(source) = self.source_of.remove(key) else { return };
-        let Some(stored) = self.stored.get_mut(&source) else { return };
+    /// made of it again. Returns what of that lies below memory.
+    pub(crate) fn released(&mut self, key: &RegionKey) -> Vec<RegionKey> {
+        let Some(source) = self.source_of.remove(key) else { return Vec::new() };
+        let Some(stored) = self.stored.get_mut(&source) else { return Vec::new() };
         *stored -= 1;
-        if *stored == 0 {
-            self.stored.remove(&source);
-            self.shelf.discard(&source);
+        if *stored > 0 {
+            return Vec::new();
         }
+        self.stored.remove(&source);
+        self.shelf.discard(&source);
+        self.fallen.discard(&source)
+    }
+
+    /// What is known of a task's outputs that are not all on the shelf: where the wanted ones are, if all of them are.
+    pub(crate) fn find_below(&self, key: &TaskKey, wanted: &[bool]) -> Option<Found> {
+        self.fallen.find(key, wanted, &self.shelf)
     }
 
     /// The task is over, whatever came of it.
@@ -76,6 +93,34 @@ impl Results {
         for (stage, node) in self.running.remove(key).unwrap_or_default() {
             stage.do_send(Resumed(node));
         }
+    }
+}
+
+/// Moves what has fallen off the shelf below memory, on other threads, where it is found faster there than it is computed
+/// again. What cannot be written soon enough is gone: its memory is wanted.
+pub(crate) fn keep_below(results: &Arc<Mutex<Results>>, below: &Arc<Below>, all: Vec<regions::Fallen>) {
+    for fallen in all {
+        let (key, bytes) = (fallen::key(&fallen.identity), fallen.region.bytes());
+        let is_there = below.bytes(key).is_some();
+        if !is_there && !(is_worth_keeping(&fallen.region, fallen.seconds) && below.begin_writing(bytes)) {
+            continue;
+        }
+        let (results, to) = (Arc::clone(results), Arc::clone(below));
+        below.spawn(move || {
+            let is_kept = is_there || to.keep(key, &fallen.region, fallen.seconds);
+            if !is_there {
+                to.end_writing(bytes);
+            }
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nothing may be made of its source any more.
+            let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));
+            if is_kept && is_wanted {
+                results.fallen.add(fallen);
+            } else if is_kept {
+                drop(results);
+                to.remove(key);
+            }
+        });
     }
 }
 

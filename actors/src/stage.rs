@@ -13,11 +13,11 @@ mod leave;
 use crate::recall::{self, Recall};
 use crate::results::{self, Reads};
 use crate::storage::{Get, NotDone};
-use crate::task::{SHORT_SECONDS, TaskResult};
+use crate::task::{Back, From, SHORT_SECONDS, TaskResult};
 use actix::prelude::*;
 pub use around::{Past, Runnable, Surroundings};
-pub(crate) use bytes::missing_bytes;
-use bytes::{inputs, task_bytes};
+pub(crate) use bytes::input_bytes;
+use bytes::{inputs, missing_bytes, task_bytes};
 use call::{How, Keys, ToRun};
 use held::{Held, Known};
 use keys::Worth;
@@ -152,8 +152,9 @@ impl StageActor {
     }
 
     fn demand(&self) -> Demand {
-        let foreseen = self.run.demand(missing_bytes(&self.around.ram, &self.inputs));
-        Demand { held_bytes: self.held.bytes(), next_time: self.next_time(), ..foreseen }
+        let (here_bytes, missing_bytes) = input_bytes(&self.around.ram, &self.inputs);
+        let foreseen = self.run.demand(missing_bytes);
+        Demand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
     }
 
     /// Begins a task that has a slot: finds its outputs, waits for somebody who is computing them, or runs it.
@@ -161,7 +162,7 @@ impl StageActor {
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
         let Some(Keys { key, origin }) = shared else {
-            return self.start(slot, call, How::Run { keys, shared: false }, ctx);
+            return self.start(slot, call, How::Run { keys, shared: false, found: None }, ctx);
         };
         let mut results = self.held.results();
         if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
@@ -182,9 +183,10 @@ impl StageActor {
             self.run.suspend(call.node);
             return self.tell_slot_free(slot);
         }
+        let found = self.around.below.as_ref().and_then(|_| results.find_below(&key, &call.wanted));
         results.begin(key);
         drop(results);
-        self.start(slot, call, How::Run { keys, shared: true }, ctx);
+        self.start(slot, call, How::Run { keys, shared: true, found }, ctx);
     }
 
     /// What stands for a task: by what its inputs are known to be, and by how they came about.
@@ -241,7 +243,11 @@ impl StageActor {
             false => Vec::new(),
         };
         let to_run = match how {
-            How::Run { keys, .. } => Some(self.to_run(slot, &call, keys)),
+            How::Run { keys, ref found, .. } => {
+                let back = self.around.below.as_ref().zip(found.as_ref());
+                let back = back.map(|(below, found)| Back::new(below, found));
+                Some(ToRun { back, ..self.to_run(slot, &call, keys) })
+            }
             How::Found { .. } => None,
         };
         let run = async move {
@@ -287,6 +293,7 @@ impl StageActor {
             arguments: call.arguments.clone(),
             digests,
             recall,
+            back: None,
             short,
         }
     }
@@ -312,15 +319,20 @@ impl StageActor {
                 self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
                 self.run.handle_done(call.node);
             }
-            (How::Run { keys, shared }, Some(result)) => {
+            (How::Run { keys, shared, found }, Some(result)) => {
                 let TaskResult { seconds, digest_seconds, .. } = result;
                 let digests = result.digests.iter().flatten().count() as u32;
-                let done = if result.recalled {
-                    TaskDone::Reused(Reused::Cache)
-                } else {
-                    let predicted_seconds = self.learn(call, &result);
-                    self.observe(call.task, &result);
-                    TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
+                let from = found.map(|found| found.origin);
+                let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
+                let done = match result.source {
+                    From::Cache => TaskDone::Reused(Reused::Cache),
+                    From::Below if is_same => TaskDone::Reused(Reused::Dataflow),
+                    From::Below => TaskDone::Reused(Reused::Value),
+                    From::Run => {
+                        let predicted_seconds = self.learn(call, &result);
+                        self.observe(call.task, &result);
+                        TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
+                    }
                 };
                 self.report(call, done, result.cache_seconds);
                 let shared = keys.filter(|_| shared);

@@ -3,11 +3,18 @@
 //! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, or from another
 //! worker. Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
 //! them again.
+//!
+//! Where memory is short, the worker has room made (`storage/room.rs`): what came from files is let go of, and read again
+//! when it is asked for; the rest goes to the tiers below, if there are any.
 
+mod room;
+
+use crate::below::Below;
 use crate::exchange::Exchange;
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
+pub use room::MakeRoom;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -89,11 +96,19 @@ struct Loaded {
     result: Fetched,
 }
 
+/// A region was to come back from below, and is not there any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Lost(RegionKey);
+
 /// See the module.
 pub struct StorageActor {
     ram: Arc<RamTier>,
+    below: Option<Arc<Below>>,
     origins: HashMap<RegionKey, Origin>,
     exchange: Option<Exchange>,
+    /// The memory's count of changes when a region was last asked for.
+    asked: HashMap<RegionKey, u64>,
     /// Those who wait for a load that is under way.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
     /// Loads that failed: tried once, since the same file gives the same error.
@@ -117,7 +132,14 @@ impl StorageActor {
     ) -> Self {
         let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
-        Self { ram, origins, exchange: None, waiting, failed, pool }
+        let asked = HashMap::new();
+        Self { ram, below: None, origins, exchange: None, asked, waiting, failed, pool }
+    }
+
+    /// The same, which has tiers below its memory.
+    #[must_use]
+    pub fn with_below(self, below: Option<Arc<Below>>) -> Self {
+        Self { below, ..self }
     }
 
     /// The same, which can fetch from other workers.
@@ -133,6 +155,13 @@ impl StorageActor {
 
     fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
         let storage = ctx.address();
+        if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
+            let from = Arc::clone(below);
+            return below.spawn(move || match from.get(key) {
+                Some(region) => storage.do_send(Loaded { key, result: Ok(region) }),
+                None => storage.do_send(Lost(key)),
+            });
+        }
         match self.origins.get(&key).cloned() {
             Some(Origin::Source(source)) => {
                 let preparation = source.prepare();
@@ -185,6 +214,9 @@ impl Handler<Get> for StorageActor {
     type Result = ResponseFuture<Fetched>;
 
     fn handle(&mut self, Get(key): Get, ctx: &mut Self::Context) -> Self::Result {
+        if self.below.is_some() {
+            self.asked.insert(key, self.ram.changes());
+        }
         if let Some(found) = self.find(key) {
             return Box::pin(async move { found });
         }
@@ -235,12 +267,26 @@ impl Handler<Loaded> for StorageActor {
     }
 }
 
+impl Handler<Lost> for StorageActor {
+    type Result = ();
+
+    /// Where it came from it may be had again; if nowhere, the manager has it made again.
+    fn handle(&mut self, Lost(key): Lost, ctx: &mut Self::Context) {
+        self.load(key, ctx);
+    }
+}
+
 impl Handler<Release> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, Release(keys): Release, _: &mut Self::Context) {
         for key in keys {
             self.ram.remove(key);
+            self.asked.remove(&key);
+            if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
+                let from = Arc::clone(below);
+                below.spawn(move || from.remove(key));
+            }
             // Where other workers had it, it is gone as well; a file can be read again.
             if matches!(self.origins.get(&key), Some(Origin::Workers(_))) {
                 self.origins.remove(&key);

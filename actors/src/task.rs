@@ -1,12 +1,14 @@
 //! The task actor: one slot of a worker, running one operation at a time on the thread pool; or, where that takes less than
 //! waking a thread, at once.
 
+use crate::below::Below;
 use crate::recall::{Recall, Recalled};
+use crate::results::{Found, Place};
 use crate::storage::NotDone;
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
-use pleach_regions::{DataRegion, Digest};
-use pleach_workflow::{Operation, Value};
+use pleach_regions::{DataRegion, Digest, Identity};
+use pleach_workflow::{Operation, Port, Value};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +49,52 @@ pub struct RunTask {
     pub digests: Vec<bool>,
     /// Where it may be found instead, and is kept.
     pub recall: Option<Recall>,
+    /// Where its outputs may be brought back from.
+    pub(crate) back: Option<Back>,
     /// It takes no longer than [`SHORT_SECONDS`], as far as is known.
     pub short: bool,
+}
+
+/// Outputs that a worker's tasks have written before, and that may have left memory since.
+pub(crate) struct Back {
+    below: Arc<Below>,
+    outputs: Vec<Option<(Identity, Place)>>,
+}
+
+impl Back {
+    pub(crate) fn new(below: &Arc<Below>, found: &Found) -> Self {
+        Self { below: Arc::clone(below), outputs: found.outputs.clone() }
+    }
+
+    /// The outputs, if all of them are what they were, and what stands for each.
+    fn bring(&self) -> Option<(Vec<Option<DataRegion>>, Vec<Option<Digest>>)> {
+        let bring = |place: &Place| match place {
+            Place::Here(region) => Some(DataRegion::clone(region)),
+            Place::Below(key) => Some(Arc::unwrap_or_clone(self.below.get(*key)?)),
+        };
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
+            outputs.push(match output {
+                Some((_, place)) => Some(bring(place)?),
+                None => None,
+            });
+        }
+        // Known by the same identity as before: whoever has read them then and whoever reads them now read the same.
+        let digests =
+            self.outputs.iter().map(|output| output.as_ref().map(|(identity, _)| Digest(identity.0)));
+        Some((outputs, digests.collect()))
+    }
+}
+
+/// Where the outputs of a task come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// It was run.
+    Run,
+    /// It was not: an earlier study had.
+    Cache,
+    /// It was not: this worker had, and they had left memory.
+    Below,
 }
 
 impl fmt::Debug for RunTask {
@@ -72,8 +118,8 @@ pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
 pub struct TaskResult {
     /// Outputs in order, or why there are none. Of a task that was recalled, those that were wanted.
     pub outputs: Result<Vec<Option<DataRegion>>, NotDone>,
-    /// It was not run: an earlier study had.
-    pub recalled: bool,
+    /// Where they come from.
+    pub source: From,
     /// Wall seconds of finding it there, or of keeping it.
     pub cache_seconds: f64,
     /// Of each output, where it was wanted.
@@ -96,7 +142,7 @@ impl TaskResult {
     pub(crate) fn not_done(why: NotDone) -> Self {
         Self {
             outputs: Err(why),
-            recalled: false,
+            source: From::Run,
             digests: Vec::new(),
             seconds: 0.0,
             digest_seconds: 0.0,
@@ -146,15 +192,24 @@ impl Handler<RunTask> for TaskActor {
 }
 
 fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments, digests, recall, short: _ } = task;
+    let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _ } = task;
     let start = Instant::now();
+    if let Some((outputs, digests)) = back.as_ref().and_then(Back::bring) {
+        let fits = |(region, port): (&Option<DataRegion>, &Port)| {
+            region.as_ref().is_none_or(|region| region.element() == port.element)
+        };
+        if outputs.iter().zip(operation.outputs()).all(fits) {
+            let found = TaskResult::not_done(NotDone::Failed(TaskFailure { at: name, cause: String::new() }));
+            return TaskResult { outputs: Ok(outputs), source: From::Below, digests, ..found };
+        }
+    }
     if let Some(Recalled { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
         let cache_seconds = start.elapsed().as_secs_f64();
         let (outputs, digests) = (Ok(outputs), digests.into_iter().map(Some).collect());
         let (seconds, digest_seconds, peak_bytes) = (0.0, 0.0, None);
         return TaskResult {
             outputs,
-            recalled: true,
+            source: From::Cache,
             cache_seconds,
             digests,
             seconds,
@@ -196,7 +251,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         cache_seconds = looked_for + start.elapsed().as_secs_f64();
     }
     let outputs = outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(NotDone::Failed);
-    TaskResult { outputs, recalled: false, cache_seconds, digests, seconds, digest_seconds, peak_bytes }
+    TaskResult { outputs, source: From::Run, cache_seconds, digests, seconds, digest_seconds, peak_bytes }
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.

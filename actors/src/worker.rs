@@ -1,12 +1,13 @@
 //! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
 //!
 //! A worker of its own process outlives its link: it goes on with what it has, and over the next link says what that is
-//! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `leave` lets the
-//! worker go in order.
+//! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `room` sees to it
+//! that there is memory, `leave` lets the worker go in order.
 
 mod attach;
 mod bucket;
 mod leave;
+mod room;
 mod setup;
 
 pub use attach::Connected;
@@ -14,7 +15,7 @@ pub use leave::{Abandon, Drain, EndBy};
 pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
 
 use crate::results::Results;
-use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, missing_bytes};
+use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, input_bytes};
 use crate::storage::{Held, Release};
 use crate::task::TaskActor;
 use crate::transport::{Frame, Incoming, Link, codec};
@@ -137,14 +138,16 @@ impl WorkerActor {
     /// Says what is in storage and what time it is, before anything that may follow from it.
     fn look(&mut self) {
         self.core.handle_time(self.start.elapsed());
-        self.core.handle_stored(self.setup.ram.held_bytes());
+        self.look_below();
         let changes = self.setup.ram.changes();
-        if std::mem::replace(&mut self.looked_at, changes) == changes {
-            return;
+        if std::mem::replace(&mut self.looked_at, changes) != changes {
+            for (lease, bucket) in &self.running {
+                let (here_bytes, missing_bytes) = input_bytes(&self.setup.ram, &bucket.inputs);
+                self.core.handle_inputs(*lease, here_bytes, missing_bytes);
+            }
         }
-        for (lease, bucket) in &self.running {
-            self.core.handle_missing(*lease, missing_bytes(&self.setup.ram, &bucket.inputs));
-        }
+        // Last, since it may have something granted.
+        self.core.handle_stored(self.setup.ram.held_bytes());
     }
 
     fn perform(&mut self, ctx: &mut Context<Self>) {
@@ -158,6 +161,7 @@ impl WorkerActor {
                     }
                 }
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
+                Effect::MakeRoom { bytes, lease } => self.have_room_made(bytes, lease, ctx),
                 Effect::HandBack { lease } => self.hand_back(lease, Which::NotUnderWay, ctx),
                 Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
                 // The manager closes the link when it has said what there is to say, such as what may be let go of. It
@@ -169,23 +173,15 @@ impl WorkerActor {
         self.leave_if_done(ctx);
     }
 
-    /// What nobody holds stays as long as nothing else needs its room.
-    fn make_room(&self) {
-        // Both are enough for what there is. The ledger counts what buckets share once; but also what a task has written
-        // that is over, while its stage has yet to say so and what was reserved for it still counts.
-        let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
-        let needed = counted.min(self.core.needed_bytes());
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
-        let all = needed.saturating_add(results.shelf.idle_bytes());
-        self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
-    }
-
     /// Lets go of regions, and goes on when they are gone; `call` is answered then.
     fn release(&mut self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.iter().for_each(|key| results.released(key));
+        let fallen: Vec<RegionKey> = keys.iter().flat_map(|key| results.released(key)).collect();
         drop(results);
+        if let Some(below) = self.setup.below.as_ref().filter(|_| !fallen.is_empty()) {
+            let from = Arc::clone(below);
+            below.spawn(move || fallen.into_iter().for_each(|key| from.remove(key)));
+        }
         keys.iter().for_each(|key| _ = self.study_of.remove(key));
         self.setup.storage.do_send(Release(keys));
         // Storage works in the order in which it was told: what comes after the release finds the regions gone.
@@ -297,8 +293,12 @@ impl Handler<FromStage> for WorkerActor {
     fn handle(&mut self, message: FromStage, ctx: &mut Self::Context) {
         self.look();
         match message {
-            FromStage::Demand { lease, demand } => self.core.handle_demand(lease, demand),
-            FromStage::SlotFree { slot, lease, demand } => self.core.handle_slot_free(slot, lease, demand),
+            FromStage::Demand { lease, demand } => {
+                self.core.handle_demand(lease, self.as_it_is(lease, demand))
+            }
+            FromStage::SlotFree { slot, lease, demand } => {
+                self.core.handle_slot_free(slot, lease, self.as_it_is(lease, demand))
+            }
             FromStage::Report(message) => match message {
                 ToManager::Done { .. } | ToManager::Failed { .. } => self.report(&message, ctx),
                 message => {

@@ -117,6 +117,7 @@ impl Worker {
             storage,
             pool,
             ram,
+            below: None,
             ledger,
             costs: Arc::default(),
             past: Past::default(),

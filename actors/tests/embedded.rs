@@ -66,6 +66,7 @@ fn execute_knowing(
         costs: Arc::new(Mutex::new(costs)),
         past: Past::default(),
         ledger: Arc::default(),
+        below: None,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
             match notice {
@@ -172,6 +173,7 @@ fn a_plan_that_breaks_its_rules_is_refused() {
         costs: Arc::default(),
         past: Past::default(),
         ledger: Arc::new(Ledger::default()),
+        below: None,
         observer: Box::new(|_| {}),
         stop,
     };

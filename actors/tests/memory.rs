@@ -5,6 +5,7 @@
 mod images;
 
 use images::{Painted, Study, Watch};
+use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
@@ -13,6 +14,10 @@ use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::Sharing;
 use pleach_regions::Ledger;
+use pleach_storage::files::Disk;
+use pleach_storage::{
+    BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -34,6 +39,17 @@ struct Ran {
 fn execute(
     study: &Study,
     finished: &BTreeSet<InstanceId>,
+    resources: (u32, u64, Option<NonZeroU32>),
+    notices: usize,
+) -> Ran {
+    execute_above(None, study, finished, resources, notices)
+}
+
+/// The same, with tiers below memory.
+fn execute_above(
+    below: Option<Arc<Below>>,
+    study: &Study,
+    finished: &BTreeSet<InstanceId>,
     (slots, memory_bytes, active_paths): (u32, u64, Option<NonZeroU32>),
     mut notices: usize,
 ) -> Ran {
@@ -53,6 +69,7 @@ fn execute(
         costs: Arc::default(),
         past: Past::default(),
         ledger,
+        below,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
             if let Notice::Reported { instance, results } = notice {
@@ -71,6 +88,27 @@ fn execute(
     let lit = watch.lit.lock().expect("not poisoned").clone();
     let runs = watch.runs.lock().expect("not poisoned").clone().into_iter().collect();
     Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit, runs }
+}
+
+/// More than any study here stores.
+const ROOM: u64 = 1 << 30;
+
+fn below(tier: Arc<dyn Tier>) -> Arc<Below> {
+    let (name, policy, write) = ("below".to_owned(), Policy::Lru, WriteMode::Back);
+    let level = Level { name, tier, policy, write, shared: false };
+    Arc::new(Below::new(TierStack::new(vec![level])).expect("threads"))
+}
+
+#[test]
+fn what_no_bucket_reads_goes_to_a_disk_and_comes_back() {
+    for n in 2..9i64 {
+        for bucket in 1..4 {
+            let sets = (0..n).map(|set| [set % 2, set / 2 % 2, set % 4, set]).collect();
+            let study = Study { tiles: vec![1999, 1500], sets, bucket, scratch: 0, sharing: Sharing::Value };
+            let needs = study.plan().needs;
+            println!("{n} {bucket} least {} busy {}", needs.least_bytes, needs.busy_bytes);
+        }
+    }
 }
 
 prop_compose! {
@@ -105,6 +143,27 @@ proptest! {
         prop_assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
         prop_assert!(ran.held_bytes.iter().all(|held| *held <= ran.finished.peak_bytes));
         prop_assert!(ran.held_bytes.iter().any(|held| *held > 0), "nothing was seen");
+    }
+
+    /// With tiers below, less is enough, and even that is never exceeded; and what was moved is what it was.
+    #[test]
+    fn with_tiers_below_less_is_enough(
+        study in studies(),
+        slots in 1u32..5,
+        more in prop_oneof![Just(0u64), 1u64..2_000],
+        active_paths in prop_oneof![Just(None), (1u32..3).prop_map(NonZeroU32::new)],
+    ) {
+        let below = below(Arc::new(BoundedRam::new(Arc::default(), ROOM)));
+        let budget = study.plan().needs.with_below(ROOM) + more;
+        let above = Some(Arc::clone(&below));
+        let ran = execute_above(above, &study, &BTreeSet::new(), (slots, budget, active_paths), usize::MAX);
+        prop_assert!(ran.finished.outcome.failures.is_empty());
+        prop_assert_eq!(&ran.results, &study.expected());
+        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert!(below.is_empty(), "{} regions are left below", below.len());
+        prop_assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
+        let passed = below.passed();
+        prop_assert_eq!((passed.lost, passed.refused), (0, 0));
     }
 
     /// A study whose budget is too small ends all the same, and says by how much it was exceeded.

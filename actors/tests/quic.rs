@@ -358,6 +358,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
                 ram: Arc::clone(&ram),
                 costs: Arc::default(),
                 past: Past::default(),
+                below: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
                 remote: None,

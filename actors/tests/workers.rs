@@ -108,6 +108,7 @@ fn execute_until(
                 ram: Arc::clone(&ram),
                 costs: Arc::new(Mutex::new(costs)),
                 past: Past::default(),
+                below: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
                 remote: None,

@@ -133,6 +133,7 @@ fn desk(args: &ManagerProcessArgs) -> Outcome<Option<Arc<JoinDesk>>> {
 
 fn connect(peer: Peer) -> Connect {
     let Peer { identity, hello, address, link, incoming, regions, arrivals: _ } = peer;
+    let below = hello.tiers.iter().skip(1).fold(0_u64, |sum, tier| sum.saturating_add(tier.bytes));
     let operations = hello.operations.into_iter().map(|operation| (operation.name, operation.version));
     Connect {
         link: Box::new(link),
@@ -143,6 +144,7 @@ fn connect(peer: Peer) -> Connect {
             facts: Facts {
                 slots: hello.cores,
                 memory_bytes: hello.memory_bytes,
+                below_bytes: below,
                 operations: Some(operations.collect()),
             },
             regions: Some(regions),

@@ -48,6 +48,7 @@ pub(crate) fn rates(near: &Network, far: &Network, rounds: usize) -> Outcome<Opt
             board: Board::new(Arc::clone(&clock), Arc::new(|_| {})),
             clock,
             ram: Arc::clone(&ram),
+            below: None,
             shared,
         };
         Ok((Exchange::start(network, ANYWHERE, setup)?, ram))

@@ -30,7 +30,7 @@ pub(super) async fn give(hub: Arc<Hub>, neighbour: Arc<Neighbour>, key: RegionKe
 }
 
 async fn give_once(hub: &Hub, neighbour: &Neighbour, key: RegionKey, way: Way) {
-    let Some(region) = hub.ram.get(key) else {
+    let Some(region) = find(hub, key).await else {
         neighbour.say(&Message::NotGiven { key, why: NotGiven::Lacking });
         return;
     };
@@ -62,6 +62,15 @@ async fn give_once(hub: &Hub, neighbour: &Neighbour, key: RegionKey, way: Way) {
     if neighbour.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok() {
         hub.count(|counts| counts.sent += 1);
     }
+}
+
+/// A region from memory, or from below it.
+async fn find(hub: &Hub, key: RegionKey) -> Option<Arc<DataRegion>> {
+    if let Some(region) = hub.ram.get(key) {
+        return Some(region);
+    }
+    let below = hub.below.clone().filter(|below| below.bytes(key).is_some())?;
+    spawn_blocking(move || below.get(key)).await.ok().flatten()
 }
 
 /// Lends a region in shared memory; false when it has to go over the network, or has been asked for again.

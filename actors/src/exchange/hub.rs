@@ -6,6 +6,7 @@ use super::fetch::Transfer;
 use super::message::Message;
 use super::neighbour::{self, Neighbour};
 use super::shared::Folder;
+use crate::below::Below;
 use crate::transport::hello::Hello;
 use crate::transport::identity::Role;
 use crate::transport::quic::{Connector, Peer, Server};
@@ -46,6 +47,7 @@ pub(super) struct Hub {
     pub(super) address: SocketAddr,
     pub(super) settings: Settings,
     pub(super) ram: Arc<RamTier>,
+    pub(super) below: Option<Arc<Below>>,
     pub(super) folder: Option<Arc<Folder>>,
     pub(super) hello: Hello,
     pub(super) server: Server,

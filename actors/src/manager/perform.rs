@@ -96,7 +96,7 @@ impl ManagerActor {
 
     fn introduce(&mut self, worker: WorkerId, study: StudyId) {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
-        let (stages, least_bytes) = (plan.stages.clone(), plan.needs.least_bytes);
+        let (stages, least_bytes) = (plan.stages.clone(), self.core.least_bytes(worker, study));
         self.send(worker, &ToWorker::Study { study, stages, least_bytes });
     }
 

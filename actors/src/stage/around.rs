@@ -1,6 +1,7 @@
 //! What stage actors work with: a worker's slots and storage, what is learned and shared, and what the past has left.
 
 use super::FromStage;
+use crate::below::Below;
 use crate::results::Results;
 use crate::storage::StorageActor;
 use crate::task::TaskActor;
@@ -28,6 +29,8 @@ pub struct Surroundings {
     /// What storage holds in memory: stage outputs are put there from here, so that there is no moment on the way at
     /// which nobody counts them.
     pub ram: Arc<RamTier>,
+    /// The tiers below that, if there are any.
+    pub below: Option<Arc<Below>>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
     /// What the buckets of this worker have computed.

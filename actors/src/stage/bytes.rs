@@ -8,9 +8,18 @@ use pleach_workflow::{Operation, Stage};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Bytes of inputs that are in memory, and of those that are not.
+pub(crate) fn input_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> (u64, u64) {
+    let count = |(here, missing): (u64, u64), (key, bytes): &(RegionKey, u64)| match ram.bytes(*key) {
+        Some(bytes) => (here + bytes, missing),
+        None => (here, missing + bytes),
+    };
+    inputs.iter().fold((0, 0), count)
+}
+
 /// Bytes of inputs that are not in memory yet.
 pub(crate) fn missing_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> u64 {
-    inputs.iter().filter(|(key, _)| ram.get(*key).is_none()).map(|(_, bytes)| bytes).sum()
+    input_bytes(ram, inputs).1
 }
 
 /// What the tasks of a stage take on images of `pixels` pixels: as declared, corrected by what was measured.

@@ -1,8 +1,9 @@
 //! One task on its way: what stands for it, how it is done, and all that it takes to run it.
 
 use crate::recall::Recall;
+use crate::results::Found;
 use crate::storage::{Get, NotDone, StorageActor};
-use crate::task::{RunTask, TaskActor, TaskResult};
+use crate::task::{Back, RunTask, TaskActor, TaskResult};
 use actix::Addr;
 use pleach_dispatch::message::{Reused, TaskFailure};
 use pleach_regions::{DataRegion, HeldOutputs, RegionKey, TaskKey};
@@ -24,6 +25,8 @@ pub(super) enum How {
         keys: Option<Keys>,
         /// Others may find what it writes.
         shared: bool,
+        /// What it writes may be below memory.
+        found: Option<Found>,
     },
     /// Its outputs are there.
     Found { outputs: HeldOutputs, origin: TaskKey, reused: Reused },
@@ -45,13 +48,14 @@ pub(super) struct ToRun {
     pub(super) arguments: Vec<Value>,
     pub(super) digests: Vec<bool>,
     pub(super) recall: Option<Recall>,
+    pub(super) back: Option<Back>,
     /// It is known to take next to no time.
     pub(super) short: bool,
 }
 
 impl ToRun {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
-        let Self { task, name, operation, inputs, arguments, digests, recall, short } = self;
+        let Self { task, name, operation, inputs, arguments, digests, recall, back, short } = self;
         let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
         let mut regions = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -69,7 +73,7 @@ impl ToRun {
             }
         }
         let gone = fail("the task actor is gone");
-        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, short };
+        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short };
         let answer = task.send(run).await;
         answer.unwrap_or_else(|_| TaskResult::failed(gone))
     }

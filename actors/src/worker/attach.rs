@@ -142,7 +142,9 @@ impl WorkerActor {
             let study = studies.entry(*study).or_insert_with(|| of(*study));
             study.leases.push((*lease, open.iter().copied().collect()));
         }
-        for (key, study) in self.study_of.iter().filter(|(key, _)| self.setup.ram.get(**key).is_some()) {
+        let is_below = |key| self.setup.below.as_ref().is_some_and(|below| below.bytes(key).is_some());
+        let is_held = |key| self.setup.ram.get(key).is_some() || is_below(key);
+        for (key, study) in self.study_of.iter().filter(|(key, _)| is_held(**key)) {
             studies.entry(*study).or_insert_with(|| of(*study)).held.push(*key);
         }
         studies.into_values().collect()

@@ -44,6 +44,7 @@ impl WorkerActor {
         later: bool,
         ctx: &mut Context<Self>,
     ) {
+        let work = if self.setup.below.is_some() { work.with_room_below() } else { work };
         self.core.handle_assigned(lease, work.stage, work.bucket, later);
         let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
         self.unsafe_reports.leased(study, lease, ids.iter().copied().collect());
@@ -60,6 +61,7 @@ impl WorkerActor {
             storage: self.setup.storage.clone(),
             slots: self.slots.clone(),
             ram: Arc::clone(&self.setup.ram),
+            below: self.setup.below.clone(),
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(&self.results),
             estimates: Arc::clone(&self.estimates),

@@ -1,5 +1,6 @@
 //! What a worker brings along.
 
+use crate::below::Below;
 use crate::exchange::Exchange;
 use crate::files::Files;
 use crate::stage::Past;
@@ -41,6 +42,8 @@ pub struct WorkerSetup {
     pub pool: Arc<rayon::ThreadPool>,
     /// What its storage holds in memory.
     pub ram: Arc<RamTier>,
+    /// The tiers below that, if there are any; the same as its storage's.
+    pub below: Option<Arc<Below>>,
     /// Bytes held on this node.
     pub ledger: Arc<Ledger>,
     /// What operations are believed to cost; it learns from every task.

@@ -33,6 +33,7 @@ impl Worker {
             clock: cluster.clock(),
             board: cluster.board(),
             ram: Arc::clone(&ram),
+            below: None,
             shared,
         };
         let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");

@@ -113,13 +113,15 @@ pub struct Facts {
     pub slots: u32,
     /// Bytes that it may hold.
     pub memory_bytes: u64,
+    /// Bytes that it can store in slower tiers besides.
+    pub below_bytes: u64,
     /// Names and versions of the operations it can run; `None`: all there are.
     pub operations: Option<BTreeSet<(String, u32)>>,
 }
 
 impl Facts {
     /// A worker that can do everything.
-    pub const ANY: Self = Self { slots: 1, memory_bytes: u64::MAX, operations: None };
+    pub const ANY: Self = Self { slots: 1, memory_bytes: u64::MAX, below_bytes: 0, operations: None };
 }
 
 /// What a study means to a worker.
@@ -476,7 +478,7 @@ impl Suited {
         let has = |operation: &str, version: u32| {
             facts.operations.as_ref().is_none_or(|all| all.contains(&(operation.to_owned(), version)))
         };
-        let fits = plan.needs.least_bytes <= facts.memory_bytes;
+        let fits = plan.needs.with_below(facts.below_bytes) <= facts.memory_bytes;
         let runs = plan
             .stages
             .iter()

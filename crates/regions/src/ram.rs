@@ -20,6 +20,19 @@ pub enum StoreError {
 struct Stored {
     region: Arc<DataRegion>,
     identity: Option<Identity>,
+    /// The tier's count of changes when it was stored.
+    since: u64,
+}
+
+/// A region in the tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldRegion {
+    /// Its key.
+    pub key: RegionKey,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The tier's count of changes when it was stored: the lower, the longer it has been here.
+    pub since: u64,
 }
 
 /// A concurrent map from key to data region with exact byte accounting.
@@ -62,8 +75,8 @@ impl RamTier {
                 // Counted while the entry is locked, so that no removal can be counted before it.
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
-                slot.insert(Stored { region, identity });
-                self.changes.fetch_add(1, Ordering::Release);
+                let since = self.changes.fetch_add(1, Ordering::Release);
+                slot.insert(Stored { region, identity, since });
                 Ok(())
             }
         }
@@ -94,6 +107,22 @@ impl RamTier {
     #[must_use]
     pub fn keys(&self) -> Vec<RegionKey> {
         self.regions.iter().map(|stored| *stored.key()).collect()
+    }
+
+    /// What is held, in any order.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldRegion> {
+        let held = self.regions.iter().map(|stored| {
+            let Stored { region, since, .. } = stored.value();
+            HeldRegion { key: *stored.key(), bytes: region.bytes(), since: *since }
+        });
+        held.collect()
+    }
+
+    /// The bytes of the region under `key`; none where there is none.
+    #[must_use]
+    pub fn bytes(&self, key: RegionKey) -> Option<u64> {
+        self.regions.get(&key).map(|stored| stored.region.bytes())
     }
 
     /// Regions ever inserted and removed: what was known of the tier when it was the same number is still so.

@@ -47,6 +47,7 @@ struct Entry {
     seconds: f64,
     /// What it is worth; set when it falls idle.
     worth: Worth,
+    source: Option<RegionKey>,
     /// Its source has gone: it is not kept when nobody holds it any more.
     is_last: bool,
 }
@@ -76,6 +77,21 @@ struct Outputs {
     identities: Vec<Option<Identity>>,
     /// As given to [`Shelf::put`].
     origin: TaskKey,
+}
+
+/// A region that had to go, while somebody may still want it.
+#[derive(Clone, Debug)]
+pub struct Fallen {
+    /// What it is.
+    pub identity: Identity,
+    /// The region.
+    pub region: Arc<DataRegion>,
+    /// Seconds that the dearest of the tasks took that have it among their outputs.
+    pub seconds: f64,
+    /// Its source, if it has one.
+    pub source: Option<RegionKey>,
+    /// Those tasks: their origin, and what of their outputs was on the shelf.
+    pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<Identity>>)>,
 }
 
 /// Outputs found on the shelf, or put there: each with whether others hold it too.
@@ -130,6 +146,7 @@ impl Shelf {
                 keys: Vec::new(),
                 seconds: 0.0,
                 worth: Worth(f64::NEG_INFINITY),
+                source,
                 is_last: false,
             });
             if entry.keys.is_empty()
@@ -185,15 +202,31 @@ impl Shelf {
         self.idle_bytes
     }
 
-    /// Lets idle regions go until at most so many bytes of them are left.
-    pub fn shrink_to(&mut self, bytes: u64) {
+    /// Lets idle regions go until at most so many bytes of them are left; gives those.
+    pub fn shrink_to(&mut self, bytes: u64) -> Vec<Fallen> {
+        let mut all = Vec::new();
         while self.idle_bytes > bytes {
-            let Some((worth, identity)) = self.idle.pop_first() else { return };
+            let Some((worth, identity)) = self.idle.pop_first() else { break };
             self.inflation = worth.0;
+            let Some(entry) = self.regions.get(&identity) else { continue };
+            let task = |key: &TaskKey| {
+                let Outputs { identities, origin } = self.tasks.get(key)?;
+                Some((*key, *origin, identities.clone()))
+            };
+            let tasks = entry.keys.iter().filter_map(task).collect();
+            let (region, seconds, source) = (Arc::clone(&entry.region), entry.seconds, entry.source);
+            all.push(Fallen { identity, region, seconds, source, tasks });
             if let Some(bytes) = self.remove(&identity) {
                 self.idle_bytes -= bytes;
             }
         }
+        all
+    }
+
+    /// A region that is here, whoever holds it.
+    #[must_use]
+    pub fn region(&self, identity: &Identity) -> Option<&Arc<DataRegion>> {
+        self.regions.get(identity).map(|entry| &entry.region)
     }
 
     /// Nothing more will be made from a region: what has been made of it goes, when nobody holds it any more.

@@ -77,9 +77,15 @@ impl Manager {
             return true;
         }
         let told = member.studies.iter().filter(|(_, suited)| suited.told).map(|(id, _)| *id);
-        let least = |id: StudyId| self.studies.get(&id).map_or(0, |study| study.plan().needs.least_bytes);
-        let all = told.chain([id]).fold(0u64, |sum, id| sum.saturating_add(least(id)));
+        let all = told.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.least_bytes(worker, id)));
         all <= member.facts.memory_bytes
+    }
+
+    /// What a study takes of a worker's memory at least.
+    #[must_use]
+    pub fn least_bytes(&self, worker: WorkerId, id: StudyId) -> u64 {
+        let below_bytes = self.members.get(&worker).map_or(0, |member| member.facts.below_bytes);
+        self.studies.get(&id).map_or(0, |study| study.plan().needs.with_below(below_bytes))
     }
 
     fn grant(&mut self, worker: WorkerId, id: StudyId, bucket: BucketId, later: bool) {

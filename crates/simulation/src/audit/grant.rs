@@ -1,6 +1,6 @@
 //! Whether a grant may be: to whom, of what, and instead of whom.
 
-use super::study::{Fate, Granted};
+use super::study::{Fate, Granted, StudyModel};
 use super::{Audit, Breach, SUSPECTED_AFTER, breach, require};
 use crate::event::Event;
 use pleach_dispatch::manager::{Effect, Facts, Manager};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whether a worker can run a stage.
 fn can_run(facts: &Facts, plan: &ExecutionPlan, stage: usize) -> bool {
     let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
-    let fits = plan.needs.least_bytes <= facts.memory_bytes;
+    let fits = plan.needs.with_below(facts.below_bytes) <= facts.memory_bytes;
     fits && plan.stages[stage].tasks.iter().all(|task| has(&(task.operation.clone(), task.version)))
 }
 
@@ -28,7 +28,8 @@ impl Audit {
         let Some(new) = self.studies.get(&study) else { return Err(breach("of no study", effect)) };
         let Some(model) = self.workers.get(&worker) else { return Err(breach("to nobody", effect)) };
         let told = model.told.iter().filter_map(|study| self.studies.get(study));
-        let bytes = told.chain([new]).map(|study| study.plan.needs.least_bytes).fold(0, u64::saturating_add);
+        let least = |study: &StudyModel| study.plan.needs.with_below(model.facts.below_bytes);
+        let bytes = told.chain([new]).map(least).fold(0, u64::saturating_add);
         require(bytes <= model.facts.memory_bytes, "more studies than its memory has room for", effect)?;
         let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.told.insert(study));
         require(fresh, "introduced twice", effect)

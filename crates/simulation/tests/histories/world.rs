@@ -220,7 +220,7 @@ impl World {
                     (0..4).filter(|stage| lacks >> stage & 1 == 0).map(|stage| (format!("test.s{stage}"), 1));
                 let operations = (lacks > 150).then(|| some.collect());
                 let memory_bytes = if memory == 3 { u64::MAX } else { memory };
-                self.join(Facts { slots, memory_bytes, operations });
+                self.join(Facts { slots, memory_bytes, below_bytes: 0, operations });
             }
             Step::Ask { worker, buckets } => {
                 if let Some(worker) = choose(&workers, worker) {

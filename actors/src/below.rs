@@ -1,0 +1,232 @@
+//! What lies below the memory of a node: a stack of slower tiers, and threads that wait for their disks.
+//!
+//! Regions that come here leave memory, and come back when they are asked for; the copy below stays until nobody will read
+//! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
+
+use pleach_regions::{DataRegion, RegionKey};
+use pleach_storage::{LevelCounts, TierError, TierStack, Worth};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Regions written or read at once: a disk does not become faster by more, and each holds a buffer of its region's size.
+const THREADS: usize = 2;
+
+/// Bytes that may wait to be written while nobody counts them as held: a third of what the process may take beyond what it
+/// has admitted.
+const MOST_WRITING_BYTES: u64 = 64 << 20;
+
+/// What has passed between memory and the tiers below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Regions that were let go of, since they can be read again from where they came from.
+    pub dropped: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Regions that went below.
+    pub demoted: u64,
+    /// Their bytes in memory.
+    pub demoted_bytes: u64,
+    /// Regions that came back.
+    pub promoted: u64,
+    /// Their bytes in memory.
+    pub promoted_bytes: u64,
+    /// Regions that were not what they had been when they were to come back.
+    pub lost: u64,
+    /// Regions that could not be written.
+    pub refused: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    dropped: [AtomicU64; 2],
+    demoted: [AtomicU64; 2],
+    promoted: [AtomicU64; 2],
+    lost: AtomicU64,
+    refused: AtomicU64,
+}
+
+fn add(counters: &[AtomicU64; 2], bytes: u64) {
+    counters[0].fetch_add(1, Ordering::Relaxed);
+    counters[1].fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// See the module.
+pub struct Below {
+    stack: TierStack,
+    pool: rayon::ThreadPool,
+    /// What this node has put there and will still read, with its bytes in memory.
+    kept: Mutex<HashMap<RegionKey, u64>>,
+    counters: Counters,
+    writing: AtomicU64,
+    /// What is yet to be done, and done.
+    waits: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl fmt::Debug for Below {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Below").field("stack", &self.stack).finish_non_exhaustive()
+    }
+}
+
+impl Below {
+    /// These tiers.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn new(stack: TierStack) -> Result<Self, rayon::ThreadPoolBuildError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(THREADS)
+            .thread_name(|number| format!("below-{number}"))
+            .build()?;
+        let (kept, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
+        Ok(Self { stack, pool, kept, counters, writing: AtomicU64::new(0), waits })
+    }
+
+    /// What has passed until now.
+    #[must_use]
+    pub fn passed(&self) -> Passed {
+        let Counters { dropped, demoted, promoted, lost, refused } = &self.counters;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Passed {
+            dropped: of(&dropped[0]),
+            dropped_bytes: of(&dropped[1]),
+            demoted: of(&demoted[0]),
+            demoted_bytes: of(&demoted[1]),
+            promoted: of(&promoted[0]),
+            promoted_bytes: of(&promoted[1]),
+            lost: of(lost),
+            refused: of(refused),
+        }
+    }
+
+    /// What each tier holds and has done.
+    #[must_use]
+    pub fn counts(&self) -> Vec<LevelCounts> {
+        self.stack.counts()
+    }
+
+    /// Regions that are here and will still be read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kept().len()
+    }
+
+    /// Whether nothing is here that will still be read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept().is_empty()
+    }
+
+    /// What can still be put here.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.stack.free_bytes()
+    }
+
+    /// The keys of what is here and will still be read, in any order.
+    #[must_use]
+    pub fn keys(&self) -> Vec<RegionKey> {
+        self.kept().keys().copied().collect()
+    }
+
+    /// The bytes that a region would take in memory; none if it is not here.
+    pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
+        self.kept().get(&key).copied()
+    }
+
+    /// Has something done on the threads that may wait for disks.
+    pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        let waits = Arc::clone(&self.waits);
+        *waits.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.pool.spawn(move || {
+            work();
+            *waits.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            waits.1.notify_all();
+        });
+    }
+
+    /// Waits until everything is done that was to be done.
+    pub fn settle(&self) {
+        let mut waiting = self.waits.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while *waiting > 0 {
+            waiting = self.waits.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Writes a region; waits for the disk.
+    ///
+    /// # Errors
+    /// What the tiers say.
+    pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<(), TierError> {
+        // To compute it again others would have to be told that it is gone.
+        let worth = Worth { seconds: f64::INFINITY, durable: false };
+        match self.stack.store(key, region, worth) {
+            Ok(_) => {
+                self.kept().insert(key, region.bytes());
+                add(&self.counters.demoted, region.bytes());
+                Ok(())
+            }
+            Err(error) => {
+                self.counters.refused.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes a region that can be computed again in so many seconds, and may make room for others; waits for the disk.
+    pub(crate) fn keep(&self, key: RegionKey, region: &Arc<DataRegion>, seconds: f64) -> bool {
+        let is_kept = self.stack.store(key, region, Worth { seconds, durable: false }).is_ok();
+        if is_kept {
+            self.kept().insert(key, region.bytes());
+            add(&self.counters.demoted, region.bytes());
+        } else {
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        is_kept
+    }
+
+    /// Whether so many bytes more may wait to be written, which nobody counts until they are.
+    pub(crate) fn begin_writing(&self, bytes: u64) -> bool {
+        let add = |writing: u64| Some(writing + bytes).filter(|all| *all <= MOST_WRITING_BYTES);
+        self.writing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    pub(crate) fn end_writing(&self, bytes: u64) {
+        self.writing.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Reads a region; waits for the disk. None if it is not here, or not any more what it was: then it is forgotten.
+    pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.bytes(key)?;
+        // What a tier says of a region that it could not give, its own figures tell.
+        match self.stack.get(key) {
+            Ok(Some((region, _))) => {
+                add(&self.counters.promoted, region.bytes());
+                Some(region)
+            }
+            Ok(None) | Err(_) => {
+                self.counters.lost.fetch_add(1, Ordering::Relaxed);
+                self.kept().remove(&key);
+                None
+            }
+        }
+    }
+
+    /// Nobody will read a region again; waits for the disk. One that cannot be removed makes room for others first.
+    pub(crate) fn remove(&self, key: RegionKey) {
+        if self.kept().remove(&key).is_some() {
+            _ = self.stack.remove(key);
+        }
+    }
+
+    /// A region has been let go of.
+    pub(crate) fn dropped(&self, bytes: u64) {
+        add(&self.counters.dropped, bytes);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<RegionKey, u64>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,68 @@
+//! Making room in memory: which regions leave it, and how.
+//!
+//! Those go first that were asked for, or stored, the longest time ago. What was read from a file is dropped: it is there
+//! to be read again. So is what lies below already. The rest is written below first, and leaves memory when it is there.
+
+use super::{Origin, StorageActor};
+use actix::prelude::*;
+use pleach_regions::{HeldRegion, RegionKey};
+use std::collections::HashSet;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Asks for so many bytes of memory, at least; answered when what could be done is done.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct MakeRoom {
+    /// Bytes.
+    pub bytes: u64,
+    /// What has to stay in memory.
+    pub but: HashSet<RegionKey>,
+}
+
+impl Handler<MakeRoom> for StorageActor {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, MakeRoom { bytes, but }: MakeRoom, _: &mut Self::Context) -> Self::Result {
+        let Some(below) = self.below.clone() else { return Box::pin(async {}) };
+        let mut held = self.ram.held();
+        held.retain(|region| !but.contains(&region.key));
+        held.sort_unstable_by_key(|region| (self.last_use(region), region.key));
+        let (mut made, mut written) = (0, Vec::new());
+        for HeldRegion { key, bytes: of, .. } in held {
+            if made >= bytes {
+                break;
+            }
+            made += of;
+            if matches!(self.origins.get(&key), Some(Origin::Source(_))) || below.bytes(key).is_some() {
+                self.ram.remove(key);
+                below.dropped(of);
+                continue;
+            }
+            let Some(region) = self.ram.get(key) else { continue };
+            let (done, is_done) = oneshot::channel();
+            written.push(is_done);
+            let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
+            below.spawn(move || {
+                // One that cannot be written stays. One that is gone meanwhile has been released.
+                if to.put(key, &region).is_ok() && ram.remove(key).is_none() {
+                    to.remove(key);
+                }
+                drop(region);
+                // Whoever asked may be gone.
+                let _ = done.send(());
+            });
+        }
+        Box::pin(async move {
+            for is_done in written {
+                let _ = is_done.await;
+            }
+        })
+    }
+}
+
+impl StorageActor {
+    fn last_use(&self, region: &HeldRegion) -> u64 {
+        self.asked.get(&region.key).map_or(region.since, |asked| region.since.max(*asked))
+    }
+}
