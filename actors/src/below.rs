@@ -10,8 +10,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Regions written or read at once: a disk does not become faster by more, and each holds a buffer of its region's size.
-const THREADS: usize = 2;
+/// Regions written or read at once. A disk does not become faster by more than two, and each holds a buffer of its region's
+/// size; another two may be waiting for a shared tier that is slow to answer.
+const THREADS: usize = 4;
 
 /// Bytes that may wait to be written while nobody counts them as held: a third of what the process may take beyond what it
 /// has admitted.
@@ -32,6 +33,10 @@ pub struct Passed {
     pub promoted: u64,
     /// Their bytes in memory.
     pub promoted_bytes: u64,
+    /// Regions that were shared with other nodes.
+    pub shared: u64,
+    /// Their bytes in memory.
+    pub shared_bytes: u64,
     /// Regions that were not what they had been when they were to come back.
     pub lost: u64,
     /// Regions that could not be written.
@@ -43,6 +48,7 @@ struct Counters {
     dropped: [AtomicU64; 2],
     demoted: [AtomicU64; 2],
     promoted: [AtomicU64; 2],
+    shared: [AtomicU64; 2],
     lost: AtomicU64,
     refused: AtomicU64,
 }
@@ -87,7 +93,7 @@ impl Below {
     /// What has passed until now.
     #[must_use]
     pub fn passed(&self) -> Passed {
-        let Counters { dropped, demoted, promoted, lost, refused } = &self.counters;
+        let Counters { dropped, demoted, promoted, shared, lost, refused } = &self.counters;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Passed {
             dropped: of(&dropped[0]),
@@ -96,6 +102,8 @@ impl Below {
             demoted_bytes: of(&demoted[1]),
             promoted: of(&promoted[0]),
             promoted_bytes: of(&promoted[1]),
+            shared: of(&shared[0]),
+            shared_bytes: of(&shared[1]),
             lost: of(lost),
             refused: of(refused),
         }
@@ -173,6 +181,32 @@ impl Below {
                 Err(error)
             }
         }
+    }
+
+    /// Whether other nodes see any of the tiers.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.stack.levels().iter().any(|level| level.shared)
+    }
+
+    /// Writes a region to a tier that all nodes share; waits for it.
+    pub(crate) fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
+        let is_shared = self.stack.share(key, region).is_ok();
+        if is_shared {
+            self.kept().insert(key, region.bytes());
+            add(&self.counters.shared, region.bytes());
+        } else {
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        is_shared
+    }
+
+    /// Reads a region that another node has shared; waits for it.
+    pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        let (region, _) = self.stack.get(key).ok().flatten()?;
+        self.kept().insert(key, region.bytes());
+        add(&self.counters.promoted, region.bytes());
+        Some(region)
     }
 
     /// Writes a region that can be computed again in so many seconds, and may make room for others; waits for the disk.

@@ -69,6 +69,8 @@ pub enum FromStage {
     },
     /// For the manager.
     Report(ToManager),
+    /// For the manager, once these regions are in a tier that all workers share.
+    Stored(ToManager, Vec<RegionKey>),
     /// Every instance of the bucket has been reported.
     Over(LeaseId),
 }
@@ -453,8 +455,13 @@ impl StageActor {
                     }
                 }
                 let tasks = std::mem::take(&mut self.ran);
-                let done = ToManager::Done { study, lease, instance, results, tasks };
-                worker.do_send(FromStage::Report(done));
+                let done = ToManager::Done { study, lease, instance, results, tasks, shared: false };
+                let stored = self.work[&instance].outputs.iter().filter(|output| output.stored);
+                let keys: Vec<RegionKey> = stored.map(|output| output.key).collect();
+                worker.do_send(match self.around.shares && !keys.is_empty() {
+                    true => FromStage::Stored(done, keys),
+                    false => FromStage::Report(done),
+                });
             }
             Effect::Failed { instance, cause } => {
                 let tasks = std::mem::take(&mut self.ran);

@@ -1,17 +1,19 @@
 //! The storage actor: the data regions of one node.
 //!
-//! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, or from another
-//! worker. Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
+//! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, from another worker, or
+//! from a tier that all workers share (`storage/elsewhere.rs`). Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
 //! them again.
 //!
 //! Where memory is short, the worker has room made (`storage/room.rs`): what came from files is let go of, and read again
 //! when it is asked for; the rest goes to the tiers below, if there are any.
 
+mod elsewhere;
 mod room;
 
 use crate::below::Below;
 use crate::exchange::Exchange;
 use actix::prelude::*;
+use elsewhere::{Rates, Way};
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
 pub use room::MakeRoom;
@@ -20,6 +22,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What has to be done before a source can be read.
@@ -44,15 +47,22 @@ pub trait Source: Send + Sync {
 pub enum Origin {
     /// From outside the study.
     Source(Arc<dyn Source>),
-    /// From one of these workers.
-    Workers(Vec<SocketAddr>),
+    /// From one of these workers, or, if it is `shared`, from a tier that all workers share.
+    Elsewhere {
+        /// The workers.
+        workers: Vec<SocketAddr>,
+        /// Whether it is in a shared tier.
+        shared: bool,
+    },
 }
 
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(_) => f.write_str("Source"),
-            Self::Workers(workers) => f.debug_tuple("Workers").field(workers).finish(),
+            Self::Elsewhere { workers, shared } => {
+                f.debug_struct("Elsewhere").field("workers", workers).field("shared", shared).finish()
+            }
         }
     }
 }
@@ -94,6 +104,8 @@ pub struct Held;
 struct Loaded {
     key: RegionKey,
     result: Fetched,
+    /// From elsewhere: by which way, and how long that took.
+    took: Option<(Way, Duration)>,
 }
 
 /// A region was to come back from below, and is not there any more.
@@ -109,6 +121,8 @@ pub struct StorageActor {
     exchange: Option<Exchange>,
     /// The memory's count of changes when a region was last asked for.
     asked: HashMap<RegionKey, u64>,
+    /// How fast regions come from elsewhere.
+    rates: Rates,
     /// Those who wait for a load that is under way.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
     /// Loads that failed: tried once, since the same file gives the same error.
@@ -132,8 +146,8 @@ impl StorageActor {
     ) -> Self {
         let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
-        let asked = HashMap::new();
-        Self { ram, below: None, origins, exchange: None, asked, waiting, failed, pool }
+        let (asked, rates) = (HashMap::new(), Rates::default());
+        Self { ram, below: None, origins, exchange: None, asked, rates, waiting, failed, pool }
     }
 
     /// The same, which has tiers below its memory.
@@ -158,7 +172,7 @@ impl StorageActor {
         if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
             return below.spawn(move || match from.get(key) {
-                Some(region) => storage.do_send(Loaded { key, result: Ok(region) }),
+                Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
                 None => storage.do_send(Lost(key)),
             });
         }
@@ -171,7 +185,7 @@ impl StorageActor {
                     pool.spawn(move || {
                         let result = crate::task::guarded("input", || source.load());
                         let result = result.map(Arc::new).map_err(NotDone::Failed);
-                        storage.do_send(Loaded { key, result });
+                        storage.do_send(Loaded { key, result, took: None });
                     });
                 };
                 match preparation {
@@ -180,28 +194,19 @@ impl StorageActor {
                         let load = async move {
                             match preparation.await {
                                 Ok(()) => load(),
-                                Err(cause) => {
-                                    told.do_send(Loaded { key, result: Err(NotDone::Failed(cause)) })
-                                }
+                                Err(cause) => told.do_send(Loaded {
+                                    key,
+                                    result: Err(NotDone::Failed(cause)),
+                                    took: None,
+                                }),
                             }
                         };
                         ctx.spawn(load.into_actor(self));
                     }
                 }
             }
-            Some(Origin::Workers(workers)) if self.exchange.is_some() => {
-                let fetch = self.exchange.as_ref().map(|exchange| exchange.fetch(key, &workers));
-                let fetch = async move {
-                    // Whoever could not give it, and why, the manager finds out by asking for it again.
-                    let fetched = match fetch {
-                        Some(fetch) => fetch.await.ok(),
-                        None => None,
-                    };
-                    storage.do_send(Loaded { key, result: fetched.ok_or(NotDone::Lacks(key)) });
-                };
-                ctx.spawn(fetch.into_actor(self));
-            }
-            _ => storage.do_send(Loaded { key, result: Err(NotDone::Lacks(key)) }),
+            Some(Origin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
+            None => storage.do_send(Loaded { key, result: Err(NotDone::Lacks(key)), took: None }),
         }
     }
 }
@@ -253,7 +258,10 @@ impl Handler<Expect> for StorageActor {
 impl Handler<Loaded> for StorageActor {
     type Result = ();
 
-    fn handle(&mut self, Loaded { key, result }: Loaded, _: &mut Self::Context) {
+    fn handle(&mut self, Loaded { key, result, took }: Loaded, _: &mut Self::Context) {
+        if let (Ok(region), Some((way, time))) = (&result, took) {
+            self.rates.observe(way, region.bytes(), time);
+        }
         match &result {
             // Another worker's copy and one that was made here are the same.
             Ok(region) => drop(self.ram.insert(key, Arc::clone(region))),
@@ -288,7 +296,7 @@ impl Handler<Release> for StorageActor {
                 below.spawn(move || from.remove(key));
             }
             // Where other workers had it, it is gone as well; a file can be read again.
-            if matches!(self.origins.get(&key), Some(Origin::Workers(_))) {
+            if matches!(self.origins.get(&key), Some(Origin::Elsewhere { .. })) {
                 self.origins.remove(&key);
             }
         }

@@ -2,13 +2,14 @@
 //!
 //! A worker of its own process outlives its link: it goes on with what it has, and over the next link says what that is
 //! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `room` sees to it
-//! that there is memory, `leave` lets the worker go in order.
+//! that there is memory, `share` that what has to outlive the worker does, `leave` lets it go in order.
 
 mod attach;
 mod bucket;
 mod leave;
 mod room;
 mod setup;
+mod share;
 
 pub use attach::Connected;
 pub use leave::{Abandon, Drain, EndBy};
@@ -24,6 +25,7 @@ use attach::Unsafe;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::message::{ToManager, ToWorker};
+use pleach_dispatch::plan::Durable;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{LeaseId, StudyId};
 use pleach_regions::RegionKey;
@@ -54,7 +56,10 @@ pub struct WorkerActor {
     link: Option<Box<dyn Link>>,
     incoming: Option<Incoming>,
     studies: HashMap<StudyId, Vec<Runnable>>,
+    durable: HashMap<StudyId, Durable>,
     running: HashMap<LeaseId, Bucket>,
+    /// Instances that are finished, and reported when what others read of them is shared.
+    sharing: usize,
     /// The storage's count of changes, when buckets' missing inputs were looked for last.
     looked_at: u64,
     /// The studies of regions that are, or may come to be, in storage.
@@ -99,7 +104,9 @@ impl WorkerActor {
             link: None,
             incoming: None,
             studies: HashMap::new(),
+            durable: HashMap::new(),
             running: HashMap::new(),
+            sharing: 0,
             looked_at: 0,
             study_of: HashMap::new(),
             manager: None,
@@ -198,8 +205,9 @@ impl WorkerActor {
     fn hear(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.welcomed(manager, ctx),
-            ToWorker::Study { study, stages, least_bytes } => {
+            ToWorker::Study { study, stages, least_bytes, durable } => {
                 self.core.handle_study(study, stages.len() as u32, least_bytes);
+                self.durable.insert(study, durable);
                 self.studies.insert(study, bucket::runnable(&stages, &self.setup.registry));
             }
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {
@@ -299,6 +307,7 @@ impl Handler<FromStage> for WorkerActor {
             FromStage::SlotFree { slot, lease, demand } => {
                 self.core.handle_slot_free(slot, lease, self.as_it_is(lease, demand))
             }
+            FromStage::Stored(message, keys) => self.share(message, keys, ctx),
             FromStage::Report(message) => match message {
                 ToManager::Done { .. } | ToManager::Failed { .. } => self.report(&message, ctx),
                 message => {

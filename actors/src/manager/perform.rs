@@ -96,8 +96,9 @@ impl ManagerActor {
 
     fn introduce(&mut self, worker: WorkerId, study: StudyId) {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
-        let (stages, least_bytes) = (plan.stages.clone(), self.core.least_bytes(worker, study));
-        self.send(worker, &ToWorker::Study { study, stages, least_bytes });
+        let (stages, durable) = (plan.stages.clone(), plan.durable);
+        let least_bytes = self.core.least_bytes(worker, study);
+        self.send(worker, &ToWorker::Study { study, stages, least_bytes, durable });
     }
 
     /// A bucket that no frame can hold fails: it would be waited for for ever.

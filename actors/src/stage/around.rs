@@ -41,6 +41,8 @@ pub struct Surroundings {
     pub costs: Arc<Mutex<Costs>>,
     /// What earlier studies have computed.
     pub past: Past,
+    /// What others read of its instances is shared before they are reported.
+    pub shares: bool,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
     /// The worker has to end at some time: it asks how long things take.

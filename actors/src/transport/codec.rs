@@ -105,6 +105,7 @@ mod tests {
             instance: InstanceId(0),
             results: vec![],
             tasks: vec![],
+            shared: false,
         })
         .unwrap();
         frame.truncate(3);

@@ -181,6 +181,7 @@ impl WorkerActor {
             .collect();
         leases.into_iter().for_each(|lease| self.revoke(lease, ctx));
         self.studies.remove(&study);
+        self.durable.remove(&study);
         let keys: Vec<RegionKey> =
             self.study_of.iter().filter(|(_, of)| **of == study).map(|(key, _)| *key).collect();
         if !keys.is_empty() {

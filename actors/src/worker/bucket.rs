@@ -29,7 +29,7 @@ impl WorkerActor {
                 peers.iter().find(|(known, _)| known == worker).map(|(_, address)| *address)
             };
             let holders = region.workers.iter().filter_map(address).collect();
-            regions.push((region.key, Origin::Workers(holders)));
+            regions.push((region.key, Origin::Elsewhere { workers: holders, shared: region.shared }));
         }
         if !regions.is_empty() {
             self.setup.storage.do_send(Expect(regions));
@@ -67,6 +67,7 @@ impl WorkerActor {
             estimates: Arc::clone(&self.estimates),
             costs: Arc::clone(&self.setup.costs),
             past: self.setup.past.clone(),
+            shares: self.shares(study),
             active_paths: self.setup.resources.active_paths,
             ends: Arc::clone(&self.ends),
         };
@@ -106,7 +107,9 @@ impl WorkerActor {
     /// Fetches a region that would be lost with another worker.
     pub(super) fn copy(&mut self, study: StudyId, key: RegionKey, from: SocketAddr, ctx: &mut Context<Self>) {
         self.study_of.insert(key, study);
-        self.setup.storage.do_send(Expect(vec![(key, Origin::Workers(vec![from]))]));
+        self.setup
+            .storage
+            .do_send(Expect(vec![(key, Origin::Elsewhere { workers: vec![from], shared: false })]));
         let got = self.setup.storage.send(Get(key)).into_actor(self);
         ctx.spawn(got.map(move |got, actor, ctx| {
             if matches!(got, Ok(Ok(_))) {

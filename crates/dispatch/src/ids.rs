@@ -41,6 +41,11 @@ id!(
     /// A worker, from joining to leaving.
     WorkerId(u32), "worker "
 );
+impl WorkerId {
+    /// Nobody: a tier that all workers share, among those who hold a region.
+    pub const SHARED: Self = Self(u32::MAX);
+}
+
 id!(
     /// One grant of a bucket to a worker; never used twice, so that late reports are recognised.
     LeaseId(u64), "lease "

@@ -1,7 +1,7 @@
 //! What manager and workers say to each other; the same over QUIC as within a process.
 
 use crate::memory::Drain;
-use crate::plan::{OutputPlan, Sharing};
+use crate::plan::{Durable, OutputPlan, Sharing};
 use crate::{BucketId, InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{Stage, Value};
@@ -50,6 +50,8 @@ pub enum ToManager {
         results: Vec<Table>,
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
+        /// What others read of it is in a tier that all workers share.
+        shared: bool,
     },
     /// An instance cannot be finished.
     Failed {
@@ -145,6 +147,8 @@ pub enum ToWorker {
         stages: Vec<Stage>,
         /// What the study takes, one task at a time.
         least_bytes: u64,
+        /// What has to survive the worker.
+        durable: Durable,
     },
     /// A bucket to execute.
     Assign {
@@ -280,8 +284,10 @@ impl BucketWork {
 pub struct Elsewhere {
     /// Its key.
     pub key: RegionKey,
-    /// Those that hold it, at least one.
+    /// Those that hold it; at least one where it is not shared.
     pub workers: Vec<WorkerId>,
+    /// It is in a tier that all workers share.
+    pub shared: bool,
 }
 
 /// A stage instance as a worker gets it.

@@ -23,6 +23,21 @@ pub struct ExecutionPlan {
     pub needs: Needs,
     /// What the tasks of a bucket share.
     pub sharing: Sharing,
+    /// What has to survive the worker that stored it.
+    pub durable: Durable,
+}
+
+/// What is in a tier that all workers share before its instance counts as finished, where there is such a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durable {
+    /// Nothing: what is lost with a worker is computed again.
+    #[default]
+    None,
+    /// Stage outputs that others read.
+    Outputs,
+    /// These, and the study's inputs that workers have read: others need not have their files.
+    All,
 }
 
 /// When two task instances of a bucket are one and the same.

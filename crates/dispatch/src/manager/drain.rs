@@ -2,7 +2,7 @@
 //! they hold is needed any more, because others have fetched it.
 
 use super::{Effect, Manager};
-use crate::{StudyId, WorkerId};
+use crate::{InstanceId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
 
 impl Manager {
@@ -26,6 +26,13 @@ impl Manager {
             study.note_copy(worker, key);
         }
         self.serve();
+    }
+
+    /// What others read of an instance is in a tier that all workers share. Said before the instance is.
+    pub fn handle_shared(&mut self, id: StudyId, instance: InstanceId) {
+        if let Some(study) = self.studies.get_mut(&id) {
+            study.note_shared(instance);
+        }
     }
 
     /// Has what only draining workers hold copied, and dismisses those that have nothing left.

@@ -105,7 +105,8 @@ impl Study {
 
     /// Workers that have leases or hold regions.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
-        self.granted.keys().chain(self.holders.values().flatten()).copied()
+        let holders = self.holders.values().flatten().filter(|holder| **holder != WorkerId::SHARED);
+        self.granted.keys().chain(holders).copied()
     }
 
     /// An instance that nobody is granted any more: what it waits for is counted anew.

@@ -168,8 +168,10 @@ impl Study {
             instances.iter().flat_map(|instance| &instance.inputs).copied().collect();
         let holders = keys.into_iter().filter_map(|key| Some((key, self.holders.get(&key)?)));
         let elsewhere = holders.filter(|(_, holders)| !holders.contains(&worker));
-        let elsewhere =
-            elsewhere.map(|(key, holders)| Elsewhere { key, workers: holders.iter().copied().collect() });
+        let elsewhere = elsewhere.map(|(key, holders)| {
+            let workers = holders.iter().copied().filter(|holder| *holder != WorkerId::SHARED).collect();
+            Elsewhere { key, workers, shared: holders.contains(&WorkerId::SHARED) }
+        });
         let elsewhere = elsewhere.collect();
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();

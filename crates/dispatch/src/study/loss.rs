@@ -24,6 +24,16 @@ impl Study {
         }
     }
 
+    /// What others read of an instance is in a tier that all workers share: it is not lost with any of them.
+    pub fn note_shared(&mut self, instance: InstanceId) {
+        let Some(plan) = self.plan.instances.get(instance.index()) else { return };
+        for output in plan.outputs.iter().filter(|output| output.stored) {
+            if self.users.contains_key(&output.key) && self.producers.get(&output.key) == Some(&instance) {
+                self.holders.entry(output.key).or_default().insert(WorkerId::SHARED);
+            }
+        }
+    }
+
     /// A worker has fetched a region from another one.
     pub fn note_copy(&mut self, worker: WorkerId, key: RegionKey) {
         if self.users.contains_key(&key)

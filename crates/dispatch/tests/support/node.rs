@@ -471,6 +471,7 @@ impl<'a> Node<'a> {
                         instance,
                         results,
                         tasks,
+                        shared: false,
                     });
                 }
                 stage::Effect::Drop(output) => drop(bucket.written.remove(&output).expect("held")),
