@@ -2,7 +2,7 @@
 //!
 //! Nothing here says where content comes from; that is what keys are for.
 
-use crate::{DataRegion, ElementType, Table};
+use crate::{DataRegion, ElementType, content};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,10 +13,6 @@ pub struct Digest(pub [u8; 32]);
 
 /// Keeps digests of regions apart from all other uses of BLAKE3. Raised when the byte strings below change.
 const REGION_CONTEXT: &str = "pleach data region digest 1";
-
-/// Label maps are digested in pieces of this many labels: 64 KiB of bytes, which fills every lane of the hash and stays
-/// in the first caches.
-const LABELS_A_PIECE: usize = 16 * 1024;
 
 impl Digest {
     /// The digest of a byte string, such as a file's.
@@ -39,27 +35,16 @@ impl DataRegion {
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut hasher = hasher();
-        let (mut channels, mut length) = (0, 0);
-        match self {
-            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => {
-                hasher.update(raster.data());
-                (channels, length) = (raster.channels(), raster.data().len());
-            }
-            Self::Labels(map) => {
-                let mut piece = vec![0; LABELS_A_PIECE.min(map.labels().len()) * size_of::<u32>()];
-                for labels in map.labels().chunks(LABELS_A_PIECE) {
-                    let bytes = &mut piece[..size_of_val(labels)];
-                    write_labels(labels, bytes);
-                    hasher.update(bytes);
-                    length += bytes.len();
-                }
-            }
-            Self::Table(table) => {
-                let bytes = table_bytes(table);
-                hasher.update(&bytes);
-                length = bytes.len();
-            }
-        }
+        let mut length = 0;
+        content::pieces(self, &mut |piece| {
+            hasher.update(piece);
+            length += piece.len();
+        });
+        let channels = match self {
+            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) => raster.channels(),
+            Self::Labels(_) | Self::Table(_) => 0,
+            _ => return finish_shaped(hasher, self, length),
+        };
         finish(hasher, self.element(), channels, self.size_px().unwrap_or_default(), length)
     }
 }
@@ -88,6 +73,16 @@ pub(crate) fn finish(
     Digest(*hasher.finalize().as_bytes())
 }
 
+/// The digest of what is neither an image, a label map nor a table: its shape comes behind its content, one number of 64
+/// bits a count, and how many there are is where others have their channels.
+fn finish_shaped(mut hasher: blake3::Hasher, region: &DataRegion, length: usize) -> Digest {
+    let shape = region.shape();
+    for count in shape.iter() {
+        hasher.update(&count.to_le_bytes());
+    }
+    finish(hasher, region.element(), shape.len() as u8, (0, 0), length)
+}
+
 /// The number an element type goes by in digests and encodings. Never reused.
 pub(crate) fn element_code(element: ElementType) -> u8 {
     match element {
@@ -96,31 +91,32 @@ pub(crate) fn element_code(element: ElementType) -> u8 {
         ElementType::Mask => 3,
         ElementType::Labels => 4,
         ElementType::Table => 5,
+        ElementType::ArrayU8 => 6,
+        ElementType::ArrayU16 => 7,
+        ElementType::ArrayI32 => 8,
+        ElementType::ArrayF32 => 9,
+        ElementType::ArrayF64 => 10,
+        ElementType::RaggedU8 => 11,
+        ElementType::RaggedU16 => 12,
+        ElementType::RaggedI32 => 13,
+        ElementType::RaggedF32 => 14,
+        ElementType::RaggedF64 => 15,
+        ElementType::Points => 16,
+        ElementType::Polygons => 17,
+        ElementType::Objects => 18,
+        ElementType::Scalar => 19,
     }
 }
 
-/// Labels as bytes, the lowest first; `bytes` is four times as long as `labels`.
-pub(crate) fn write_labels(labels: &[u32], bytes: &mut [u8]) {
-    for (bytes, label) in bytes.chunks_exact_mut(size_of::<u32>()).zip(labels) {
-        bytes.copy_from_slice(&label.to_le_bytes());
-    }
-}
-
-/// A table as bytes: of each column the name's length (u32), the name, and the number's bits.
-pub(crate) fn table_bytes(table: &Table) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (name, value) in table.columns() {
-        bytes.extend_from_slice(&(name.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.extend_from_slice(&value.to_bits().to_le_bytes());
-    }
-    bytes
+/// The element type of a number; none of those that are not given.
+pub(crate) fn element_of(code: u8) -> Option<ElementType> {
+    ElementType::ALL.into_iter().find(|element| element_code(*element) == code)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LabelMap, Raster};
+    use crate::{DenseArray, LabelMap, Raster, Table};
 
     /// A slow counterpart: one buffer, hashed at once.
     fn slow(element: u8, channels: u8, width_px: u32, height_px: u32, content: &[u8]) -> Digest {
@@ -141,6 +137,29 @@ mod tests {
         assert_eq!(DataRegion::Mask(raster(3, 2)).digest(), slow(3, 1, 3, 2, &content));
         let colours = Raster::new(2, 1, 3, content.to_vec()).unwrap();
         assert_eq!(DataRegion::Bgr8(colours).digest(), slow(1, 3, 2, 1, &content));
+    }
+
+    /// As [`slow`], of what has its shape behind its content.
+    fn slow_shaped(element: u8, shape: &[u64], content: &[u8]) -> Digest {
+        let mut bytes = content.to_vec();
+        bytes.extend(shape.iter().flat_map(|count| count.to_le_bytes()));
+        bytes.extend([element, shape.len() as u8]);
+        bytes.extend([0; 8]);
+        bytes.extend((content.len() as u64).to_le_bytes());
+        Digest(blake3::derive_key("pleach data region digest 1", &bytes))
+    }
+
+    #[test]
+    fn arrays_are_digested_with_their_shape() {
+        let array = |extents: &[u32], channels| {
+            let values = vec![0x0102_u16, 0x0304, 5, 6].into();
+            DataRegion::Array(DenseArray::new(extents, channels, values).unwrap()).digest()
+        };
+        let content = [2, 1, 4, 3, 5, 0, 6, 0];
+        assert_eq!(array(&[2, 1], 2), slow_shaped(7, &[1, 2, 2], &content));
+        assert_eq!(array(&[4], 1), slow_shaped(7, &[4, 1], &content));
+        let scalar = DataRegion::Scalar(0.5).digest();
+        assert_eq!(scalar, slow_shaped(19, &[], &0.5_f64.to_le_bytes()));
     }
 
     #[test]

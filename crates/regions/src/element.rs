@@ -1,11 +1,14 @@
 //! The element types a data region can have: what a descriptor may declare and an operation may ask for.
 
+use crate::Number;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What one data region holds; the names are those used in stage descriptors.
+///
+/// The order is part of what manager and workers say to each other: new ones come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ElementType {
     /// Colour image: 8 bits a channel, interleaved B, G, R (OpenCV's order).
     Bgr8,
@@ -17,11 +20,96 @@ pub enum ElementType {
     Labels,
     /// A table of named numbers, such as the metrics of one comparison.
     Table,
+    /// Dense array of one to three axes: whole numbers of 8 bits, not negative.
+    ArrayU8,
+    /// Dense array: whole numbers of 16 bits, not negative.
+    ArrayU16,
+    /// Dense array: whole numbers of 32 bits.
+    ArrayI32,
+    /// Dense array: real numbers of 32 bits.
+    ArrayF32,
+    /// Dense array: real numbers of 64 bits.
+    ArrayF64,
+    /// Rows of different lengths: whole numbers of 8 bits, not negative.
+    RaggedU8,
+    /// Rows of different lengths: whole numbers of 16 bits, not negative.
+    RaggedU16,
+    /// Rows of different lengths: whole numbers of 32 bits.
+    RaggedI32,
+    /// Rows of different lengths: real numbers of 32 bits.
+    RaggedF32,
+    /// Rows of different lengths: real numbers of 64 bits.
+    RaggedF64,
+    /// Positions of one to three coordinates.
+    Points,
+    /// Outlines of objects, with holes and parts.
+    Polygons,
+    /// Annotated objects: polygons or boxes with a class and named numbers.
+    Objects,
+    /// One number.
+    Scalar,
 }
+
+/// Pixels to a nucleus where nuclei are crowded: fewer than on any annotated tile that we know (439 px).
+const PIXELS_A_NUCLEUS: u64 = 400;
+
+/// Bytes of a nucleus's outline along the edges of its pixels, and of what is said of it: 60 positions, a class and eight
+/// numbers.
+const BYTES_AN_OBJECT: u64 = 60 * 16 + 80;
 
 impl ElementType {
     /// Every element type, in the order error messages list them.
-    pub const ALL: [Self; 5] = [Self::Bgr8, Self::Gray8, Self::Mask, Self::Labels, Self::Table];
+    pub const ALL: [Self; 19] = [
+        Self::Bgr8,
+        Self::Gray8,
+        Self::Mask,
+        Self::Labels,
+        Self::Table,
+        Self::ArrayU8,
+        Self::ArrayU16,
+        Self::ArrayI32,
+        Self::ArrayF32,
+        Self::ArrayF64,
+        Self::RaggedU8,
+        Self::RaggedU16,
+        Self::RaggedI32,
+        Self::RaggedF32,
+        Self::RaggedF64,
+        Self::Points,
+        Self::Polygons,
+        Self::Objects,
+        Self::Scalar,
+    ];
+
+    /// The type of a dense array of such numbers.
+    #[must_use]
+    pub const fn array_of(number: Number) -> Self {
+        match number {
+            Number::U8 => Self::ArrayU8,
+            Number::U16 => Self::ArrayU16,
+            Number::I32 => Self::ArrayI32,
+            Number::F32 => Self::ArrayF32,
+            Number::F64 => Self::ArrayF64,
+        }
+    }
+
+    /// The type of a ragged array of such numbers.
+    #[must_use]
+    pub const fn ragged_of(number: Number) -> Self {
+        match number {
+            Number::U8 => Self::RaggedU8,
+            Number::U16 => Self::RaggedU16,
+            Number::I32 => Self::RaggedI32,
+            Number::F32 => Self::RaggedF32,
+            Number::F64 => Self::RaggedF64,
+        }
+    }
+
+    /// The kind of number that a dense or ragged array of this type holds; none of other types.
+    #[must_use]
+    pub fn number(self) -> Option<Number> {
+        Number::ALL.into_iter().find(|kind| self == Self::array_of(*kind) || self == Self::ragged_of(*kind))
+    }
 
     /// The name used in descriptors.
     #[must_use]
@@ -32,6 +120,20 @@ impl ElementType {
             Self::Mask => "mask",
             Self::Labels => "labels",
             Self::Table => "table",
+            Self::ArrayU8 => "array-u8",
+            Self::ArrayU16 => "array-u16",
+            Self::ArrayI32 => "array-i32",
+            Self::ArrayF32 => "array-f32",
+            Self::ArrayF64 => "array-f64",
+            Self::RaggedU8 => "ragged-u8",
+            Self::RaggedU16 => "ragged-u16",
+            Self::RaggedI32 => "ragged-i32",
+            Self::RaggedF32 => "ragged-f32",
+            Self::RaggedF64 => "ragged-f64",
+            Self::Points => "points",
+            Self::Polygons => "polygons",
+            Self::Objects => "objects",
+            Self::Scalar => "scalar",
         }
     }
 
@@ -42,15 +144,28 @@ impl ElementType {
         self == found || (self == Self::Labels && found == Self::Mask)
     }
 
-    /// Bytes that a region of this type takes for an image of `pixels` pixels (a table: a small constant).
+    /// Bytes that a region of this type takes for an image of `pixels` pixels (a table: a small constant). Of arrays those
+    /// of one channel; what holds objects is estimated, as if nuclei were crowded.
     #[must_use]
     pub fn bytes(self, pixels: u64) -> u64 {
+        let objects = pixels.div_ceil(PIXELS_A_NUCLEUS);
         match self {
             Self::Bgr8 => 3 * pixels,
-            Self::Gray8 | Self::Mask => pixels,
-            Self::Labels => 4 * pixels,
+            Self::Gray8 | Self::Mask | Self::ArrayU8 => pixels,
+            Self::ArrayU16 => 2 * pixels,
+            Self::Labels | Self::ArrayI32 | Self::ArrayF32 => 4 * pixels,
+            Self::ArrayF64 => 8 * pixels,
             // A handful of names and numbers.
             Self::Table => 256,
+            Self::Points => 16 * objects,
+            Self::RaggedU8
+            | Self::RaggedU16
+            | Self::RaggedI32
+            | Self::RaggedF32
+            | Self::RaggedF64
+            | Self::Polygons
+            | Self::Objects => BYTES_AN_OBJECT * objects,
+            Self::Scalar => size_of::<f64>() as u64,
         }
     }
 }
@@ -58,5 +173,30 @@ impl ElementType {
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_know_them_by_their_names() {
+        for element in ElementType::ALL {
+            let text = format!("\"{element}\"");
+            assert_eq!(serde_json::to_string(&element).unwrap(), text);
+            assert_eq!(serde_json::from_str::<ElementType>(&text).unwrap(), element);
+        }
+    }
+
+    #[test]
+    fn kinds_of_numbers_and_types_lead_to_each_other() {
+        for number in Number::ALL {
+            for element in [ElementType::array_of(number), ElementType::ragged_of(number)] {
+                assert_eq!(element.number(), Some(number));
+                assert!(element.name().ends_with(number.name()));
+            }
+        }
+        assert_eq!(ElementType::Bgr8.number(), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Data regions: the values that pass between tasks and stages.
 
-use crate::{ElementType, LabelMap, Raster};
+use crate::{DenseArray, ElementType, LabelMap, Objects, Points, Polygons, RaggedArray, Raster};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -39,6 +39,18 @@ pub enum DataRegion {
     Labels(LabelMap),
     /// See [`ElementType::Table`].
     Table(Table),
+    /// See [`ElementType::ArrayU8`] and its like.
+    Array(DenseArray),
+    /// See [`ElementType::RaggedU8`] and its like.
+    Ragged(RaggedArray),
+    /// See [`ElementType::Points`].
+    Points(Points),
+    /// See [`ElementType::Polygons`]. Behind a pointer, as the next: every region is as large as the largest of them.
+    Polygons(Box<Polygons>),
+    /// See [`ElementType::Objects`].
+    Objects(Box<Objects>),
+    /// See [`ElementType::Scalar`].
+    Scalar(f64),
 }
 
 /// A data region holds another element type than was asked for.
@@ -61,6 +73,12 @@ impl DataRegion {
             Self::Mask(_) => ElementType::Mask,
             Self::Labels(_) => ElementType::Labels,
             Self::Table(_) => ElementType::Table,
+            Self::Array(array) => ElementType::array_of(array.values().number()),
+            Self::Ragged(ragged) => ElementType::ragged_of(ragged.values().number()),
+            Self::Points(_) => ElementType::Points,
+            Self::Polygons(_) => ElementType::Polygons,
+            Self::Objects(_) => ElementType::Objects,
+            Self::Scalar(_) => ElementType::Scalar,
         }
     }
 
@@ -73,10 +91,16 @@ impl DataRegion {
             Self::Table(table) => {
                 table.0.iter().map(|(name, _)| (name.len() + size_of::<(String, f64)>()) as u64).sum()
             }
+            Self::Array(array) => array.values().bytes(),
+            Self::Ragged(ragged) => size_of_val(ragged.ends()) as u64 + ragged.values().bytes(),
+            Self::Points(points) => size_of_val(points.coordinates()) as u64,
+            Self::Polygons(polygons) => size_of::<Polygons>() as u64 + polygons.0.bytes(),
+            Self::Objects(objects) => size_of::<Objects>() as u64 + objects.bytes(),
+            Self::Scalar(_) => size_of::<f64>() as u64,
         }
     }
 
-    /// Width and height in pixels; none of a table.
+    /// Width and height in pixels; of an array if it has two axes, and none of what is not made of pixels.
     #[must_use]
     pub fn size_px(&self) -> Option<(u32, u32)> {
         match self {
@@ -84,7 +108,16 @@ impl DataRegion {
                 Some((raster.width_px(), raster.height_px()))
             }
             Self::Labels(map) => Some((map.width_px(), map.height_px())),
-            Self::Table(_) => None,
+            Self::Array(array) => match *array.extents() {
+                [width_px, height_px] => Some((width_px, height_px)),
+                _ => None,
+            },
+            Self::Table(_)
+            | Self::Ragged(_)
+            | Self::Points(_)
+            | Self::Polygons(_)
+            | Self::Objects(_)
+            | Self::Scalar(_) => None,
         }
     }
 
@@ -110,5 +143,50 @@ impl DataRegion {
             Self::Table(table) => Ok(table),
             _ => Err(WrongElement { wanted: ElementType::Table, found: self.element() }),
         }
+    }
+
+    /// The dense array of a region that must hold `wanted`.
+    ///
+    /// # Errors
+    /// [`WrongElement`] when it holds something else.
+    pub fn array(&self, wanted: ElementType) -> Result<&DenseArray, WrongElement> {
+        match self {
+            Self::Array(array) if self.element() == wanted => Ok(array),
+            _ => Err(WrongElement { wanted, found: self.element() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_what_is_held() {
+        let array = DenseArray::new(&[3, 2], 2, vec![0_u16; 12].into()).unwrap();
+        let ragged = RaggedArray::new(vec![1, 3], vec![0.5_f32; 3].into()).unwrap();
+        let points = Points::new(2, vec![0.0; 6]).unwrap();
+        let polygons = Polygons::new([[[[0.0; 2], [1.0, 0.0], [1.0; 2]]]]).unwrap();
+        for (region, bytes) in [
+            (DataRegion::Array(array), 24),
+            (DataRegion::Ragged(ragged), 16 + 12),
+            (DataRegion::Points(points), 48),
+            (DataRegion::Polygons(Box::new(polygons)), 72 + 4 + 4 + 3 * 16),
+            (DataRegion::Objects(Box::default()), size_of::<Objects>() as u64),
+            (DataRegion::Scalar(0.5), 8),
+        ] {
+            assert_eq!(region.bytes(), bytes, "{}", region.element());
+        }
+    }
+
+    #[test]
+    fn only_arrays_of_two_axes_have_a_size() {
+        let array =
+            |extents: &[u32]| DataRegion::Array(DenseArray::new(extents, 1, vec![0_u8; 6].into()).unwrap());
+        assert_eq!(array(&[3, 2]).size_px(), Some((3, 2)));
+        assert_eq!(array(&[6]).size_px(), None);
+        assert!(array(&[3, 2]).array(ElementType::ArrayU8).is_ok());
+        let wrong = array(&[3, 2]).array(ElementType::ArrayF32).unwrap_err().to_string();
+        assert_eq!(wrong, "data region holds array-u8, array-f32 is wanted");
     }
 }

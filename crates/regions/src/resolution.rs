@@ -72,6 +72,12 @@ impl Resolution {
         MICRONS_AT_ONE / self.microns_per_px()
     }
 
+    /// The resolution of so many femtometres a pixel; none where that is beyond what is allowed.
+    pub(crate) fn from_femtometres(femtometres: u64) -> Option<Self> {
+        let resolution = Self(NonZeroU64::new(femtometres)?);
+        ALLOWED.contains(&resolution.microns_per_px()).then_some(resolution)
+    }
+
     /// Femtometres a pixel.
     pub(crate) fn femtometres(self) -> u64 {
         self.0.get()

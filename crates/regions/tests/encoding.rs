@@ -1,7 +1,10 @@
 //! Laws of the encoding: what goes in comes out, digests do not depend on it, and bytes from anywhere are harmless.
 
 use pleach_pages::{Recycler, metered};
-use pleach_regions::{DataRegion, LabelMap, MAX_EXPANSION, Raster, Table};
+use pleach_regions::{
+    DataRegion, DenseArray, Effort, Interval, LabelMap, MAX_EXPANSION, MAX_OVERHEAD_BYTES, Number, Objects,
+    Points, Polygons, Position, RaggedArray, Raster, Resolution, SpatialBounds, Table, Values,
+};
 use proptest::prelude::*;
 
 #[global_allocator]
@@ -25,35 +28,150 @@ fn raster(channels: u8, value: BoxedStrategy<u8>) -> impl Strategy<Value = Raste
     })
 }
 
+/// So many numbers of a kind, to any bit.
+fn numbers(number: Number, length: usize) -> impl Strategy<Value = Values> {
+    values(length * 8, any::<u8>().boxed()).prop_map(move |bytes| {
+        let bits = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        match number {
+            Number::U8 => bits.map(|bits| bits as u8).collect::<Vec<_>>().into(),
+            Number::U16 => bits.map(|bits| bits as u16).collect::<Vec<_>>().into(),
+            Number::I32 => bits.map(|bits| bits as i32).collect::<Vec<_>>().into(),
+            Number::F32 => bits.map(|bits| f32::from_bits(bits as u32)).collect::<Vec<_>>().into(),
+            Number::F64 => bits.map(f64::from_bits).collect::<Vec<_>>().into(),
+        }
+    })
+}
+
+fn number() -> impl Strategy<Value = Number> {
+    prop::sample::select(Number::ALL.to_vec())
+}
+
+fn array() -> impl Strategy<Value = DataRegion> {
+    (prop::collection::vec(1..9_u32, 1..=3), 1..4_u16, number()).prop_flat_map(
+        |(extents, channels, number)| {
+            let length = extents.iter().product::<u32>() as usize * usize::from(channels);
+            numbers(number, length).prop_map(move |values| {
+                DataRegion::Array(DenseArray::new(&extents, channels, values).expect("of that shape"))
+            })
+        },
+    )
+}
+
+fn ragged() -> impl Strategy<Value = DataRegion> {
+    (prop::collection::vec(0..6_u64, 0..8), number()).prop_flat_map(|(lengths, number)| {
+        numbers(number, lengths.iter().sum::<u64>() as usize).prop_map(move |values| {
+            let mut end = 0;
+            let ends = lengths.iter().map(|length| {
+                end += length;
+                end
+            });
+            DataRegion::Ragged(RaggedArray::new(ends.collect(), values).expect("as many values"))
+        })
+    })
+}
+
+fn coordinate() -> impl Strategy<Value = f64> {
+    prop_oneof![(-100..100_i32).prop_map(f64::from), -1e9..1e9, Just(-0.0)]
+}
+
+fn rings() -> impl Strategy<Value = Vec<Vec<Position>>> {
+    prop::collection::vec(prop::collection::vec([coordinate(), coordinate()], 3..7), 0..3)
+}
+
+fn objects() -> impl Strategy<Value = DataRegion> {
+    let one = (rings(), any::<bool>(), "[a-c]{0,2}", any::<u64>().prop_map(f64::from_bits));
+    (prop::collection::vec(one, 0..6), any::<bool>()).prop_map(|(all, has_area)| {
+        let mut objects = Objects::new(has_area.then_some("area")).expect("one name");
+        for (rings, is_box, class, number) in all {
+            let numbers = &[number][..usize::from(has_area)];
+            if is_box {
+                objects.push_box([-1.5, 0.0], [2.0, 0.0], &class, numbers).expect("a box");
+            } else {
+                objects.push_polygon(&rings, &class, numbers).expect("rings");
+            }
+        }
+        DataRegion::Objects(Box::new(objects))
+    })
+}
+
 fn region() -> impl Strategy<Value = DataRegion> {
     let mask = prop::sample::select(vec![0, 255]).boxed();
+    let label = |bytes: &[u8]| bytes.iter().fold(0, |label, byte| label << 8 | u32::from(*byte));
     prop_oneof![
         raster(3, any::<u8>().boxed()).prop_map(DataRegion::Bgr8),
         raster(1, any::<u8>().boxed()).prop_map(DataRegion::Gray8),
         raster(1, mask).prop_map(DataRegion::Mask),
         raster(1, any::<u8>().boxed()).prop_map(DataRegion::Mask),
-        raster(4, any::<u8>().boxed()).prop_map(|bytes| {
-            let labels = bytes
-                .data()
-                .chunks_exact(4)
-                .map(|four| four.iter().fold(0, |label, byte| label << 8 | u32::from(*byte)));
-            let labels = LabelMap::new(bytes.width_px(), bytes.height_px(), labels.collect());
+        raster(4, any::<u8>().boxed()).prop_map(move |bytes| {
+            let labels = bytes.data().chunks_exact(4).map(label).collect();
+            let labels = LabelMap::new(bytes.width_px(), bytes.height_px(), labels);
+            DataRegion::Labels(labels.expect("of that shape"))
+        }),
+        raster(1, any::<u8>().boxed()).prop_map(|bytes| {
+            let labels = bytes.data().iter().map(|label| u32::from(*label)).collect();
+            let labels = LabelMap::new(bytes.width_px(), bytes.height_px(), labels);
             DataRegion::Labels(labels.expect("of that shape"))
         }),
         prop::collection::vec((".{0,8}", any::<u64>().prop_map(f64::from_bits)), 0..6)
             .prop_map(|columns| DataRegion::Table(Table::new(columns))),
+        array(),
+        ragged(),
+        (1..=3_u8, prop::collection::vec(coordinate(), 0..20)).prop_map(|(axes, mut coordinates)| {
+            coordinates.truncate(coordinates.len() / usize::from(axes) * usize::from(axes));
+            DataRegion::Points(Points::new(axes, coordinates).expect("whole points"))
+        }),
+        prop::collection::vec(rings(), 0..5)
+            .prop_map(|all| DataRegion::Polygons(Box::new(Polygons::new(all).expect("rings")))),
+        objects(),
+        any::<u64>().prop_map(|bits| DataRegion::Scalar(f64::from_bits(bits))),
     ]
 }
 
-/// Equality to the bit: a table may hold numbers that are not equal to themselves.
+fn bounds() -> impl Strategy<Value = SpatialBounds> {
+    let axis = (-1000..1000_i64, 0..500_i64).prop_map(|(start, length)| {
+        Interval::new(start, start + length).expect("it does not end before it starts")
+    });
+    (prop::collection::vec(axis, 1..=3), prop::option::of(0.01..100.0)).prop_map(|(axes, microns)| {
+        let resolution = microns.map(|microns| Resolution::from_microns_per_px(microns).expect("within"));
+        SpatialBounds::new(&axes, resolution).expect("one to three axes")
+    })
+}
+
+/// Equality to the bit: there may be numbers that are not equal to themselves. What serialises to the same bits is the
+/// same; JSON keeps no bits, so that numbers are compared by themselves.
 fn same(one: &DataRegion, other: &DataRegion) -> bool {
-    let bits = |region: &DataRegion| -> Option<Vec<(String, u64)>> {
-        let table = region.table().ok()?;
-        Some(table.columns().map(|(name, value)| (name.to_owned(), value.to_bits())).collect())
+    let bits = |values: &Values| -> Vec<u64> {
+        (0..values.len()).filter_map(|place| values.get_f64(place)).map(f64::to_bits).collect()
     };
-    match (bits(one), bits(other)) {
-        (None, None) => one == other,
-        (one, other) => one == other,
+    let table = |table: &Table| -> Vec<(String, u64)> {
+        table.columns().map(|(name, value)| (name.to_owned(), value.to_bits())).collect()
+    };
+    match (one, other) {
+        (DataRegion::Table(one), DataRegion::Table(other)) => table(one) == table(other),
+        (DataRegion::Array(one), DataRegion::Array(other)) => {
+            let shape =
+                |array: &DenseArray| (array.extents().to_vec(), array.channels(), array.values().number());
+            shape(one) == shape(other) && bits(one.values()) == bits(other.values())
+        }
+        (DataRegion::Ragged(one), DataRegion::Ragged(other)) => {
+            one.ends() == other.ends()
+                && one.values().number() == other.values().number()
+                && bits(one.values()) == bits(other.values())
+        }
+        (DataRegion::Points(one), DataRegion::Points(other)) => {
+            let bits = |points: &Points| points.coordinates().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            one.axes() == other.axes() && bits(one) == bits(other)
+        }
+        (DataRegion::Polygons(one), DataRegion::Polygons(other)) => {
+            format!("{one:?}") == format!("{other:?}")
+        }
+        // Neither -0 nor the bits of what is no number are the same when they are shown, but those of numbers.
+        (DataRegion::Objects(one), DataRegion::Objects(other)) => {
+            let bits = |objects: &Objects| objects.numbers().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            format!("{one:?}") == format!("{other:?}") && bits(one) == bits(other)
+        }
+        (DataRegion::Scalar(one), DataRegion::Scalar(other)) => one.to_bits() == other.to_bits(),
+        _ => one == other,
     }
 }
 
@@ -62,11 +180,28 @@ proptest! {
     fn what_goes_in_comes_out(region in region()) {
         let digest = region.digest();
         let bytes = region.encode(&digest);
-        prop_assert!(bytes.len() as u64 <= region.bytes() + 48);
+        prop_assert!(bytes.len() as u64 <= region.bytes() + MAX_OVERHEAD_BYTES);
         let (decoded, found) = DataRegion::decode(&bytes).unwrap();
         prop_assert!(same(&decoded, &region));
         prop_assert_eq!(found, digest);
         prop_assert_eq!(decoded.digest(), digest);
+    }
+
+    /// With every effort, and wherever it lies.
+    #[test]
+    fn effort_and_bounds_change_nothing(
+        region in region(), effort in prop::sample::select(vec![Effort::None, Effort::Quick, Effort::Small]),
+        bounds in prop::option::of(bounds()),
+    ) {
+        let digest = region.digest();
+        let (head, body) = region.encode_with(&digest, effort, bounds.as_ref());
+        prop_assert!((48 + body.len()) as u64 <= region.bytes() + MAX_OVERHEAD_BYTES);
+        let (decoded, found) = DataRegion::decode_parts(&head, body.to_vec()).unwrap();
+        prop_assert!(same(&decoded, &region) && found == digest);
+        let (decoded, description) = DataRegion::decode_described(&[&head.0[..], &body].concat()).unwrap();
+        prop_assert!(same(&decoded, &region));
+        prop_assert_eq!((description.bounds, description.digest), (bounds, digest));
+        prop_assert_eq!((description.element, description.shape), (region.element(), region.shape()));
     }
 
     #[test]
@@ -110,6 +245,49 @@ proptest! {
     }
 }
 
+/// An encoding of version 2 with this content, whose header is what it claims to be.
+fn claimed(element: u8, coding: u8, content_bytes: u64, shape: &[u64], body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![b'P', b'L', b'R', b'G', 2, element, coding, 0];
+    bytes.extend(content_bytes.to_le_bytes());
+    bytes.extend([0; 32]);
+    bytes.extend((6 + 8 * shape.len() as u32).to_le_bytes());
+    bytes.extend([1, 0]);
+    bytes.extend((8 * shape.len() as u32).to_le_bytes());
+    bytes.extend(shape.iter().flat_map(|count| count.to_le_bytes()));
+    let check = blake3::derive_key("pleach data region header 2", &bytes);
+    bytes.extend(&check[..8]);
+    bytes.extend(body);
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// As above, of version 2: shapes that are large, small or beside the point, and lengths that fit them or do not.
+    #[test]
+    fn nothing_is_allocated_beyond_it_in_version_2(
+        element in 0..21_u8, coding in 0..11_u8, content_bytes in prop_oneof![0..2000_u64, any::<u64>()],
+        shape in prop::collection::vec(prop_oneof![0..20_u64, 0..3000_u64, any::<u64>()], 0..7),
+        body in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let bytes = claimed(element, coding, content_bytes, &shape, &body);
+        let (_, peak) = metered(|| DataRegion::decode(&bytes).is_ok());
+        prop_assert!(peak <= MAX_EXPANSION * bytes.len() as u64 + SMALL_BYTES, "{peak} bytes");
+    }
+}
+
+/// What grows most when it is read: empty names, four bytes of zeros each, as LZ4 stores them best.
+#[test]
+fn empty_names_stay_within_the_stated_factor() {
+    let content_bytes = 4 << 20;
+    let block = lz4_flex::block::compress(&vec![0; content_bytes]);
+    let shape = [0, 0, 0, content_bytes as u64 / 4, 0];
+    let bytes = claimed(18, 2, content_bytes as u64, &shape, &block);
+    let (is_read, peak) = metered(|| DataRegion::decode(&bytes).is_ok());
+    assert!(!is_read, "a name is there once");
+    assert!(peak <= MAX_EXPANSION * bytes.len() as u64 + SMALL_BYTES, "{peak} bytes of {}", bytes.len());
+}
+
 /// The largest expansion there is: a large mask of nothing. It shows that the factor is needed, and that it is enough.
 #[test]
 fn an_empty_mask_takes_next_to_nothing() {
@@ -124,12 +302,34 @@ fn an_empty_mask_takes_next_to_nothing() {
 /// Digests outlive a program: these must not change without a new version of everything that stores them.
 #[test]
 fn digests_stay_what_they_are() {
+    let mut objects = Objects::new(["area"]).unwrap();
+    objects.push_box([0.0; 2], [2.0; 2], "nucleus", &[4.0]).unwrap();
     let regions = [
         DataRegion::Bgr8(Raster::new(1, 1, 3, vec![1, 2, 3]).unwrap()),
         DataRegion::Mask(Raster::new(2, 1, 1, vec![0, 255]).unwrap()),
         DataRegion::Labels(LabelMap::new(2, 1, vec![0, 70_000]).unwrap()),
         DataRegion::Table(Table::new([("dice", 0.5)])),
+        DataRegion::Array(DenseArray::new(&[2], 1, vec![0.5_f32, -1.0].into()).unwrap()),
+        DataRegion::Ragged(RaggedArray::new(vec![1, 2], vec![1_u8, 2].into()).unwrap()),
+        DataRegion::Points(Points::new(2, vec![1.0, 2.0]).unwrap()),
+        DataRegion::Polygons(Box::new(Polygons::new([[[[0.0; 2], [1.0, 0.0], [0.0, 1.0]]]]).unwrap())),
+        DataRegion::Objects(Box::new(objects)),
+        DataRegion::Scalar(0.5),
     ];
     let digests = regions.map(|region| region.digest().to_string()[..16].to_owned());
-    assert_eq!(digests, ["45e258c3f420a2bb", "1dce8677b5083c69", "8d1779eea8d11074", "8934c9bcb8f377a2"]);
+    assert_eq!(
+        digests,
+        [
+            "45e258c3f420a2bb",
+            "1dce8677b5083c69",
+            "8d1779eea8d11074",
+            "8934c9bcb8f377a2",
+            "146ea1b4e2af175d",
+            "e36be73ef8210bee",
+            "cfc8c3d39cb6656e",
+            "83c833a3767c93d3",
+            "74004ba90b69baaf",
+            "7f58bc94101a4c83"
+        ]
+    );
 }

@@ -1,9 +1,28 @@
-//! How content is made smaller: masks to one bit a pixel, and LZ4 where it pays.
+//! How content is made smaller: masks to one bit a pixel, label maps to runs, and LZ4 or Zstandard where they pay.
 //!
 //! Only lengths are checked here; whether the content is the right one, its digest tells.
 
-use crate::ElementType;
+mod filters;
+mod packed;
+
+use super::{header, runs};
+use crate::{ElementType, Shape};
+use packed::{pack, unpack};
 use std::borrow::Cow;
+
+/// How much is done to make an encoding small. What each is worth is measured on real images, masks and label maps
+/// (`benches/RESULTS.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Content is stored as it is.
+    None,
+    /// What takes less time than writing what it saves to a disk: masks take one bit a pixel, label maps become runs, and
+    /// LZ4 is used where it saves at least a tenth.
+    Quick,
+    /// What takes less time than sending what it saves through a slow network: Zstandard (level 1) as well, of images
+    /// over differences between rows. For places that are far or small: below some 150 MB/s it pays for images.
+    Small,
+}
 
 /// How content is stored. The numbers are part of the encoding and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +35,33 @@ pub(super) enum Coding {
     Lz4,
     /// [`Packed`](Self::Packed), then an LZ4 block.
     PackedLz4,
+    /// Runs of labels. This one and those below are of version 2.
+    Runs,
+    /// A Zstandard frame.
+    Zstd,
+    /// [`Packed`](Self::Packed), then a Zstandard frame.
+    PackedZstd,
+    /// [`Runs`](Self::Runs), then a Zstandard frame.
+    RunsZstd,
+    /// Each row less the one above, then a Zstandard frame.
+    RowsZstd,
+    /// Bytes of the same weight together, then a Zstandard frame.
+    PlanesZstd,
 }
 
 impl Coding {
-    const ALL: [Self; 4] = [Self::Raw, Self::Packed, Self::Lz4, Self::PackedLz4];
+    const ALL: [Self; 10] = [
+        Self::Raw,
+        Self::Packed,
+        Self::Lz4,
+        Self::PackedLz4,
+        Self::Runs,
+        Self::Zstd,
+        Self::PackedZstd,
+        Self::RunsZstd,
+        Self::RowsZstd,
+        Self::PlanesZstd,
+    ];
 
     pub(super) fn code(self) -> u8 {
         match self {
@@ -27,6 +69,12 @@ impl Coding {
             Self::Packed => 1,
             Self::Lz4 => 2,
             Self::PackedLz4 => 3,
+            Self::Runs => 4,
+            Self::Zstd => 5,
+            Self::PackedZstd => 6,
+            Self::RunsZstd => 7,
+            Self::RowsZstd => 8,
+            Self::PlanesZstd => 9,
         }
     }
 
@@ -34,73 +82,179 @@ impl Coding {
         Self::ALL.into_iter().find(|coding| coding.code() == code)
     }
 
-    pub(super) fn is_packed(self) -> bool {
-        matches!(self, Self::Packed | Self::PackedLz4)
+    pub(super) fn is_in_first(self) -> bool {
+        self.code() <= Self::PackedLz4.code()
     }
+
+    pub(super) fn is_runs(self) -> bool {
+        matches!(self, Self::Runs | Self::RunsZstd)
+    }
+
+    /// Whether content of this type can be stored so.
+    pub(super) fn suits(self, element: ElementType) -> bool {
+        match self {
+            Self::Raw => true,
+            Self::Packed | Self::PackedLz4 | Self::PackedZstd => element == ElementType::Mask,
+            Self::Runs | Self::RunsZstd => element == ElementType::Labels,
+            Self::Lz4 | Self::Zstd => element != ElementType::Table,
+            Self::RowsZstd => has_rows_of_bytes(element),
+            Self::PlanesZstd => number_bytes(element) > 1,
+        }
+    }
+}
+
+fn has_rows_of_bytes(element: ElementType) -> bool {
+    matches!(element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask | ElementType::ArrayU8)
+}
+
+/// Bytes of a number of a dense array; 0 of what is none.
+fn number_bytes(element: ElementType) -> usize {
+    let number = element.number().filter(|number| ElementType::array_of(*number) == element);
+    number.map_or(0, crate::Number::bytes)
+}
+
+/// Bytes of a row: the last side and the channels.
+fn row_bytes(shape: &Shape) -> usize {
+    let row = shape.last_chunk::<2>().and_then(|[side, channels]| side.checked_mul(*channels));
+    row.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX).max(1)
+}
+
+/// Whether version 1 says all there is to say of regions of this type, made smaller so.
+pub(super) fn is_of_first(element: ElementType, effort: Effort) -> bool {
+    let codings_are = match effort {
+        Effort::None => true,
+        Effort::Quick => element != ElementType::Labels,
+        Effort::Small => element == ElementType::Table,
+    };
+    header::is_in_first(element) && codings_are
 }
 
 /// A byte of an LZ4 block stands for at most this many bytes: a length is continued by bytes of up to 255.
 pub(super) const LZ4_EXPANSION: u64 = 255;
 
+/// What a byte of a Zstandard frame may stand for: it could be more, but nobody has to believe a claim then. What is more
+/// regular is left to LZ4.
+const ZSTD_EXPANSION: u64 = LZ4_EXPANSION;
+
+/// The level of Zstandard: the next ones take several times as long and save next to nothing (`benches/RESULTS.md`).
+const ZSTD_LEVEL: i32 = 1;
+
 /// The LZ4 library works with 32-bit positions; a region of more than 1 GiB is stored without.
 const LZ4_LIMIT_BYTES: usize = 1 << 30;
 
-/// Content as it is to be stored, behind `header_bytes` zeros.
-pub(super) fn encode(element: ElementType, content: &[u8], header_bytes: usize) -> (Coding, Vec<u8>) {
-    smaller(element, content, header_bytes)
-        .unwrap_or_else(|| (Coding::Raw, behind_header(content, header_bytes)))
-}
-
-/// Content made smaller, behind `header_bytes` zeros; none where that does not pay.
+/// Content made smaller, behind `room` zeros; none where that does not pay.
 pub(super) fn smaller(
     element: ElementType,
+    shape: &Shape,
     content: &[u8],
-    header_bytes: usize,
+    effort: Effort,
+    room: usize,
 ) -> Option<(Coding, Vec<u8>)> {
-    match packed(element, content) {
-        Some(bits) => Some(match lz4(&bits, header_bytes) {
-            Some(bytes) => (Coding::PackedLz4, bytes),
-            None => (Coding::Packed, behind_header(&bits, header_bytes)),
-        }),
-        // Nobody waits for a table to be read, and it is stored beside a key that is as long.
-        None if element == ElementType::Table => None,
-        None => lz4(content, header_bytes).map(|bytes| (Coding::Lz4, bytes)),
+    // Nobody waits for a table to be read, and it is stored beside a key that is as long.
+    if effort == Effort::None || element == ElementType::Table {
+        return None;
     }
+    if element == ElementType::Mask
+        && let Some(bits) = pack(content)
+    {
+        let smallest = if effort == Effort::Small { zstd(&bits, room) } else { None };
+        return Some(match smallest {
+            Some(bytes) => (Coding::PackedZstd, bytes),
+            None => match lz4(&bits, room) {
+                Some(bytes) => (Coding::PackedLz4, bytes),
+                None => (Coding::Packed, behind(room, &bits)),
+            },
+        });
+    }
+    let smallest = if effort == Effort::Small { filtered(element, shape, content, room) } else { None };
+    smallest.or_else(|| lz4(content, room).map(|bytes| (Coding::Lz4, bytes)))
+}
+
+/// A Zstandard frame over what finds most.
+fn filtered(element: ElementType, shape: &Shape, content: &[u8], room: usize) -> Option<(Coding, Vec<u8>)> {
+    let number_bytes = number_bytes(element);
+    let (coding, bytes) = if has_rows_of_bytes(element) {
+        (Coding::RowsZstd, zstd(&filters::rows(content, row_bytes(shape)), room)?)
+    } else if number_bytes > 1 {
+        (Coding::PlanesZstd, zstd(&filters::planes(content, number_bytes), room)?)
+    } else {
+        (Coding::Zstd, zstd(content, room)?)
+    };
+    Some((coding, bytes))
+}
+
+/// Labels as runs, behind `room` zeros; none where that does not pay, or LZ4 may do better.
+pub(super) fn runs_of(labels: &[u32], effort: Effort, room: usize) -> Option<(Coding, Vec<u8>)> {
+    let content_bytes = size_of_val(labels);
+    let runs = runs::encode(labels, room, content_bytes / 10 * 9)?;
+    if content_bytes as u64 > runs::EXPANSION * (runs.len() - room) as u64 {
+        return None;
+    }
+    let smallest = if effort == Effort::Small { zstd(&runs[room..], room) } else { None };
+    // The frame is what a claim is held against.
+    let smallest =
+        smallest.filter(|bytes| content_bytes as u64 <= runs::EXPANSION * (bytes.len() - room) as u64);
+    Some(smallest.map_or((Coding::Runs, runs), |bytes| (Coding::RunsZstd, bytes)))
 }
 
 /// Content of `expected` bytes again; none when that cannot be made of `body`, which is the content already where it is
 /// raw. Nothing is allocated before `body` is known to be long enough for it.
-pub(super) fn decode(coding: Coding, body: Cow<'_, [u8]>, expected: u64) -> Option<Vec<u8>> {
+pub(super) fn decode(
+    coding: Coding,
+    body: Cow<'_, [u8]>,
+    shape: &Shape,
+    element: ElementType,
+    expected: u64,
+) -> Option<Vec<u8>> {
     let packed_bytes = expected.div_ceil(8);
     match coding {
         Coding::Raw => (body.len() as u64 == expected).then(|| body.into_owned()),
         Coding::Packed => (body.len() as u64 == packed_bytes).then(|| unpack(&body, expected as usize)),
         Coding::Lz4 => unlz4(&body, expected),
         Coding::PackedLz4 => Some(unpack(&unlz4(&body, packed_bytes)?, expected as usize)),
+        Coding::Zstd => unzstd(&body, expected),
+        Coding::PackedZstd => Some(unpack(&unzstd(&body, packed_bytes)?, expected as usize)),
+        Coding::RowsZstd => {
+            let mut bytes = unzstd(&body, expected)?;
+            filters::undo_rows(&mut bytes, row_bytes(shape));
+            Some(bytes)
+        }
+        Coding::PlanesZstd => Some(filters::undo_planes(&unzstd(&body, expected)?, number_bytes(element))),
+        // Labels are read from these at once.
+        Coding::Runs | Coding::RunsZstd => None,
     }
 }
 
-fn behind_header(content: &[u8], header_bytes: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(header_bytes + content.len());
-    bytes.resize(header_bytes, 0);
+/// The labels of `expected` bytes that are stored as runs.
+pub(super) fn labels(coding: Coding, body: &[u8], expected: u64) -> Option<Vec<u32>> {
+    if expected > runs::EXPANSION * body.len() as u64 {
+        return None;
+    }
+    let labels = (expected / size_of::<u32>() as u64) as usize;
+    if coding == Coding::Runs {
+        return runs::decode(body, labels);
+    }
+    // The frame says how long the runs are; whether that can be, is looked at before it is believed.
+    let length = zstd::zstd_safe::get_frame_content_size(body).ok()??;
+    runs::decode(&unzstd(body, length)?, labels)
+}
+
+/// Content behind `room` zeros.
+pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(room + content.len());
+    bytes.resize(room, 0);
     bytes.extend_from_slice(content);
     bytes
 }
 
-/// An LZ4 block of `content` behind a header's room, if it saves at least a tenth.
-fn lz4(content: &[u8], header_bytes: usize) -> Option<Vec<u8>> {
+/// An LZ4 block of `content` behind room, if it saves at least a tenth.
+fn lz4(content: &[u8], room: usize) -> Option<Vec<u8>> {
     if content.len() > LZ4_LIMIT_BYTES {
         return None;
     }
-    let mut bytes = vec![0; header_bytes + lz4_flex::block::get_maximum_output_size(content.len())];
-    let length = lz4_flex::block::compress_into(content, &mut bytes[header_bytes..]).ok()?;
-    if length > content.len() / 10 * 9 {
-        return None;
-    }
-    bytes.truncate(header_bytes + length);
-    // The buffer was sized for content that does not compress at all.
-    bytes.shrink_to_fit();
-    Some(bytes)
+    let mut bytes = vec![0; room + lz4_flex::block::get_maximum_output_size(content.len())];
+    let length = lz4_flex::block::compress_into(content, &mut bytes[room..]).ok()?;
+    saving(bytes, room, length, content.len())
 }
 
 fn unlz4(body: &[u8], expected: u64) -> Option<Vec<u8>> {
@@ -112,99 +266,120 @@ fn unlz4(body: &[u8], expected: u64) -> Option<Vec<u8>> {
     (length as u64 == expected).then_some(content)
 }
 
-/// The bits of a mask; none when it holds anything but 0 and 255, or is no mask.
-fn packed(element: ElementType, content: &[u8]) -> Option<Vec<u8>> {
-    if element != ElementType::Mask {
+/// A Zstandard frame of `content` behind room, if it saves at least a tenth and stands for no more than is believed.
+fn zstd(content: &[u8], room: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; room + zstd::zstd_safe::compress_bound(content.len())];
+    let length = zstd::bulk::compress_to_buffer(content, &mut bytes[room..], ZSTD_LEVEL).ok()?;
+    if content.len() as u64 > ZSTD_EXPANSION * length as u64 {
         return None;
     }
-    // Bits by which a value differs from 0 or 255, whichever its lowest bit says; without a branch a value.
-    let strange = content.iter().fold(0, |strange, &value| strange | (value ^ (value & 1).wrapping_neg()));
-    if strange != 0 {
-        return None;
-    }
-    let eights = content.chunks_exact(8);
-    let rest = eights.remainder();
-    let mut bits: Vec<u8> = Vec::with_capacity(content.len().div_ceil(8));
-    bits.extend(eights.map(|eight| {
-        let mut values = [0; 8];
-        values.copy_from_slice(eight);
-        // The lowest bit of byte i moves to bit 56 + i; no other product of a bit with the factor comes there.
-        let lowest = u64::from_le_bytes(values) & 0x0101_0101_0101_0101;
-        (lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-    }));
-    if !rest.is_empty() {
-        bits.push(rest.iter().rev().fold(0, |bits, &value| bits << 1 | (value & 1)));
-    }
-    Some(bits)
+    saving(bytes, room, length, content.len())
 }
 
-/// The eight values of every byte of a packed mask.
-static VALUES: [[u8; 8]; 256] = {
-    let mut values = [[0; 8]; 256];
-    let mut place = 0;
-    while place < 256 * 8 {
-        if (place / 8) >> (place % 8) & 1 == 1 {
-            values[place / 8][place % 8] = 255;
-        }
-        place += 1;
+fn unzstd(body: &[u8], expected: u64) -> Option<Vec<u8>> {
+    if expected > ZSTD_EXPANSION * body.len() as u64 {
+        return None;
     }
-    values
-};
+    let mut content = vec![0; usize::try_from(expected).ok()?];
+    let length = zstd::bulk::decompress_to_buffer(body, &mut content[..]).ok()?;
+    (length as u64 == expected).then_some(content)
+}
 
-/// `length` values of 0 or 255; `bits` holds as many.
-fn unpack(bits: &[u8], length: usize) -> Vec<u8> {
-    let mut content = Vec::with_capacity(bits.len() * 8);
-    bits.iter().for_each(|byte| content.extend_from_slice(&VALUES[usize::from(*byte)]));
-    content.truncate(length);
-    content
+/// Bytes of which `length` behind room are used, if that is at least a tenth less than the content.
+fn saving(mut bytes: Vec<u8>, room: usize, length: usize, content_bytes: usize) -> Option<Vec<u8>> {
+    if length > content_bytes / 10 * 9 {
+        return None;
+    }
+    bytes.truncate(room + length);
+    // The buffer was sized for content that does not compress at all.
+    bytes.shrink_to_fit();
+    Some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_byte_of_bits_packs_and_unpacks_as_counted_by_hand() {
-        for byte in 0..=255_u8 {
-            let values: Vec<u8> = (0..8).map(|bit| if byte & (1 << bit) == 0 { 0 } else { 255 }).collect();
-            assert_eq!(packed(ElementType::Mask, &values), Some(vec![byte]));
-            assert_eq!(unpack(&[byte], 8), values);
-            assert_eq!(unpack(&[byte], 5), values[..5]);
-            assert_eq!(packed(ElementType::Mask, &values[..5]), Some(vec![byte & 31]));
+    fn line(bytes: usize) -> Shape {
+        Shape::of(&[1, bytes as u64, 1]).unwrap()
+    }
+
+    fn noise() -> impl FnMut() -> u8 {
+        let mut state = 1_u32;
+        move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
         }
+    }
+
+    fn again(element: ElementType, coding: Coding, bytes: Vec<u8>, content: &[u8]) -> bool {
+        decode(coding, bytes.into(), &line(content.len()), element, content.len() as u64).as_deref()
+            == Some(content)
     }
 
     #[test]
     fn a_mask_of_other_values_is_kept_as_it_is() {
         let content: Vec<u8> = (0..64).map(|place| if place == 40 { 254 } else { 255 }).collect();
-        assert_eq!(packed(ElementType::Mask, &content), None);
-        let (coding, bytes) = encode(ElementType::Mask, &content, 2);
+        let (coding, bytes) = smaller(ElementType::Mask, &line(64), &content, Effort::Quick, 2).unwrap();
         assert_eq!(coding, Coding::Lz4);
-        assert_eq!(decode(coding, bytes[2..].into(), 64), Some(content));
+        assert!(again(ElementType::Mask, coding, bytes[2..].to_vec(), &content));
     }
 
     #[test]
     fn lz4_is_used_where_it_saves_a_tenth() {
         // A tenth of zeros before noise: LZ4 saves a little less than that.
-        let mut state = 1_u32;
-        let mut noise = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 24) as u8
-        };
-        for (zeros, coding) in [(0, Coding::Raw), (9_000, Coding::Raw), (12_000, Coding::Lz4)] {
+        let mut noise = noise();
+        for (zeros, coding) in [(0, None), (9_000, None), (12_000, Some(Coding::Lz4))] {
             let content: Vec<u8> =
                 (0..100_000).map(|place| if place < zeros { 0 } else { noise() }).collect();
-            let (found, bytes) = encode(ElementType::Gray8, &content, 0);
-            assert_eq!(found, coding, "{zeros} zeros");
+            let found = smaller(ElementType::Gray8, &line(100_000), &content, Effort::Quick, 0);
+            assert_eq!(found.as_ref().map(|(coding, _)| *coding), coding, "{zeros} zeros");
+            let Some((coding, bytes)) = found else { continue };
             assert!(bytes.len() <= content.len());
-            assert_eq!(decode(found, bytes.into(), content.len() as u64), Some(content));
+            assert!(again(ElementType::Gray8, coding, bytes, &content));
+        }
+    }
+
+    #[test]
+    fn with_more_effort_smooth_values_become_smaller() {
+        let mut noise = noise();
+        // Shades that change by little from row to row, as numbers of one and of four bytes.
+        let smooth: Vec<u8> = (0..256_000).map(|place| (place / 512 % 240) as u8 + noise() % 8).collect();
+        let numbers: Vec<u8> =
+            (0..64_000_u16).flat_map(|place| (f32::from(place) + f32::from(noise())).to_le_bytes()).collect();
+        let shape = Shape::of(&[500, 512, 1]).unwrap();
+        for (element, content, coding) in [
+            (ElementType::Gray8, &smooth, Coding::RowsZstd),
+            (ElementType::ArrayF32, &numbers, Coding::PlanesZstd),
+            (ElementType::Points, &numbers, Coding::Zstd),
+        ] {
+            let quick = smaller(element, &shape, content, Effort::Quick, 0);
+            let (found, bytes) = smaller(element, &shape, content, Effort::Small, 3).unwrap();
+            assert_eq!(found, coding, "{element}");
+            assert!(quick.is_none_or(|(_, quick)| bytes.len() < quick.len()));
+            let body = bytes[3..].to_vec().into();
+            assert_eq!(decode(found, body, &shape, element, 256_000).as_ref(), Some(content));
         }
     }
 
     #[test]
     fn claims_beyond_what_a_block_can_hold_are_refused_before_anything_is_allocated() {
-        assert_eq!(decode(Coding::Lz4, vec![0; 10].into(), 2551), None);
-        assert_eq!(decode(Coding::PackedLz4, vec![0; 10].into(), u64::MAX), None);
-        assert_eq!(decode(Coding::Packed, vec![0; 10].into(), u64::MAX), None);
+        for coding in Coding::ALL.into_iter().filter(|coding| *coding != Coding::Raw) {
+            let decoded =
+                |expected| decode(coding, vec![0; 10].into(), &line(1), ElementType::ArrayF64, expected);
+            assert_eq!(decoded(2551), None, "{coding:?}");
+            assert_eq!(decoded(u64::MAX), None);
+            assert!(!coding.is_runs() || labels(coding, &[0; 10], u64::MAX).is_none());
+        }
+    }
+
+    #[test]
+    fn what_zstandard_makes_too_small_is_left_to_lz4() {
+        let content = vec![7; 1 << 20];
+        let (coding, bytes) =
+            smaller(ElementType::Gray8, &line(1 << 20), &content, Effort::Small, 0).unwrap();
+        assert_eq!(coding, Coding::Lz4);
+        assert!(again(ElementType::Gray8, coding, bytes, &content));
+        assert!(runs_of(&[5; 1 << 16], Effort::Quick, 0).is_none());
     }
 }

@@ -1,15 +1,16 @@
 //! Decoding as bytes come: what is stored as it is, is digested while it is still in the processor's caches.
 
-use super::{DecodeError, Head, Header};
+use super::header::{Start, seen_pixels};
+use super::{DecodeError, Head};
 use crate::digest::{finish, hasher};
-use crate::{DataRegion, Digest, ElementType};
+use crate::{DataRegion, Digest};
 use std::borrow::Cow;
 
 /// Decodes one encoding, whose head is known and whose body comes in pieces. Where the pieces are kept is up to whoever
 /// gets them: each is shown once, in order, and all of them are handed over at the end.
 #[derive(Debug)]
 pub struct Decoder {
-    header: Header,
+    start: Start,
     /// Of pixels that are stored as they are; others are digested when they are decoded.
     seen: Option<(blake3::Hasher, usize)>,
 }
@@ -20,16 +21,15 @@ impl Decoder {
     /// # Errors
     /// [`DecodeError`] when this is no head.
     pub fn new(head: &Head) -> Result<Self, DecodeError> {
-        let header = Header::read(&head.0)?;
-        let is_seen = header.is_raw()
-            && matches!(header.element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask);
-        Ok(Self { header, seen: is_seen.then(|| (hasher(), 0)) })
+        let start = Start::read(head, Head::BYTES)?;
+        let seen = seen_pixels(&start).map(|_| (hasher(), 0));
+        Ok(Self { start, seen })
     }
 
     /// The digest that the region will have.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.header.digest
+        self.start.digest()
     }
 
     /// Shows the next bytes of the body. Pieces of 128 KiB are digested fastest.
@@ -45,16 +45,21 @@ impl Decoder {
     /// # Errors
     /// [`DecodeError`], as of [`DataRegion::decode`].
     pub fn finish(self, body: Vec<u8>) -> Result<DataRegion, DecodeError> {
-        let Some((hasher, length)) = self.seen else {
-            return self.header.region(Cow::Owned(body)).map(|(region, _)| region);
+        let (Some((hasher, length)), Some(header)) = (self.seen, seen_pixels(&self.start)) else {
+            return self.start.region(Cow::Owned(body)).map(|(region, _)| region);
         };
         let found = body.len();
-        let Header { element, channels, width_px, height_px, .. } = self.header;
-        let region = self.header.unchecked(Cow::Owned(body))?;
+        let region = header.unchecked(Cow::Owned(body))?;
         if length != found {
             return Err(DecodeError::Length { found: length, expected: found as u64 });
         }
-        self.header.check(finish(hasher, element, channels, (width_px, height_px), length))?;
+        let (size_px, channels) = match &region {
+            DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
+                ((raster.width_px(), raster.height_px()), raster.channels())
+            }
+            _ => return Err(header.refuse()),
+        };
+        header.check(finish(hasher, header.element, channels, size_px, length))?;
         Ok(region)
     }
 }

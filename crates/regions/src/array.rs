@@ -1,0 +1,186 @@
+//! Dense arrays of one to three axes, with any number of channels: distance maps, probability maps, signals, volumes.
+//!
+//! Images and masks of 8 bits are rasters, which the operations read; an array is for whatever else is dense. What its
+//! numbers mean is not known here.
+
+mod view;
+
+use crate::{Number, Sample, Values};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Most axes of an array: x, y and z.
+pub const MAX_AXES: usize = 3;
+
+/// Numbers on a grid, without padding: x varies fastest but for the channels, then y, then z.
+///
+/// Shape: `[z ×] [y ×] x × channels`; no side is 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct DenseArray {
+    /// Sides behind the last axis are 1.
+    extents: [u32; MAX_AXES],
+    axes: u8,
+    channels: u16,
+    values: Values,
+}
+
+/// Why numbers are no array, or something is not part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ArrayError {
+    /// It has no axis, or too many.
+    #[error("array: {found} axes, allowed are 1 to {MAX_AXES}")]
+    Axes {
+        /// How many there are.
+        found: usize,
+    },
+    /// A side or the number of channels is 0, or there are more or fewer values than the shape asks for.
+    #[error("array: sides {extents:?} of {channels} channels do not fit {values} values")]
+    Length {
+        /// Sides, x first; those of axes that are not there are 1.
+        extents: [u32; MAX_AXES],
+        /// Channels.
+        channels: u16,
+        /// Numbers given.
+        values: usize,
+    },
+    /// It holds another kind of number than was asked for.
+    #[error("array: holds {found}, {wanted} is wanted")]
+    Kind {
+        /// What was asked for.
+        wanted: Number,
+        /// What is there.
+        found: Number,
+    },
+    /// A part is not given by one range an axis.
+    #[error("array: {found} ranges, allowed is one for each of {axes} axes")]
+    Ranges {
+        /// How many there are.
+        found: usize,
+        /// Axes of the array.
+        axes: usize,
+    },
+    /// A part is empty, or not within the array.
+    #[error(
+        "array: {start} to {end} along axis {axis}: allowed is what lies within 0 to {extent} and is not empty"
+    )]
+    Part {
+        /// Which axis: 0 is x.
+        axis: usize,
+        /// First place of the part.
+        start: u32,
+        /// The place behind its last one.
+        end: u32,
+        /// The side.
+        extent: u32,
+    },
+}
+
+impl DenseArray {
+    /// The array of these sides, x first.
+    ///
+    /// # Errors
+    /// [`ArrayError::Axes`] where there are not one to three sides; [`ArrayError::Length`] where one of them or the number
+    /// of channels is 0, or there are more or fewer values than that makes.
+    pub fn new(extents: &[u32], channels: u16, values: Values) -> Result<Self, ArrayError> {
+        if extents.is_empty() || extents.len() > MAX_AXES {
+            return Err(ArrayError::Axes { found: extents.len() });
+        }
+        let mut all = [1; MAX_AXES];
+        all[..extents.len()].copy_from_slice(extents);
+        let wanted = all
+            .iter()
+            .try_fold(u64::from(channels), |product, extent| product.checked_mul(u64::from(*extent)));
+        if wanted.is_none_or(|wanted| wanted == 0 || wanted != values.len() as u64) {
+            return Err(ArrayError::Length { extents: all, channels, values: values.len() });
+        }
+        Ok(Self { extents: all, axes: extents.len() as u8, channels, values })
+    }
+
+    /// The sides, x first.
+    #[must_use]
+    pub fn extents(&self) -> &[u32] {
+        &self.extents[..usize::from(self.axes)]
+    }
+
+    /// Values at each place.
+    #[must_use]
+    pub fn channels(&self) -> u16 {
+        self.channels
+    }
+
+    /// Its numbers.
+    #[must_use]
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// The numbers, where they are of this kind.
+    ///
+    /// # Errors
+    /// [`ArrayError::Kind`] where they are of another.
+    pub fn samples<T: Sample>(&self) -> Result<&[T], ArrayError> {
+        let wrong = ArrayError::Kind { wanted: T::NUMBER, found: self.values.number() };
+        self.values.get().ok_or(wrong)
+    }
+}
+
+/// How an array is serialised: as what it is made of, so that it is checked again.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    extents: Vec<u32>,
+    channels: u16,
+    values: Values,
+}
+
+impl TryFrom<Stored> for DenseArray {
+    type Error = ArrayError;
+
+    fn try_from(Stored { extents, channels, values }: Stored) -> Result<Self, ArrayError> {
+        Self::new(&extents, channels, values)
+    }
+}
+
+impl From<DenseArray> for Stored {
+    fn from(array: DenseArray) -> Self {
+        let extents = array.extents().to_vec();
+        Self { extents, channels: array.channels, values: array.values }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shape_and_length_must_agree() {
+        let array = |extents: &[u32], channels, values: usize| {
+            DenseArray::new(extents, channels, vec![0.5_f32; values].into())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(array(&[2, 3], 2, 12).unwrap().extents(), [2, 3]);
+        let length = "array: sides [2, 3, 1] of 2 channels do not fit 11 values";
+        assert_eq!(array(&[2, 3], 2, 11).unwrap_err(), length);
+        assert!(array(&[0], 1, 0).is_err() && array(&[1], 0, 0).is_err());
+        assert!(array(&[u32::MAX; 3], u16::MAX, 1).is_err(), "beyond 64 bits");
+        for found in [0, 4] {
+            let axes = format!("array: {found} axes, allowed are 1 to 3");
+            assert_eq!(array(&vec![1; found], 1, 1).unwrap_err(), axes);
+        }
+    }
+
+    #[test]
+    fn numbers_of_another_kind_are_not_given_out() {
+        let array = DenseArray::new(&[2], 1, vec![1_u16, 2].into()).unwrap();
+        assert_eq!(array.samples::<u16>(), Ok(&[1, 2][..]));
+        assert_eq!(array.samples::<f32>().unwrap_err().to_string(), "array: holds u16, f32 is wanted");
+    }
+
+    #[test]
+    fn what_is_serialised_is_checked_again() {
+        let array = DenseArray::new(&[2, 1], 1, vec![1_i32, -2].into()).unwrap();
+        let text = serde_json::to_string(&array).unwrap();
+        assert_eq!(serde_json::from_str::<DenseArray>(&text).unwrap(), array);
+        assert!(serde_json::from_str::<DenseArray>(&text.replace("[2,1]", "[3,1]")).is_err());
+    }
+}

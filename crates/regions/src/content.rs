@@ -1,0 +1,116 @@
+//! What a data region holds as bytes, and back: one string of bytes for each element type and shape, which digests and
+//! encodings are made of.
+//!
+//! Numbers are stored lowest byte first. The shape is not part of the bytes; whoever stores them stores it too. Nothing
+//! here makes them smaller.
+
+mod read;
+
+pub(crate) use read::{Wanted, read, wanted};
+
+use crate::number::{LittleEndian, each, write_numbers};
+use crate::{DataRegion, Objects, Table, Values};
+use std::borrow::Cow;
+
+/// Numbers are turned into bytes in pieces of this many bytes: they fill every lane of the hash and stay in the first
+/// caches.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Hands the content of a region to `sink`, in pieces.
+///
+/// - images, masks: the pixels;
+/// - label maps: the labels;
+/// - tables: of each column the name's length (u32), the name, and the number;
+/// - arrays: the values;
+/// - ragged arrays: where each row ends (u64), then the values;
+/// - points: the coordinates;
+/// - polygons: where each polygon ends, in rings, and where each ring ends, in positions (u32), then the positions;
+/// - objects: the class of each (u32), outlines as polygons, the numbers, then the names of classes and of numbers, each
+///   as a length (u32) and the name;
+/// - scalars: the number.
+pub(crate) fn pieces(region: &DataRegion, sink: &mut dyn FnMut(&[u8])) {
+    match region {
+        DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
+            sink(raster.data());
+        }
+        DataRegion::Labels(map) => numbers(map.labels(), sink),
+        DataRegion::Table(table) => sink(&table_bytes(table)),
+        DataRegion::Array(array) => values(array.values(), sink),
+        DataRegion::Ragged(ragged) => {
+            numbers(ragged.ends(), sink);
+            values(ragged.values(), sink);
+        }
+        DataRegion::Points(points) => numbers(points.coordinates(), sink),
+        DataRegion::Polygons(polygons) => outlines(&polygons.0, sink),
+        DataRegion::Objects(objects) => {
+            numbers(objects.class_of(), sink);
+            outlines(objects.outlines(), sink);
+            numbers(objects.numbers(), sink);
+            sink(&names(objects));
+        }
+        DataRegion::Scalar(value) => sink(&value.to_le_bytes()),
+    }
+}
+
+/// The content of a region in one piece; that of pixels and of arrays of bytes is borrowed.
+pub(crate) fn whole(region: &DataRegion) -> Cow<'_, [u8]> {
+    match region {
+        DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
+            Cow::Borrowed(raster.data())
+        }
+        DataRegion::Array(array) if let Values::U8(values) = array.values() => Cow::Borrowed(values),
+        DataRegion::Labels(map) => {
+            let mut bytes = vec![0; size_of_val(map.labels())];
+            write_numbers(map.labels(), &mut bytes);
+            Cow::Owned(bytes)
+        }
+        _ => {
+            let mut bytes = Vec::with_capacity(region.bytes() as usize);
+            pieces(region, &mut |piece| bytes.extend_from_slice(piece));
+            Cow::Owned(bytes)
+        }
+    }
+}
+
+fn numbers<T: LittleEndian>(numbers: &[T], sink: &mut dyn FnMut(&[u8])) {
+    let a_piece = PIECE_BYTES / size_of::<T>();
+    let mut piece = vec![0; a_piece.min(numbers.len()) * size_of::<T>()];
+    for numbers in numbers.chunks(a_piece) {
+        let bytes = &mut piece[..size_of_val(numbers)];
+        write_numbers(numbers, bytes);
+        sink(bytes);
+    }
+}
+
+fn values(values: &Values, sink: &mut dyn FnMut(&[u8])) {
+    match values {
+        Values::U8(values) => sink(values),
+        values => each!(values, values => numbers(values, sink)),
+    }
+}
+
+fn outlines(outlines: &crate::polygons::Outlines, sink: &mut dyn FnMut(&[u8])) {
+    numbers(outlines.ends(), sink);
+    numbers(outlines.ring_ends(), sink);
+    numbers(outlines.positions().as_flattened(), sink);
+}
+
+fn table_bytes(table: &Table) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in table.columns() {
+        write_name(name, &mut bytes);
+        bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+    }
+    bytes
+}
+
+fn names(objects: &Objects) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    objects.classes().iter().chain(objects.columns()).for_each(|name| write_name(name, &mut bytes));
+    bytes
+}
+
+fn write_name(name: &str, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&(name.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(name.as_bytes());
+}

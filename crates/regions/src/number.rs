@@ -1,0 +1,270 @@
+//! The kinds of numbers that dense and ragged arrays hold, and their values as one type.
+//!
+//! Which kind it is, is known when the program runs, as it comes from descriptors and files; whoever knows it earlier asks
+//! for a slice of it ([`Values::get`]). Nothing here knows of shapes.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A kind of number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Number {
+    /// Whole, 8 bits, not negative.
+    U8,
+    /// Whole, 16 bits, not negative.
+    U16,
+    /// Whole, 32 bits.
+    I32,
+    /// Real, 32 bits.
+    F32,
+    /// Real, 64 bits.
+    F64,
+}
+
+impl Number {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::U8, Self::U16, Self::I32, Self::F32, Self::F64];
+
+    /// Bytes of one.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+
+    /// What it is called: as in Rust.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::I32 => "i32",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Numbers of one kind, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Values {
+    /// See [`Number::U8`].
+    U8(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// See [`Number::U16`].
+    U16(Vec<u16>),
+    /// See [`Number::I32`].
+    I32(Vec<i32>),
+    /// See [`Number::F32`].
+    F32(Vec<f32>),
+    /// See [`Number::F64`].
+    F64(Vec<f64>),
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A type of Rust that is one of the kinds of [`Number`]; no other type can be.
+pub trait Sample: sealed::Sealed + Copy + Default + PartialOrd + fmt::Debug + Into<f64> + 'static {
+    /// Which kind it is.
+    const NUMBER: Number;
+
+    /// Values of it, if they are.
+    fn of(values: &Values) -> Option<&[Self]>;
+
+    /// Values of this kind.
+    fn into_values(values: Vec<Self>) -> Values;
+}
+
+/// The same function of whichever slice `$values` are.
+macro_rules! each {
+    ($values:expr, $slice:ident => $result:expr) => {
+        match $values {
+            Values::U8($slice) => $result,
+            Values::U16($slice) => $result,
+            Values::I32($slice) => $result,
+            Values::F32($slice) => $result,
+            Values::F64($slice) => $result,
+        }
+    };
+}
+pub(crate) use each;
+
+macro_rules! samples {
+    ($($type:ident $kind:ident)*) => { $(
+        impl sealed::Sealed for $type {}
+
+        impl Sample for $type {
+            const NUMBER: Number = Number::$kind;
+
+            fn of(values: &Values) -> Option<&[Self]> {
+                if let Values::$kind(values) = values { Some(values) } else { None }
+            }
+
+            fn into_values(values: Vec<Self>) -> Values {
+                Values::$kind(values)
+            }
+        }
+
+        impl LittleEndian for $type {
+            type Bytes = [u8; size_of::<$type>()];
+
+            fn to_bytes(self) -> Self::Bytes {
+                self.to_le_bytes()
+            }
+
+            fn from_bytes(bytes: &Self::Bytes) -> Self {
+                Self::from_le_bytes(*bytes)
+            }
+        }
+    )* };
+}
+
+/// Numbers as bytes, the lowest first: how they are digested and encoded.
+pub(crate) trait LittleEndian: Copy {
+    type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
+
+    fn to_bytes(self) -> Self::Bytes;
+    fn from_bytes(bytes: &Self::Bytes) -> Self;
+}
+
+samples! { u8 U8 u16 U16 i32 I32 f32 F32 f64 F64 }
+
+macro_rules! counts {
+    ($($type:ident)*) => { $(
+        impl LittleEndian for $type {
+            type Bytes = [u8; size_of::<$type>()];
+
+            fn to_bytes(self) -> Self::Bytes {
+                self.to_le_bytes()
+            }
+
+            fn from_bytes(bytes: &Self::Bytes) -> Self {
+                Self::from_le_bytes(*bytes)
+            }
+        }
+    )* };
+}
+
+counts! { u32 u64 }
+
+/// Writes numbers as bytes; `bytes` is exactly as long.
+pub(crate) fn write_numbers<T: LittleEndian>(numbers: &[T], bytes: &mut [u8]) {
+    for (bytes, number) in bytes.chunks_exact_mut(size_of::<T>()).zip(numbers) {
+        bytes.copy_from_slice(number.to_bytes().as_ref());
+    }
+}
+
+/// The numbers that `bytes` are; what does not fill the last one is left out.
+pub(crate) fn read_numbers<T: LittleEndian>(bytes: &[u8]) -> Vec<T> {
+    let whole = bytes.chunks_exact(size_of::<T::Bytes>());
+    whole.filter_map(|bytes| T::Bytes::try_from(bytes).ok()).map(|bytes| T::from_bytes(&bytes)).collect()
+}
+
+impl Values {
+    /// Which kind they are of.
+    #[must_use]
+    pub fn number(&self) -> Number {
+        match self {
+            Self::U8(_) => Number::U8,
+            Self::U16(_) => Number::U16,
+            Self::I32(_) => Number::I32,
+            Self::F32(_) => Number::F32,
+            Self::F64(_) => Number::F64,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        each!(self, values => values.len())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes they take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        each!(self, values => size_of_val(values.as_slice()) as u64)
+    }
+
+    /// The numbers, where they are of this kind.
+    #[must_use]
+    pub fn get<T: Sample>(&self) -> Option<&[T]> {
+        T::of(self)
+    }
+
+    /// The number at a place, as the real number it is; none beyond the last.
+    #[must_use]
+    pub fn get_f64(&self, place: usize) -> Option<f64> {
+        each!(self, values => real(values, place))
+    }
+
+    /// The values of this kind that `bytes` are.
+    pub(crate) fn from_bytes(number: Number, bytes: Vec<u8>) -> Self {
+        match number {
+            Number::U8 => Self::U8(bytes),
+            Number::U16 => Self::U16(read_numbers(&bytes)),
+            Number::I32 => Self::I32(read_numbers(&bytes)),
+            Number::F32 => Self::F32(read_numbers(&bytes)),
+            Number::F64 => Self::F64(read_numbers(&bytes)),
+        }
+    }
+}
+
+fn real<T: Sample>(values: &[T], place: usize) -> Option<f64> {
+    values.get(place).map(|value| (*value).into())
+}
+
+impl<T: Sample> From<Vec<T>> for Values {
+    fn from(values: Vec<T>) -> Self {
+        T::into_values(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_known_by_their_kind() {
+        for (number, values) in Number::ALL.into_iter().zip([
+            Values::from(vec![1_u8, 255]),
+            vec![1_u16, 65_535].into(),
+            vec![-1_i32, i32::MIN].into(),
+            vec![0.5_f32, -0.0].into(),
+            vec![1e300_f64, 0.1].into(),
+        ]) {
+            assert_eq!(values.number(), number);
+            assert_eq!((values.len(), values.is_empty()), (2, false));
+            assert_eq!(values.bytes(), 2 * number.bytes() as u64);
+            assert_eq!(values.get::<u8>().is_some(), number == Number::U8);
+            let mut bytes = vec![0; 2 * number.bytes()];
+            each!(&values, slice => write_numbers(slice, &mut bytes));
+            assert_eq!(Values::from_bytes(number, bytes), values, "{number}");
+        }
+        assert_eq!(Values::from(vec![-3_i32]).get_f64(0), Some(-3.0));
+        assert_eq!(Values::from(vec![-3_i32]).get_f64(1), None);
+    }
+
+    #[test]
+    fn the_lowest_byte_comes_first() {
+        let mut bytes = [0; 4];
+        write_numbers(&[0x0102_u16, 0x0304], &mut bytes);
+        assert_eq!(bytes, [2, 1, 4, 3]);
+    }
+}
