@@ -20,11 +20,14 @@ pub(crate) struct Pyramid<'a> {
     pub(crate) images: &'a [Vec<u8>],
     /// Which of them a tile is: of the level, column and row.
     pub(crate) image_of: &'a dyn Fn(usize, u32, u32) -> usize,
+    /// What is said of the slide; more than 8 letters, or nothing.
+    pub(crate) description: &'a str,
 }
 
 /// A field of a directory: its number, type, count, and its value or where its values are.
 type Field = (u16, u16, u64, u64);
 
+const ASCII: u16 = 2;
 const SHORT: u16 = 3;
 const LONG: u16 = 4;
 const LONG8: u16 = 16;
@@ -45,8 +48,10 @@ impl Pyramid<'_> {
             })
             .collect();
         let bits_at = at.next_multiple_of(8);
-        let mut tables_at = bits_at + 8;
-        let mut tables = Vec::new();
+        let description_at = bits_at + 8;
+        let description = [self.description.as_bytes(), &[0]].concat();
+        let mut tables_at = (description_at + description.len() as u64).next_multiple_of(8);
+        let mut tables: Vec<(u64, Vec<[u64; 2]>)> = Vec::new();
         for level in 0..self.levels {
             let [columns, rows] = self.level_px(level).map(|side| side.div_ceil(self.tile_px));
             let tiles = (0..rows).flat_map(|row| (0..columns).map(move |column| (column, row)));
@@ -64,6 +69,8 @@ impl Pyramid<'_> {
         images.iter().for_each(|image| file.put(image));
         file.pad_to(bits_at);
         file.put(&[8, 0, 8, 0, 8, 0, 0, 0]);
+        file.put(&description);
+        file.pad_to(tables[0].0);
         for (_, tiles) in &tables {
             for place in 0..2 {
                 tiles.iter().for_each(|tile| file.put(&tile[place].to_le_bytes()));
@@ -77,7 +84,7 @@ impl Pyramid<'_> {
                 [tile] => tile[place as usize],
                 _ => table_at + place * 8 * count,
             };
-            let fields: [Field; 13] = [
+            let mut fields: Vec<Field> = vec![
                 (254, LONG, 1, u64::from(level > 0)),
                 (256, LONG, 1, width),
                 (257, LONG, 1, height),
@@ -93,6 +100,10 @@ impl Pyramid<'_> {
                 (325, LONG8, count, table(1)),
                 (339, SHORT, 3, 0x0001_0001_0001),
             ];
+            if !self.description.is_empty() {
+                // In order of their numbers.
+                fields.insert(6, (270, ASCII, description.len() as u64, description_at));
+            }
             file.put(&(fields.len() as u64).to_le_bytes());
             for (tag, kind, count, value) in fields {
                 file.put(&tag.to_le_bytes());
@@ -134,4 +145,36 @@ fn deflated(image: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(image).expect("deflated");
     encoder.finish().expect("deflated")
+}
+
+/// What Aperio's scanners say of a slide of magnification 20.
+pub(crate) const AT_20: &str = "Aperio Image Library v10\r\n|AppMag = 20|MPP = 0.5000";
+
+/// Side of the tiles of [`write_image`].
+const IMAGE_TILE_PX: usize = 64;
+
+/// Writes a slide of one level with the pixels of an image: `width` pixels of R, G, B a row.
+pub(crate) fn write_image(path: &Path, pixels: &[u8], width: usize, description: &str) {
+    let height = pixels.len() / 3 / width;
+    let [columns, rows] = [width, height].map(|side| side.div_ceil(IMAGE_TILE_PX));
+    let tile = |place: usize| -> Vec<u8> {
+        let (left, top) = (place % columns * IMAGE_TILE_PX, place / columns * IMAGE_TILE_PX);
+        let mut tile = vec![255; IMAGE_TILE_PX * IMAGE_TILE_PX * 3];
+        for (row, out) in tile.chunks_exact_mut(IMAGE_TILE_PX * 3).enumerate().take(height - top) {
+            let length = IMAGE_TILE_PX.min(width - left) * 3;
+            let start = ((top + row) * width + left) * 3;
+            out[..length].copy_from_slice(&pixels[start..start + length]);
+        }
+        tile
+    };
+    let images: Vec<Vec<u8>> = (0..columns * rows).map(tile).collect();
+    let pyramid = Pyramid {
+        size_px: [width as u32, height as u32],
+        levels: 1,
+        tile_px: IMAGE_TILE_PX as u32,
+        images: &images,
+        image_of: &|_, column, row| row as usize * columns + column as usize,
+        description,
+    };
+    pyramid.write(path);
 }

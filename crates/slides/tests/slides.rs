@@ -9,7 +9,7 @@ use data::data;
 use pleach_regions::{PixelRectangle, Raster};
 use pleach_slides::{Scale, Slide, Tissue};
 use proptest::prelude::*;
-use pyramid::Pyramid;
+use pyramid::{AT_20, Pyramid, write_image};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -92,6 +92,22 @@ fn pixels_are_those_of_the_file() {
     assert_eq!(cut.data(), [row(511), row(512)].concat());
 }
 
+/// What was written is read, at the edges of the pieces too.
+#[test]
+fn a_slide_of_an_image_is_that_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image.tiff");
+    let pixels: Vec<u8> = (0..150 * 130 * 3_u32).map(|n| (n.wrapping_mul(40_503) >> 7) as u8).collect();
+    write_image(&path, &pixels, 150, "");
+    let slide = Slide::open(&path).unwrap();
+    let scale = slide.scale(None).unwrap();
+    assert_eq!((scale.width_px, scale.height_px), (150, 130));
+    let read = slide.read(&scale, all(&scale)).unwrap();
+    assert!(read.data().chunks(3).zip(pixels.chunks(3)).all(|(bgr, rgb)| bgr == [rgb[2], rgb[1], rgb[0]]));
+    let corner = slide.read(&scale, part(149, 129, 1, 1)).unwrap();
+    assert_eq!(corner.data(), &read.data()[read.data().len() - 3..]);
+}
+
 /// The file's second level is the mean of 2 × 2 pixels of its first.
 #[test]
 fn resampling_is_the_mean() {
@@ -124,8 +140,15 @@ fn patterned(folder: &TempDir) -> PathBuf {
     let images: Vec<Vec<u8>> = (0..5).map(image).collect();
     let path = folder.path().join("patterned.tiff");
     let image_of = |level: usize, column: u32, row: u32| (level + column as usize + 2 * row as usize) % 5;
-    Pyramid { size_px: [700, 500], levels: 3, tile_px: 64, images: &images, image_of: &image_of }
-        .write(&path);
+    Pyramid {
+        size_px: [700, 500],
+        levels: 3,
+        tile_px: 64,
+        images: &images,
+        image_of: &image_of,
+        description: "",
+    }
+    .write(&path);
     path
 }
 
@@ -156,6 +179,36 @@ proptest! {
     }
 }
 
+/// Scanners say how finely they scanned; where only a resolution is stated, the convention says which magnification it is.
+#[test]
+fn magnification_is_what_the_scanner_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = [vec![200; 64 * 64 * 3]];
+    let open = |description| {
+        let path = folder.path().join("scanned.svs");
+        let image_of = |_: usize, _: u32, _: u32| 0;
+        let pyramid = Pyramid {
+            size_px: [640; 2],
+            levels: 2,
+            tile_px: 64,
+            images: &images,
+            image_of: &image_of,
+            description,
+        };
+        pyramid.write(&path);
+        Slide::open(&path).unwrap()
+    };
+    let scanned = open(AT_20);
+    assert_eq!(
+        (scanned.format(), scanned.objective_power(), scanned.magnification()),
+        ("aperio", Some(20.0), Some(20.0))
+    );
+    assert_eq!(scanned.scale(Some(10.0)).unwrap().level, 1);
+    let stated = open("Aperio Image Library v10\r\n|MPP = 0.2500");
+    assert_eq!((stated.objective_power(), stated.magnification()), (None, Some(40.0)));
+    assert!(open("Aperio Image Library v10\r\n|AppMag = nan|MPP = -1").magnification().is_none());
+}
+
 #[test]
 fn threads_read_one_slide() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,8 +234,15 @@ fn a_gigapixel_slide_costs_what_is_read_of_it() {
         usize::from(centre(column).hypot(centre(row)) < 0.25)
     };
     let images = [glass, tissue];
-    Pyramid { size_px: [size; 2], levels: 5, tile_px: 512, images: &images, image_of: &image_of }
-        .write(&path);
+    Pyramid {
+        size_px: [size; 2],
+        levels: 5,
+        tile_px: 512,
+        images: &images,
+        image_of: &image_of,
+        description: "",
+    }
+    .write(&path);
     assert!(path.metadata().unwrap().len() < 2_000_000);
     let slide = Slide::open(&path).unwrap();
     let scale = slide.scale(None).unwrap();
@@ -199,8 +259,15 @@ fn a_slide_without_a_small_level_has_no_overview() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("single.tiff");
     let images = [vec![244; 512 * 512 * 3]];
-    Pyramid { size_px: [40_000; 2], levels: 1, tile_px: 512, images: &images, image_of: &|_, _, _| 0 }
-        .write(&path);
+    Pyramid {
+        size_px: [40_000; 2],
+        levels: 1,
+        tile_px: 512,
+        images: &images,
+        image_of: &|_, _, _| 0,
+        description: "",
+    }
+    .write(&path);
     let slide = Slide::open(&path).unwrap();
     let text = slide.overview(1000).unwrap_err().to_string();
     assert!(
@@ -226,8 +293,15 @@ fn what_is_no_slide_is_refused() {
     // A header that asks for pieces of 4 gigapixels each, of which none is in the file.
     let path = folder.path().join("pieces.tiff");
     let image_of = |_: usize, _: u32, _: u32| 0;
-    Pyramid { size_px: [65_536; 2], levels: 1, tile_px: 65_536, images: &[vec![0; 3]], image_of: &image_of }
-        .write(&path);
+    Pyramid {
+        size_px: [65_536; 2],
+        levels: 1,
+        tile_px: 65_536,
+        images: &[vec![0; 3]],
+        image_of: &image_of,
+        description: "",
+    }
+    .write(&path);
     let text = refused(&path);
     assert!(
         text.ends_with("is kept in pieces of 65536 x 65536 px; up to 16777216 px are decoded at once"),
