@@ -16,12 +16,14 @@ use crate::output::folder::Folder;
 use crate::past::Kept;
 use crate::replay::{self, Replay, ReplayError};
 use crate::report::Far;
+use crate::slides::{self, Overview};
 use crate::study::Prepared;
 use choice::Choice;
 use outline::Loop;
 use pleach_actors::stage::Past;
 use pleach_pathology::tile::{self, TileError};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
+use pleach_slides::SlideError;
 use pleach_workflow::{Parameter, Reference, Value};
 use previews::Previews;
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub(crate) struct Gallery {
     pub(crate) pictures: Result<Pictures, String>,
     /// Files of `--preview`, by their names in the folder of results.
     pub(crate) previews: Vec<String>,
+    /// The slides as a whole; none in a study of tiles.
+    pub(crate) slides: Vec<Overview>,
 }
 
 impl Gallery {
@@ -124,6 +128,8 @@ enum GalleryError {
     #[error(transparent)]
     Tile(#[from] TileError),
     #[error(transparent)]
+    Slide(#[from] SlideError),
+    #[error(transparent)]
     Replay(#[from] ReplayError),
     #[error(transparent)]
     Shape(#[from] ShapeError),
@@ -150,12 +156,14 @@ pub(crate) fn make(
     let pictures = match pictures {
         Ok(pictures) => Ok(pictures),
         Err(GalleryError::Stopped(stop)) => return Err(stop),
-        Err(error @ (GalleryError::Tile(_) | GalleryError::Replay(_))) if !previews.outputs.is_empty() => {
+        Err(error @ (GalleryError::Tile(_) | GalleryError::Slide(_) | GalleryError::Replay(_)))
+            if !previews.outputs.is_empty() =>
+        {
             return Err(Stop::Input(format!("--preview: {error}")));
         }
         Err(error) => Err(error.to_string()),
     };
-    Ok(Gallery { pictures, previews: written })
+    Ok(Gallery { pictures, previews: written, slides: slides::overviews(&prepared.study) })
 }
 
 fn pictures(
@@ -178,7 +186,10 @@ fn pictures(
     }
 
     let file = &study.tiles[choice.tile];
-    let image = Arc::new(tile::read_bgr(&file.path)?);
+    let image = Arc::new(match &file.slide {
+        None => tile::read_bgr(&file.path)?,
+        Some(part) => DataRegion::Bgr8(slides::read(&file.path, part)?),
+    });
     let wanted: Vec<_> = own.into_iter().chain(previews.outputs.iter().copied()).collect();
     let mut reference = match &study.reference {
         Reference::Masks(masks) if own.is_some() => {

@@ -1,7 +1,9 @@
 //! The image files of a study, as storage loads them: each once, and only while it is what it was when the study began.
 //!
 //! What is written down of a study, and kept for others, stands for the files as they were digested. A file that has changed
-//! since then fails its runs.
+//! since then fails its runs. Of slides, which are read tile by tile, see `inputs/slide.rs`.
+
+mod slide;
 
 use crate::service::submission::InputFile as SubmittedFile;
 use crate::study::Prepared;
@@ -12,6 +14,7 @@ use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, RegionKey};
 use pleach_workflow::Reference;
+use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,8 +66,21 @@ pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>
     let elements = prepared.study.workflow.reference_elements();
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
+    let mut slides: HashMap<&Path, Arc<SlideFile>> = HashMap::new();
     for (number, (tile, facts)) in prepared.study.tiles.iter().zip(&prepared.tiles).enumerate() {
         let images = prepared.study.workflow.inputs.len();
+        if let Some(part) = &tile.slide {
+            let file =
+                slides.entry(&tile.path).or_insert_with(|| SlideFile::new(&tile.path, digests[number]));
+            for (&key, input) in facts.inputs.iter().zip(&prepared.study.workflow.inputs) {
+                let source: Arc<dyn Source> = match input.element {
+                    ElementType::Table => Arc::new(Core(part.clone())),
+                    _ => Arc::new(Window { file: Arc::clone(file), tile: part.clone() }),
+                };
+                sources.insert(key, source);
+            }
+            continue;
+        }
         for &key in &facts.inputs[..images] {
             let (path, digest) = (tile.path.clone(), digests[number]);
             sources.insert(key, Arc::new(File { path, digest, read_as: ReadAs::Tile }));
@@ -89,17 +105,19 @@ pub(crate) fn specified(prepared: &Prepared, files: &[SubmittedFile]) -> HashMap
         bytes: file.bytes,
     };
     let elements = prepared.study.workflow.reference_elements();
-    let images = prepared.study.workflow.inputs.len();
+    let images = &prepared.study.workflow.inputs;
     let mut inputs = HashMap::new();
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let tile = content(&files[number]);
-        for &key in &facts.inputs[..images] {
-            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None });
+        let part = prepared.study.tiles[number].slide.as_ref();
+        for (&key, input) in facts.inputs.iter().zip(images) {
+            let slide = part.map(|part| (input.element, part.clone()));
+            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None, slide });
         }
         if let Some(mask) = files.get(prepared.tiles.len() + number) {
-            for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
+            for (&key, &element) in facts.inputs[images.len()..].iter().zip(&elements) {
                 let reference = Some((element, tile.clone()));
-                inputs.insert(key, InputFile { key, file: content(mask), reference });
+                inputs.insert(key, InputFile { key, file: content(mask), reference, slide: None });
             }
         }
     }
@@ -138,6 +156,9 @@ impl WorkersFile {
 
 impl Source for WorkersFile {
     fn prepare(&self) -> Option<Preparation> {
+        if let Some((ElementType::Table, _)) = self.input.slide {
+            return None;
+        }
         let contents: Vec<FileContent> = self.contents().cloned().collect();
         let files = Arc::clone(&self.files);
         Some(Box::pin(async move {
@@ -152,7 +173,15 @@ impl Source for WorkersFile {
     }
 
     fn load(&self) -> Result<DataRegion, TaskFailure> {
+        if let Some((ElementType::Table, tile)) = &self.input.slide {
+            return Core(tile.clone()).load();
+        }
         let path = self.here(&self.input.file)?;
+        if let Some((_, tile)) = &self.input.slide {
+            let pixels = slide::pixels(&path, tile)?;
+            // As of other files, afterwards; a file that looks as it did is not digested again.
+            return self.here(&self.input.file).map(|_| pixels);
+        }
         let read_as = match &self.input.reference {
             None => ReadAs::Tile,
             Some((element, tile)) => ReadAs::Reference { tile: self.here(tile)?, element: *element },

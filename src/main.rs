@@ -27,6 +27,7 @@ mod results;
 mod service;
 mod session;
 mod size;
+mod slides;
 mod study;
 mod summary;
 mod weave;

@@ -12,8 +12,8 @@ use crate::study::Prepared;
 use pleach_actors::results::{Reads, key};
 use pleach_actors::stage::Past;
 use pleach_cache::{Access, Cache, Key, Limits, Trace, files::Disk};
-use pleach_regions::{DataRegion, Digest, Identity, RegionKey, Table, TaskKey};
-use pleach_workflow::{Origin, Read, Reference, Stage, Value};
+use pleach_regions::{DataRegion, Digest, ElementType, Identity, RegionKey, Table, TaskKey};
+use pleach_workflow::{Origin, Read, Reference, SlideTile, Stage, Value};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,8 +55,12 @@ pub(crate) fn identities(prepared: &Prepared) -> HashMap<RegionKey, Identity> {
     let mut identities = HashMap::new();
     for (number, facts) in prepared.tiles.iter().enumerate() {
         let Some(tile) = files[number] else { continue };
-        for &input in &facts.inputs[..images] {
-            identities.insert(input, of_file("image", &[tile]));
+        for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
+            let identity = match &study.tiles[number].slide {
+                None => of_file("image", &[tile]),
+                Some(part) => of_slide(input.element, part, tile),
+            };
+            identities.insert(key, identity);
         }
         if let Reference::Masks(_) = study.reference
             && let Some(mask) = files[prepared.tiles.len() + number]
@@ -79,6 +83,22 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> Identity {
         hash.update(digest);
     });
     Identity(*hash.finalize().as_bytes())
+}
+
+/// What a part of a slide holds: its pixels, whatever the slide is called, or where its core is, of whichever slide.
+fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> Identity {
+    let numbers = |of: &[u32]| of.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    match element {
+        ElementType::Table => {
+            let columns = part.core_table();
+            let sides: Vec<u32> = columns.columns().map(|(_, side)| side as u32).collect();
+            of_file(&format!("core {}", numbers(&sides)), &[])
+        }
+        _ => {
+            let magnification = part.magnification.map_or_else(String::new, |at| at.get().to_string());
+            of_file(&format!("slide at {magnification}: {}", numbers(&part.window)), &[slide])
+        }
+    }
 }
 
 /// The responses that follow from what earlier studies have computed.

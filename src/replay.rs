@@ -25,7 +25,7 @@ pub(crate) struct Replay<'a> {
     pub(crate) registry: &'a Registry,
     /// A value for each parameter of the workflow.
     pub(crate) values: &'a [Value],
-    /// Every input of the workflow is the tile itself.
+    /// Every input of the workflow is the tile itself; no image depends on the core of a slide's tile.
     pub(crate) tile: Arc<DataRegion>,
     /// What the run is compared with; without it, its own result, as in the run that makes the reference.
     pub(crate) reference: Option<Arc<DataRegion>>,

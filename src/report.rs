@@ -23,6 +23,7 @@ pub(crate) mod raster;
 mod responses;
 mod reuse;
 pub(crate) mod scaling;
+mod slides;
 mod svg;
 mod time;
 
@@ -63,6 +64,7 @@ pub(crate) fn html(report: &Report<'_>) -> String {
     let sections = [
         ("Which parameters matter", indices::section(report)),
         ("The response", Some(responses::section(report))),
+        ("The slides", slides::section(report)),
         ("What results look like", Some(pictures::section(report))),
         ("How they are made", Some(flow::section(report))),
         ("What reuse saved", Some(reuse::section(report))),

@@ -5,6 +5,7 @@
 use crate::application;
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
+use crate::slides;
 use crate::weave::{Loom, Material, TileFacts, identity};
 use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
@@ -12,8 +13,9 @@ use pleach_reuse::Merging;
 use pleach_sensitivity::sampling::{Design, Structure, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Method, Reference, Registry, Study, Value, text};
+use pleach_workflow::{Method, Reference, RegionDecl, Registry, Study, Value, text};
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A study that can be planned.
@@ -58,7 +60,11 @@ impl Prepared {
     pub(crate) fn load(file: &Path, table: Option<&Path>) -> Outcome<Self> {
         let registry = application::registry();
         let builtin = |name: &str| application::workflow(name, &registry);
-        let study = Study::load(file, &registry, builtin, &application::BUILT_IN).map_err(Stop::input)?;
+        let mut study = Study::load(file, &registry, builtin, &application::BUILT_IN).map_err(Stop::input)?;
+        if let Some(slides) = &study.slides {
+            let tiles = slides::cut(file, &study, slides)?;
+            study.cut(tiles);
+        }
         let design = design(file, &study, table)?;
         let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
         let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
@@ -154,7 +160,13 @@ impl Prepared {
     /// Digests of the image files' content: of the tiles, then of the references, where those are files. None of those
     /// that cannot be read.
     pub(crate) fn file_digests(&self) -> &[Option<[u8; 32]>] {
-        self.file_digests.get_or_init(|| files(&self.study).map(inputs::digest).collect())
+        self.file_digests.get_or_init(|| {
+            // The tiles of a slide are one file.
+            let mut known: HashMap<&Path, Option<[u8; 32]>> = HashMap::new();
+            files(&self.study)
+                .map(|file| *known.entry(file).or_insert_with(|| inputs::digest(file)))
+                .collect()
+        })
     }
 
     /// Whether evaluation 0 is run and serves as reference.
@@ -259,15 +271,20 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
     design
 }
 
-/// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole.
+/// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole; slides have been
+/// looked at when they were cut.
 fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
     let mut tiles = Vec::with_capacity(study.tiles.len());
     for (number, file) in study.tiles.iter().enumerate() {
+        // Every workflow input is the tile itself, but for the core of a slide's tile.
+        let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
+        let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
+        if let Some(part) = &file.slide {
+            tiles.push(TileFacts { pixels: part.pixels(), inputs });
+            continue;
+        }
         let info = tile::probe(&file.path).map_err(Stop::input)?;
         let pixels = u64::from(info.width_px) * u64::from(info.height_px);
-        // Every workflow input is the tile itself: other inputs come with slides.
-        let inputs = study.workflow.inputs.iter().map(|input| identity::of_file(&input.region, &file.path));
-        let mut inputs: Vec<_> = inputs.collect();
         if let Reference::Masks(masks) = &study.reference {
             let mask = &masks[number];
             tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
@@ -314,7 +331,12 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
     let places: Vec<_> = files(study).map(place).collect();
     let from_defaults = [u8::from(study.reference == Reference::Defaults)];
     let values: Vec<String> = evaluations.iter().flatten().map(ToString::to_string).collect();
-    vec![
+    // Only of slides: what is known of studies of tiles goes on to be.
+    let parts: Vec<String> =
+        study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
+    let parts =
+        (!parts.is_empty()).then(|| ("tiles of slides", digest_of(parts.iter().map(String::as_bytes))));
+    let mut digests = vec![
         ("name", digest_of([study.name.as_bytes()])),
         ("seed", digest_of([&study.seed.to_le_bytes()[..]])),
         ("metric", digest_of([study.metric_name().as_bytes()])),
@@ -324,5 +346,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         ("reference", digest_of([&from_defaults[..]])),
         ("list of image files", digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
         ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
-    ]
+    ];
+    digests.extend(parts);
+    digests
 }

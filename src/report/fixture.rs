@@ -95,12 +95,13 @@ impl Fixture {
 
 fn study() -> Study {
     let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap().measuring(0);
-    let tile = |name: &str| Tile { name: name.to_owned(), path: name.into() };
+    let tile = |name: &str| Tile { name: name.to_owned(), path: name.into(), slide: None };
     Study {
         name: "gbm <moat>".to_owned(),
         seed: 500,
         workflow,
         switched_off: Vec::new(),
+        slides: None,
         tiles: vec![tile("tile & one"), tile("tile-two")],
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 10, levels: 20 },
@@ -171,7 +172,7 @@ fn gallery() -> Gallery {
             shown(70, Role::MostDifferent, 0.112, vec![moved("G2", 4, 45), moved("G1", 5, 80)], 20),
         ],
     };
-    Gallery { pictures: Ok(pictures), previews: Vec::new() }
+    Gallery { pictures: Ok(pictures), previews: Vec::new(), slides: Vec::new() }
 }
 
 fn run() -> Run {

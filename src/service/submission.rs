@@ -9,8 +9,9 @@ use crate::cli::{ReuseName, StrategyName, SubmitArgs};
 use crate::exit::{Outcome, Stop};
 use crate::study::{Prepared, Received};
 use crate::weave::{TileFacts, identity};
-use pleach_workflow::{Reference, Study, Value};
+use pleach_workflow::{Reference, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,17 @@ impl Submission {
         let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
         prepared.check_runnable()?;
         crate::command::weigh(&mut prepared, args.way.buckets, None)?;
-        let inputs = prepared.files().map(input_file).collect::<Outcome<_>>()?;
+        // The tiles of a slide are one file.
+        let mut known: HashMap<&Path, InputFile> = HashMap::new();
+        let mut inputs = Vec::new();
+        for file in prepared.files() {
+            let input = match known.get(file) {
+                Some(input) => input.clone(),
+                None => input_file(file)?,
+            };
+            known.insert(file, input.clone());
+            inputs.push(input);
+        }
         let mut study = prepared.study.clone();
         let absolute = |path: &mut PathBuf| {
             let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
@@ -79,6 +90,8 @@ impl Submission {
             Ok(())
         };
         study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
+        let slides = study.slides.iter_mut().flat_map(|slides| &mut slides.files);
+        slides.map(|slide| &mut slide.path).try_for_each(absolute)?;
         if let Reference::Masks(masks) = &mut study.reference {
             masks.iter_mut().try_for_each(absolute)?;
         }
@@ -140,16 +153,17 @@ impl Submission {
     /// Keys are of this study alone: another one may read the same files, and let go of them at another time.
     fn tiles(&self, id: u32) -> Vec<TileFacts> {
         let workflow = &self.study.workflow;
-        let of = |what: &str, input: &InputFile| {
-            identity::of_file(&format!("study {id} {what}"), Path::new(&input.path))
+        let of = |what: &str, input: &InputFile, part: Option<&SlideTile>| {
+            identity::of_tile(&format!("study {id} {what}"), Path::new(&input.path), part)
         };
         let elements = workflow.reference_elements();
         let count = self.pixels.len();
         let facts = |number: usize| {
-            let tile = &self.inputs[number];
-            let mut inputs: Vec<_> = workflow.inputs.iter().map(|input| of(&input.region, tile)).collect();
+            let (tile, part) = (&self.inputs[number], self.study.tiles[number].slide.as_ref());
+            let mut inputs: Vec<_> =
+                workflow.inputs.iter().map(|input| of(&input.region, tile, part)).collect();
             if let Some(mask) = self.inputs.get(count + number) {
-                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask)));
+                inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, None)));
             }
             TileFacts { pixels: self.pixels[number], inputs }
         };

@@ -4,7 +4,7 @@
 //! two different histories make the same bytes.
 
 use pleach_regions::RegionKey;
-use pleach_workflow::{Stage, Value};
+use pleach_workflow::{SlideTile, Stage, Value};
 use std::path::Path;
 
 /// The identity of a stage instance.
@@ -51,6 +51,21 @@ pub(crate) fn of_file(role: &str, path: &Path) -> RegionKey {
     let mut hash = Hash::new("file");
     hash.part(role.as_bytes());
     hash.part(path.as_os_str().as_encoded_bytes());
+    hash.key()
+}
+
+/// The key of what a study reads of a tile: of its file, or of its part of a slide.
+pub(crate) fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey {
+    let Some(SlideTile { magnification, core, window }) = slide else { return of_file(role, path) };
+    let mut hash = Hash::new("slide");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    if let Some(magnification) = magnification {
+        hash.value(Value::Real(*magnification));
+    }
+    for side in core.iter().chain(window) {
+        hash.part(&side.to_le_bytes());
+    }
     hash.key()
 }
 
@@ -142,6 +157,60 @@ mod tests {
         let mut rewired = stage.clone();
         rewired.tasks[4].reads.swap(1, 2);
         assert!(differs(&rewired, &values, input, None));
+    }
+
+    #[test]
+    fn each_tile_of_a_slide_has_a_key() {
+        let slide = Path::new("a.svs");
+        let magnification = pleach_workflow::Real::try_from(20.0).ok();
+        let tile = SlideTile { magnification, core: [8, 0, 8, 8], window: [4, 0, 16, 12] };
+        let mut seen = HashSet::from([of_tile("tile", slide, Some(&tile)), of_tile("tile", slide, None)]);
+        assert_eq!(of_tile("tile", slide, None), of_file("tile", slide));
+        assert!(!seen.insert(of_tile("tile", slide, Some(&tile.clone()))));
+        let others = [
+            SlideTile { magnification: None, ..tile.clone() },
+            SlideTile { core: [0, 8, 8, 8], ..tile.clone() },
+            SlideTile { window: [4, 0, 16, 13], ..tile.clone() },
+        ];
+        assert!(others.iter().all(|other| seen.insert(of_tile("tile", slide, Some(other)))));
+        assert!(seen.insert(of_tile("core", slide, Some(&tile))));
+        assert!(seen.insert(of_tile("tile", Path::new("b.svs"), Some(&tile))));
+    }
+
+    #[test]
+    fn a_halo_changes_what_measures_and_nothing_else() {
+        let registry = application::registry();
+        let whole = application::workflow("nuclei", &registry).unwrap().unwrap();
+        let within = whole.within_cores(&registry).unwrap();
+        let core = within.inputs.last().unwrap();
+        assert_eq!((within.inputs.len(), &*core.region), (whole.inputs.len() + 1, "core"));
+        let operations = |workflow: &Workflow| -> Vec<String> {
+            let tasks = workflow.stages.iter().flat_map(|stage| &stage.tasks);
+            tasks.map(|task| task.operation.clone()).collect()
+        };
+        let (before, after) = (operations(&whole), operations(&within));
+        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        let expected =
+            [("compare.masks", "compare.core-masks"), ("compare.objects", "compare.owned-objects")];
+        assert_eq!(changed.len(), 2);
+        assert!(changed.iter().zip(expected).all(|((a, b), expected)| (a.as_str(), b.as_str()) == expected));
+        for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
+            assert_eq!(format!("{stage:?}"), format!("{other:?}"));
+        }
+        // Every operation reads as many regions as it asks for, of the right kinds.
+        for stage in &within.stages {
+            for task in &stage.tasks {
+                let operation = registry.get(&task.operation, task.version).unwrap();
+                assert_eq!(task.reads.len(), operation.inputs().len());
+                for (read, port) in task.reads.iter().zip(operation.inputs()) {
+                    if let pleach_workflow::Read::StageInput(input) = read {
+                        assert!(port.element.accepts(stage.inputs[*input].region.element));
+                    }
+                }
+            }
+        }
+        let noop = application::workflow("noop", &registry).unwrap().unwrap();
+        assert!(noop.within_cores(&registry).is_none());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Wrong input: one line that says where and what is allowed, the exit code, and nothing half-written.
 
 mod arguments;
+#[path = "../support/data.rs"]
+mod data;
 mod descriptors;
 mod images;
 #[path = "../support/images.rs"]
@@ -10,9 +12,12 @@ mod model;
 mod out;
 #[path = "../support/pleach.rs"]
 mod pleach;
+#[path = "../support/pyramid.rs"]
+mod pyramid;
 #[path = "../support/results.rs"]
 mod results;
 mod single_runs;
+mod slides;
 #[path = "../support/study.rs"]
 mod study;
 mod study_file;

@@ -36,7 +36,8 @@ fn fields() {
         "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, noop";
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
     edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
-    let input = "input.normalise: unknown; known are tiles, reference, normalize";
+    let input = "input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
+                 reference, normalize";
     edited("normalize = true", "normalise = true", input);
     edited(
         "[response]\n",

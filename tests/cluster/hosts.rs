@@ -4,6 +4,7 @@
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
 use crate::namespaces::Hosts;
+use crate::pyramid::{AT_20, write_image};
 use crate::skipped;
 use crate::study::Study;
 use std::time::Duration;
@@ -53,6 +54,34 @@ fn hosts_send_each_other_what_they_lack() {
     let between = sent.saturating_sub(hosts.traffic("manager").1);
     // A normalized tile at least.
     assert!(between > 192 * 192 * 3, "{between} of {sent} bytes");
+}
+
+/// A slide is one file, however many of its tiles are computed on, and wherever.
+#[test]
+fn a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on() {
+    let test = "a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on";
+    let study = cluster::study(3, 192);
+    let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
+    write_image(&study.path("tiles/s.svs"), tissue.as_raw(), 192, AT_20);
+    let slides = "slides = [\"tiles/s.svs\"]\nmagnification = 20\ntile = 64\nhalo = 16";
+    study.edit(&[("tiles = [\"tiles/*.png\"]", slides), ("\"dice\"", "\"nuclei\"")]);
+    let expected = expected(&study);
+    assert!(expected.contains(",s/128_64,"), "{expected}");
+    let Some(hosts) = Hosts::of(["manager", "w0", "w1"]) else {
+        return skipped(test, "the system does not let us make network namespaces");
+    };
+    let Some((cluster, id)) = submitted(&study, &hosts) else {
+        return skipped(test, "the system does not let us mount");
+    };
+    assert_eq!(cluster.completed(&id), expected);
+    cluster.nothing_is_left();
+    let slide = blake3::hash(&std::fs::read(study.path("tiles/s.svs")).expect("the slide")).to_hex();
+    for worker in ["w0", "w1"] {
+        let inputs = std::fs::read_dir(cluster.path(&format!("{worker}-ssd/inputs"))).expect("a folder");
+        for input in inputs {
+            assert_eq!(input.expect("an entry").file_name().to_string_lossy(), *slide);
+        }
+    }
 }
 
 #[test]

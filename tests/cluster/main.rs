@@ -16,6 +16,8 @@ mod place;
 mod pleach;
 mod poison;
 mod proxy;
+#[path = "../support/pyramid.rs"]
+mod pyramid;
 mod refusals;
 #[path = "../support/study.rs"]
 mod study;

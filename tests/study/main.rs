@@ -14,9 +14,12 @@ mod parameters;
 mod pictures;
 #[path = "../support/pleach.rs"]
 mod pleach;
+#[path = "../support/pyramid.rs"]
+mod pyramid;
 #[path = "../support/results.rs"]
 mod results;
 mod reuse;
+mod slides;
 #[path = "../support/study.rs"]
 mod study;
 #[path = "../support/tables.rs"]

@@ -4,7 +4,7 @@ use crate::memory::Drain;
 use crate::plan::{Durable, OutputPlan, Sharing};
 use crate::{BucketId, InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{Stage, Value};
+use pleach_workflow::{SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -237,6 +237,8 @@ pub struct InputFile {
     pub file: FileContent,
     /// What the file is read as, and for which tile, where it is a reference.
     pub reference: Option<(ElementType, FileContent)>,
+    /// Which part of it, where it is a slide: the pixels of the tile, or its core as a table.
+    pub slide: Option<(ElementType, SlideTile)>,
 }
 
 /// A file: where it may lie, and what it holds wherever it lies.

@@ -1,6 +1,11 @@
 //! Comparison with the reference: of two masks over their pixels, and of their objects.
 //!
-//! What an object is and what pairs of them come to is said in [`crate::objects`].
+//! What an object is and what pairs of them come to is said in [`crate::objects`]. On windows with a halo the forms of
+//! `compare/within_core.rs` stand for these.
+
+mod within_core;
+
+pub(crate) use within_core::{CORE_MASKS, OWNED_OBJECTS};
 
 use crate::declared::{Arguments, Declared, Inputs, port};
 use crate::objects;
@@ -16,6 +21,7 @@ pub(crate) const MASKS: Declared = Declared {
     nanoseconds_a_pixel: 0.2,
     bytes_a_pixel: 0.0,
     fixed_bytes: 0,
+    within_core: Some(&CORE_MASKS),
     run: masks,
 };
 
@@ -30,6 +36,7 @@ pub(crate) const OBJECTS: Declared = Declared {
     // Three copies of the runs of both images, 8 to 12 bytes each; tissue has fewer than one run in 20 pixels.
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
+    within_core: Some(&OWNED_OBJECTS),
     run: nuclei,
 };
 
@@ -47,9 +54,13 @@ fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Ope
     Ok(vec![DataRegion::Table(metrics)])
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a tile has far fewer than 2^53 pixels")]
 fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
-    let (mask, reference) = (inputs.pixels(0)?, inputs.pixels(1)?);
+    let (both, either) = count(inputs.pixels(0)?, inputs.pixels(1)?);
+    Ok(vec![DataRegion::Table(metrics(both, either))])
+}
+
+/// How many pixels are in both masks, and how many in either.
+fn count(mask: &[u8], reference: &[u8]) -> (u64, u64) {
     let (mut both, mut either) = (0_u64, 0_u64);
     // Bytes are counted in bytes, for as long as one cannot overflow: the compiler makes vectors of it.
     for (a, b) in mask.chunks(255).zip(reference.chunks(255)) {
@@ -61,13 +72,17 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
         both += u64::from(in_both);
         either += u64::from(in_either);
     }
+    (both, either)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a tile has far fewer than 2^53 pixels")]
+fn metrics(both: u64, either: u64) -> Table {
     let (both, either) = (both as f64, either as f64);
     // Two empty masks agree.
     let share = |part: f64, whole: f64| if whole == 0.0 { 1.0 } else { part / whole };
-    let metrics = Table::new([
+    Table::new([
         ("dice", share(2.0 * both, both + either)),
         ("jaccard", share(both, either)),
         ("pixel-difference", either - both),
-    ]);
-    Ok(vec![DataRegion::Table(metrics)])
+    ])
 }

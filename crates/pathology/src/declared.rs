@@ -5,8 +5,10 @@
 
 use crate::kernels::Connectivity;
 use crate::objects::PixelObjects;
-use pleach_regions::{DataRegion, ElementType, Raster, ShapeError, Table, WrongElement};
-use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
+use pleach_regions::{
+    DataRegion, ElementType, PartError, PixelRectangle, Raster, ShapeError, Table, WrongElement,
+};
+use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value, core_of};
 
 /// Any 8-bit grey level.
 pub(crate) const BYTE: Accepts = Accepts::Integers { low: 0, high: 255 };
@@ -44,6 +46,8 @@ pub(crate) struct Declared {
     pub(crate) bytes_a_pixel: f64,
     /// The same, for what does not grow with the image.
     pub(crate) fixed_bytes: u64,
+    /// The form of it that measures within the core of a window.
+    pub(crate) within_core: Option<&'static Declared>,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
 }
 
@@ -66,6 +70,10 @@ impl Operation for Declared {
 
     fn outputs(&self) -> &[Port] {
         self.outputs
+    }
+
+    fn within_core(&self) -> Option<(&'static str, u32)> {
+        self.within_core.map(|within| (within.name, within.version))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -152,6 +160,21 @@ impl<'a> Inputs<'a> {
     /// Table input `index`.
     pub(crate) fn table(&self, index: usize) -> Result<&'a Table, OperationError> {
         Ok(self.regions[index].table()?)
+    }
+
+    /// The core that table input `index` describes, within the images.
+    pub(crate) fn core(&self, index: usize) -> Result<PixelRectangle, OperationError> {
+        let no_core = |cause: String| OperationError::Library { library: "core", cause: cause.into() };
+        let core =
+            core_of(self.table(index)?).ok_or_else(|| no_core("the table describes none".to_owned()))?;
+        let (width_px, height_px) = (self.width_px, self.height_px);
+        let within = |start: u32, length: u32, all: u32| {
+            length > 0 && start.checked_add(length).is_some_and(|end| end <= all)
+        };
+        if within(core.x_px, core.width_px, width_px) && within(core.y_px, core.height_px, height_px) {
+            return Ok(core);
+        }
+        Err(no_core(PartError { part: core, width_px, height_px }.to_string()))
     }
 
     /// A mask of the inputs' size.

@@ -18,7 +18,8 @@ mod nuclei;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
-/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and `compare.objects`.
+/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and `compare.objects`,
+/// and the forms of these two for windows with a halo, `compare.core-masks` and `compare.owned-objects`.
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [
@@ -32,6 +33,8 @@ pub fn registry() -> Registry {
         nuclei::FINAL_AREA,
         compare::MASKS,
         compare::OBJECTS,
+        compare::CORE_MASKS,
+        compare::OWNED_OBJECTS,
     ];
     Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
 }

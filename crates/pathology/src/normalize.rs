@@ -17,6 +17,7 @@ pub(crate) const NORMALIZE: Declared = Declared {
     bytes_a_pixel: 3.0,
     // The table of colours: 20 MB for a large tile of tissue, 64 MiB at the very most.
     fixed_bytes: 22 << 20,
+    within_core: None,
     run,
 };
 

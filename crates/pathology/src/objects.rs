@@ -11,11 +11,13 @@
 //! objects come from is the business of [`PixelObjects`] and [`PolygonObjects`]. Nothing here says which pair is a
 //! correct detection.
 
+mod owned;
 mod pairs;
 mod pixels;
 mod polygons;
 mod rasterise;
 
+pub use owned::{OwnedComparison, compare_owned};
 pub use pairs::Bounds;
 pub use pixels::{OBJECT_CONNECTIVITY, PixelObjects};
 pub use polygons::{Polygon, PolygonObjects};

@@ -4,6 +4,7 @@
 //! nothing, runs nothing, and opens no image.
 
 mod check;
+mod cores;
 mod descriptor;
 mod error;
 mod graph;
@@ -18,7 +19,10 @@ pub use check::stage_file;
 pub use error::{DescriptorError, Problem};
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
-pub use study::{BasePoints, FieldProblem, Method, Reference, Study, StudyError, Tile};
+pub use study::{
+    BasePoints, FieldProblem, Method, Reference, SlideTile, Slides, Study, StudyError, Tile, TissueRule,
+    core_of,
+};
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch,

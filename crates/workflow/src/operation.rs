@@ -145,6 +145,12 @@ pub trait Operation: Send + Sync {
     /// Outputs, in order.
     fn outputs(&self) -> &[Port];
 
+    /// The operation, by name and version, that does the same on the window of a tile whose core alone counts: it reads
+    /// that core after all that this one reads (see [`core_of`](crate::core_of)). None where there is none.
+    fn within_core(&self) -> Option<(&'static str, u32)> {
+        None
+    }
+
     /// Estimated seconds on one core of a typical machine for an image of `pixels` pixels.
     fn cost_seconds(&self, pixels: u64) -> f64;
 

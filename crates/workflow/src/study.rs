@@ -1,10 +1,11 @@
 //! Study files: what a user wants to know, read from TOML and checked against the workflow.
 //!
-//! Paths are relative to the study file. Tiles are found, not opened.
+//! Paths are relative to the study file. Tiles and slides are found, not opened.
 
 mod fields;
 mod inputs;
 mod method;
+mod slides;
 
 use crate::DescriptorError;
 use crate::error::{count, one_line};
@@ -15,6 +16,7 @@ use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
 pub use method::{BasePoints, Method};
 use serde::{Deserialize, Serialize};
+pub use slides::{SlideTile, Slides, TissueRule, core_of};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -30,8 +32,11 @@ pub struct Study {
     pub workflow: Workflow,
     /// Switches of the workflow that the study turned off, such as `normalize`.
     pub switched_off: Vec<String>,
-    /// The tiles, in order of their paths, each once.
+    /// The tiles, in order of their paths, each once. Of a study of slides none, until [`Study::cut`] says which.
     pub tiles: Vec<Tile>,
+    /// The slides, and how they are cut; none in a study of tiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slides: Option<Slides>,
     /// What results are compared with.
     pub reference: Reference,
     /// How parameter sets are chosen and analysed.
@@ -110,6 +115,12 @@ pub enum FieldProblem {
     /// A step without a range.
     #[error("a step needs a range")]
     StepWithoutRange,
+    /// A key that only goes with slides.
+    #[error("only a study of slides has it; \"slides\" is missing")]
+    SlidesOnly,
+    /// Tiles and slides in one study.
+    #[error("the study has tiles as well; give tiles or slides")]
+    TilesAndSlides,
     /// A pattern matches no file.
     #[error("no file matches \"{0}\"")]
     NoMatch(String),
@@ -184,13 +195,35 @@ impl Study {
         let input = root.section("input")?;
         let switched_off = switches(&input, &workflow)?;
         let mut workflow = workflow.without(&switched_off);
-        let tiles = inputs::tiles(&input)?;
+        let slides = slides::slides(&input)?;
+        let tiles = if slides.is_some() { Vec::new() } else { inputs::found(&input, "tiles")? };
         let reference = inputs::reference(&input, &tiles)?;
+        if slides.is_some() && reference != Reference::Defaults {
+            let given = input.text("reference")?;
+            return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
+        }
         let method = method::read(&root.section("method")?)?;
         let (table, metric) = metric(&root, &workflow)?;
         workflow = workflow.measuring(table);
+        if let Some(halo) = slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
+            workflow = match workflow.within_cores(registry) {
+                Some(within) => within,
+                None => {
+                    let allowed = format!(
+                        "0: nothing that measures in workflow {} can leave the halo out",
+                        workflow.name
+                    );
+                    return input.not_allowed("halo", &halo.to_string(), &allowed);
+                }
+            };
+        }
         override_parameters(&root, &mut workflow.parameters)?;
-        Ok(Self { name, seed, workflow, switched_off, tiles, reference, method, metric })
+        Ok(Self { name, seed, workflow, switched_off, tiles, slides, reference, method, metric })
+    }
+
+    /// Takes the tiles that its slides were cut into.
+    pub fn cut(&mut self, tiles: Vec<Tile>) {
+        self.tiles = tiles;
     }
 
     /// The name of the metric that is analysed.
@@ -222,6 +255,7 @@ fn load_workflow(
 fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
+    known.extend(slides::KEYS);
     known.extend(workflow.reference.as_ref().map(|_| "reference"));
     known.extend(&switches);
     input.allow(&known)?;

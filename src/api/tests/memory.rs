@@ -25,6 +25,7 @@ pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         workflow: application::workflow("nuclei", &registry).expect("built in").expect("whole"),
         switched_off: Vec::new(),
         tiles: Vec::new(),
+        slides: None,
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 1, levels: 2 },
         metric: 0,

@@ -5,7 +5,7 @@
 
 use super::{Submission, VERSION};
 use crate::application;
-use pleach_workflow::{Origin, Read, Reference, Stage};
+use pleach_workflow::{Origin, Read, Reference, Stage, Tile};
 use thiserror::Error;
 
 /// What is wrong with a submission.
@@ -21,6 +21,8 @@ pub(crate) enum Unsound {
     Dangling { what: &'static str, stage: String },
     #[error("operation {name} {version} is not known here")]
     Operation { name: String, version: u32 },
+    #[error("a tile of a slide is none that a slide can have")]
+    Slide,
     #[error("the response, or the reference, is of a stage that is not there")]
     Response,
 }
@@ -47,6 +49,12 @@ impl Submission {
             count("references", masks, study.tiles.len())?;
         }
         count("tiles", study.tiles.len().min(1), 1)?;
+        let sound = |(tile, pixels): (&Tile, &u64)| {
+            tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
+        };
+        if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
+            return Err(Unsound::Slide);
+        }
         for row in &self.evaluations {
             count("values of a parameter set", row.len(), workflow.parameters.len())?;
         }

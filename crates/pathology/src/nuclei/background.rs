@@ -24,6 +24,7 @@ pub(crate) const BACKGROUND: Declared = Declared {
     nanoseconds_a_pixel: 4.0,
     bytes_a_pixel: 3.3,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

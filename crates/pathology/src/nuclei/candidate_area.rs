@@ -14,6 +14,7 @@ pub(crate) const CANDIDATE_AREA: Declared = Declared {
     nanoseconds_a_pixel: 0.5,
     bytes_a_pixel: 1.3,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

@@ -14,6 +14,7 @@ pub(crate) const CANDIDATES: Declared = Declared {
     nanoseconds_a_pixel: 0.7,
     bytes_a_pixel: 3.4,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

@@ -19,6 +19,7 @@ pub(crate) const FINAL_AREA: Declared = Declared {
     nanoseconds_a_pixel: 0.6,
     bytes_a_pixel: 2.3,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

@@ -16,6 +16,7 @@ pub(crate) const RECONSTRUCT: Declared = Declared {
     // rc, the plane before and after each step of the opening; later marker, mask, queue and result.
     bytes_a_pixel: 5.4,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

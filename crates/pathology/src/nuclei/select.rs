@@ -21,6 +21,7 @@ pub(crate) const NUCLEI: Declared = Declared {
     nanoseconds_a_pixel: 2.6,
     bytes_a_pixel: 4.3,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

@@ -19,6 +19,7 @@ pub(crate) const SEPARATE: Declared = Declared {
     nanoseconds_a_pixel: 22.0,
     bytes_a_pixel: 10.5,
     fixed_bytes: 0,
+    within_core: None,
     run,
 };
 

@@ -5,6 +5,7 @@
 use super::{Bounds, Objects};
 use crate::kernels::Connectivity;
 use crate::kernels::components::Components;
+use pleach_regions::{Centroid, PixelRectangle};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -89,6 +90,25 @@ impl PixelObjects {
     #[must_use]
     pub fn areas_px(&self) -> &[u64] {
         &self.area_px
+    }
+
+    /// For each object whether its centroid is in `part` of the image.
+    #[must_use]
+    pub fn within(&self, part: PixelRectangle) -> Vec<bool> {
+        let width = self.width as u32;
+        let holds = |start: u32, length: u32, at: i64| {
+            (i64::from(start)..i64::from(start) + i64::from(length)).contains(&at)
+        };
+        let is_within = |object: usize| {
+            let mut centroid = Centroid::default();
+            for run in self.runs(object) {
+                centroid.add_run([run.start % width, run.start / width].map(i64::from), run.end - run.start);
+            }
+            centroid.pixel().is_some_and(|[x, y]| {
+                holds(part.x_px, part.width_px, x) && holds(part.y_px, part.height_px, y)
+            })
+        };
+        (0..self.count()).map(is_within).collect()
     }
 
     fn runs(&self, object: usize) -> &[Run] {

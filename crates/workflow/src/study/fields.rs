@@ -64,6 +64,11 @@ impl<'a> Section<'a> {
         self.fail(key, FieldProblem::WrongType { found: shown, wanted })
     }
 
+    /// Whether the key is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// Refuses every key that is not listed.
     pub(super) fn allow(&self, known: &[&str]) -> Result<(), StudyError> {
         match self.table.keys().find(|key| !known.contains(&key.as_str())) {

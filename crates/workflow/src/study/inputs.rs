@@ -1,6 +1,7 @@
 //! The files of a study: tiles found by pattern, and the reference files that belong to them.
 
 use super::fields::Section;
+use super::slides::SlideTile;
 use super::{FieldProblem, StudyError};
 use glob::MatchOptions;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub struct Tile {
     pub name: String,
     /// The image file.
     pub path: PathBuf,
+    /// Which part of it, where it is a slide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slide: Option<SlideTile>,
 }
 
 /// What results are compared with.
@@ -30,10 +34,11 @@ pub enum Reference {
 /// Instance label maps lie beside the tiles that they belong to; a pattern does not take them for tiles.
 const LABELS: &str = "_labels";
 
-pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
-    let patterns = input.texts("tiles")?;
+/// The files that the patterns of a list name, in order of their paths, each once.
+pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<Tile>, StudyError> {
+    let patterns = input.texts(key)?;
     if patterns.is_empty() {
-        return input.not_allowed("tiles", "an empty list", "at least one file or pattern");
+        return input.not_allowed(key, "an empty list", "at least one file or pattern");
     }
     let mut paths: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
@@ -44,36 +49,39 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
         }
         if !pattern.contains(['*', '?', '[']) {
             let wanted = if path.is_dir() {
-                "a folder; files, or a pattern such as \"tiles/*.png\", are wanted"
+                match key {
+                    "slides" => "a folder; files, or a pattern such as \"slides/*.svs\", are wanted",
+                    _ => "a folder; files, or a pattern such as \"tiles/*.png\", are wanted",
+                }
             } else {
                 "no such file"
             };
-            return input.fail("tiles", FieldProblem::NotThere { path, wanted });
+            return input.fail(key, FieldProblem::NotThere { path, wanted });
         }
         let before = paths.len();
         let bad = |message: String| FieldProblem::BadPattern { pattern: pattern.clone(), message };
         if let Err(error) = glob::Pattern::new(&pattern) {
-            return input.fail("tiles", bad(format!("{} at character {}", error.msg, error.pos + 1)));
+            return input.fail(key, bad(format!("{} at character {}", error.msg, error.pos + 1)));
         }
         let Some(text) = input.pattern(&pattern) else {
-            return input.fail("tiles", bad("the folder's name is no UTF-8".to_owned()));
+            return input.fail(key, bad("the folder's name is no UTF-8".to_owned()));
         };
         // As in a shell, `*` does not match the names of hidden files.
         let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
         match glob::glob_with(&text, options) {
-            Err(error) => return input.fail("tiles", bad(error.to_string())),
+            Err(error) => return input.fail(key, bad(error.to_string())),
             Ok(found) => {
                 for path in found {
                     match path {
                         Ok(path) if path.is_file() && !stem(&path).ends_with(LABELS) => paths.push(path),
                         Ok(_) => {}
-                        Err(error) => return input.fail("tiles", bad(error.to_string())),
+                        Err(error) => return input.fail(key, bad(error.to_string())),
                     }
                 }
             }
         }
         if paths.len() == before {
-            return input.fail("tiles", FieldProblem::NoMatch(pattern));
+            return input.fail(key, FieldProblem::NoMatch(pattern));
         }
     }
     paths.sort();
@@ -86,6 +94,7 @@ pub(super) fn tiles(input: &Section<'_>) -> Result<Vec<Tile>, StudyError> {
     let named = paths.iter().zip(&stems).map(|(path, stem)| Tile {
         name: if unique(stem) { stem.clone() } else { input.relative(path).display().to_string() },
         path: path.clone(),
+        slide: None,
     });
     Ok(named.collect())
 }

@@ -1,0 +1,110 @@
+//! Why a slide, or a region of it, could not be read.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Each message is one line: the file, what is wrong, what is allowed.
+#[derive(Debug, Error)]
+pub enum SlideError {
+    /// It is missing, or may not be read.
+    #[error("{}: cannot be read: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// It is a folder, a pipe or a device.
+    #[error("{}: is no regular file; a slide is wanted", path.display())]
+    NoFile {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// No reader takes it for a slide: of another kind, or cut short so that its directory is gone.
+    #[error(
+        "{}: is no slide that can be read, or cut short; SVS, NDPI, SCN, BIF, MIRAX and tiled pyramidal TIFF are read",
+        path.display()
+    )]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is a slide, and something is wrong with it.
+    #[error("{}: the slide is damaged or of a kind that is not read: {cause}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the reader said, in one line.
+        cause: String,
+    },
+    /// The pieces in which the file keeps its pixels are larger than is decoded at once.
+    #[error(
+        "{}: level {level} is kept in pieces of {width_px} x {height_px} px; up to {} px are decoded at once",
+        path.display(), crate::slide::MOST_PIECE_PX
+    )]
+    LargePieces {
+        /// The file.
+        path: PathBuf,
+        /// Number of the level.
+        level: usize,
+        /// Width of a piece, pixels.
+        width_px: u64,
+        /// Height of a piece, pixels.
+        height_px: u64,
+    },
+    /// A magnification that the slide does not have.
+    #[error("{}: magnification {magnification}; the slide was scanned at {own}, and {least} to {own} is allowed", path.display())]
+    Magnification {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        magnification: f64,
+        /// The slide's own.
+        own: f64,
+        /// The smallest, at which one pixel is left.
+        least: f64,
+    },
+    /// A magnification was asked for and the slide does not say what its own is.
+    #[error(
+        "{}: magnification {magnification}; the slide states neither its magnification nor microns a pixel, \
+         and is read as it is where none is given", path.display()
+    )]
+    NoMagnification {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        magnification: f64,
+    },
+    /// A region that is not within the slide.
+    #[error("{}: {cause}", path.display())]
+    Outside {
+        /// The file.
+        path: PathBuf,
+        /// Which region, and what there is.
+        cause: pleach_regions::PartError,
+    },
+    /// The slide has no level that is small enough for an overview.
+    #[error(
+        "{}: its smallest level has {width_px} x {height_px} px; an overview is made of up to {} million",
+        path.display(), crate::slide::MOST_OVERVIEW_PX >> 20
+    )]
+    NoOverview {
+        /// The file.
+        path: PathBuf,
+        /// Width of the level, pixels.
+        width_px: u32,
+        /// Height of the level, pixels.
+        height_px: u32,
+    },
+    /// There is not enough memory for the region.
+    #[error("{}: no memory for {width_px} x {height_px} px", path.display())]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// Width, pixels.
+        width_px: u32,
+        /// Height, pixels.
+        height_px: u32,
+    },
+}

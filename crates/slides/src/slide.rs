@@ -1,0 +1,231 @@
+//! An open slide: its levels, what it says of its magnification, and its pixels.
+//!
+//! How pixels of a level become those of a magnification is in `read.rs`.
+
+use crate::error::SlideError;
+use crate::scale::Scale;
+use openslide_rs::errors::OpenSlideError;
+use openslide_rs::{Address, OpenSlide, Region, Size};
+use pleach_regions::{PixelRectangle, Raster, Resolution};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Most pixels of one piece (a TIFF's tile) of a level: 4096 × 4096, beyond anything that scanners write (256 to 1024 a
+/// side). The reader decodes pieces whole, so that a header that claims more would cost more than the region read.
+pub(crate) const MOST_PIECE_PX: u64 = 1 << 24;
+
+/// Most pixels that are read for an overview: a gigapixel takes some 30 s. Slides have levels of a few megapixels; only
+/// one that has a single level, of a whole section, exceeds it.
+pub(crate) const MOST_OVERVIEW_PX: u64 = 1 << 30;
+
+/// One level of a slide's pyramid; the first one is as the slide was scanned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Width, pixels.
+    pub width_px: u32,
+    /// Height, pixels.
+    pub height_px: u32,
+    /// Pixels of the first level that one pixel stands for, along each axis.
+    pub downsample: f64,
+}
+
+/// An open slide. Any number of threads may read it at once.
+///
+/// A region that cannot be read leaves it unusable: every later one fails as well, for the same cause. Who wants to go on
+/// opens it again.
+#[derive(Debug)]
+pub struct Slide {
+    path: PathBuf,
+    handle: OpenSlide,
+    format: String,
+    levels: Vec<Level>,
+    objective_power: Option<f64>,
+    resolution: Option<Resolution>,
+}
+
+impl Slide {
+    /// Opens a slide and reads what it says of itself.
+    ///
+    /// # Errors
+    /// [`SlideError`] where it cannot be read, is of no kind that is, or contradicts itself.
+    pub fn open(path: &Path) -> Result<Self, SlideError> {
+        let path = path.to_owned();
+        let unreadable = |cause| SlideError::Unreadable { path: path.clone(), cause };
+        // Opening a pipe would wait for a writer.
+        if !path.metadata().map_err(unreadable)?.is_file() {
+            return Err(SlideError::NoFile { path });
+        }
+        // The reader says "unsupported" to what may not be read.
+        File::open(&path).and_then(|mut file| file.read(&mut [0])).map_err(unreadable)?;
+        let handle = OpenSlide::new(&path).map_err(|error| said(&path, error))?;
+        let property = |name: &str| handle.property_value(name).ok();
+        let positive = |name: &str| property(name)?.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+        let sides = handle.all_level_dimensions().iter().zip(handle.all_level_downsamples());
+        let level = |(size, downsample): (&Size, &f64)| Level {
+            width_px: size.w,
+            height_px: size.h,
+            downsample: *downsample,
+        };
+        let levels: Vec<Level> = sides.map(level).collect();
+        let is_sound = |level: &Level| {
+            let Level { width_px, height_px, downsample } = *level;
+            width_px > 0 && height_px > 0 && downsample.is_finite() && downsample >= 1.0
+        };
+        if levels.is_empty() || !levels.iter().all(is_sound) {
+            let cause = "its levels contradict each other".to_owned();
+            return Err(SlideError::Damaged { path, cause });
+        }
+        for level in 0..levels.len() {
+            let side = |name: &str| property(&format!("openslide.level[{level}].tile-{name}"))?.parse().ok();
+            if let (Some(width_px), Some(height_px)) = (side("width"), side("height"))
+                && u64::saturating_mul(width_px, height_px) > MOST_PIECE_PX
+            {
+                return Err(SlideError::LargePieces { path, level, width_px, height_px });
+            }
+        }
+        let microns = |axis: &str| positive(&format!("openslide.mpp-{axis}"));
+        // Scanners' pixels are square; where the two differ, in the last digits.
+        let microns = microns("x").zip(microns("y")).map(|(x, y)| f64::midpoint(x, y));
+        Ok(Self {
+            format: property("openslide.vendor").unwrap_or_default(),
+            objective_power: positive("openslide.objective-power"),
+            resolution: microns.and_then(|microns| Resolution::from_microns_per_px(microns).ok()),
+            levels,
+            handle,
+            path,
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The kind of file, by the scanner's maker: `aperio`, `hamamatsu`, `generic-tiff`, ….
+    #[must_use]
+    pub fn format(&self) -> &str {
+        &self.format
+    }
+
+    /// The levels, the finest one first.
+    #[must_use]
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The magnification of the objective it was scanned with; none where it does not say.
+    #[must_use]
+    pub fn objective_power(&self) -> Option<f64> {
+        self.objective_power
+    }
+
+    /// What a pixel of the first level shows; none where it does not say.
+    #[must_use]
+    pub fn resolution(&self) -> Option<Resolution> {
+        self.resolution
+    }
+
+    /// The magnification of the first level: that of the objective, or by convention that of its resolution.
+    #[must_use]
+    pub fn magnification(&self) -> Option<f64> {
+        self.objective_power.or_else(|| self.resolution.map(Resolution::magnification))
+    }
+
+    /// The slide at a magnification; without one, as it was scanned.
+    ///
+    /// # Errors
+    /// [`SlideError::Magnification`] where it was not scanned so finely, or no pixel is left;
+    /// [`SlideError::NoMagnification`] where it does not say how finely it was scanned.
+    pub fn scale(&self, magnification: Option<f64>) -> Result<Scale, SlideError> {
+        let path = || self.path.clone();
+        let (factor, own) = match magnification {
+            None => (1.0, 0.0),
+            Some(magnification) => match self.magnification() {
+                None => return Err(SlideError::NoMagnification { path: path(), magnification }),
+                Some(own) => (own / magnification, own),
+            },
+        };
+        let magnification = magnification.unwrap_or_default();
+        let shorter = self.levels[0].width_px.min(self.levels[0].height_px);
+        let refused = || SlideError::Magnification {
+            path: path(),
+            magnification,
+            own,
+            least: own / f64::from(shorter),
+        };
+        // No number is in no range.
+        if !(1.0..=f64::from(u32::MAX)).contains(&factor) {
+            return Err(refused());
+        }
+        Scale::at(&self.levels, factor).ok_or_else(refused)
+    }
+
+    /// The pixels of a rectangle of the slide at a scale, as B, G, R; what was not scanned is white.
+    ///
+    /// # Errors
+    /// [`SlideError::Outside`] where the rectangle is not within the slide at that scale, [`SlideError::Memory`] where
+    /// there is no room for it, [`SlideError::Damaged`] where its pixels cannot be decoded.
+    pub fn read(&self, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
+        scale.check(part).map_err(|cause| SlideError::Outside { path: self.path.clone(), cause })?;
+        crate::read::read(self, scale, part)
+    }
+
+    /// The whole slide, made so small that neither side is longer than `side_px`; as it is where it is smaller.
+    ///
+    /// # Errors
+    /// [`SlideError::NoOverview`] where that would take reading more than a gigapixel, and as [`read`](Self::read).
+    pub fn overview(&self, side_px: u32) -> Result<Raster, SlideError> {
+        let Level { width_px, height_px, .. } = self.levels[0];
+        let factor = f64::from(width_px.max(height_px)) / f64::from(side_px.max(1));
+        let factor = factor.clamp(1.0, f64::from(width_px.min(height_px)));
+        let no_overview = |level: Level| SlideError::NoOverview {
+            path: self.path.clone(),
+            width_px: level.width_px,
+            height_px: level.height_px,
+        };
+        let scale = Scale::at(&self.levels, factor).ok_or_else(|| no_overview(self.levels[0]))?;
+        let level = self.levels[scale.level];
+        if u64::from(level.width_px) * u64::from(level.height_px) > MOST_OVERVIEW_PX {
+            return Err(no_overview(level));
+        }
+        let Scale { width_px, height_px, .. } = scale;
+        self.read(&scale, PixelRectangle { x_px: 0, y_px: 0, width_px, height_px })
+    }
+
+    /// Pixels of a level, one after the other as premultiplied ARGB in the machine's order of bytes.
+    pub(crate) fn level_pixels(&self, level: usize, part: PixelRectangle) -> Result<Vec<u8>, SlideError> {
+        // Regions begin at pixels of the first level. Of a level that was cut to whole pixels the nearest one is meant.
+        let downsample = self.levels[level].downsample;
+        let start = |level_px: u32| (f64::from(level_px) * downsample).round() as u32;
+        let region = Region {
+            size: Size { w: part.width_px, h: part.height_px },
+            level: level as u32,
+            address: Address { x: start(part.x_px), y: start(part.y_px) },
+        };
+        self.handle.read_region(&region).map_err(|error| match error {
+            OpenSlideError::OutOfMemory { .. } | OpenSlideError::ImageTooLarge { .. } => SlideError::Memory {
+                path: self.path.clone(),
+                width_px: part.width_px,
+                height_px: part.height_px,
+            },
+            other => said(&self.path, other),
+        })
+    }
+}
+
+/// What the reader said, as one of our errors.
+fn said(path: &Path, error: OpenSlideError) -> SlideError {
+    let path = path.to_owned();
+    match error {
+        OpenSlideError::UnsupportedFile(_) => SlideError::Unsupported { path },
+        OpenSlideError::LibraryError(text) => SlideError::Damaged { path, cause: one_line(&text) },
+        other => SlideError::Damaged { path, cause: one_line(&other.to_string()) },
+    }
+}
+
+/// Text that may hold parts of a damaged file.
+fn one_line(text: &str) -> String {
+    text.chars().take(300).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

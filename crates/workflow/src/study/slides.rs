@@ -1,0 +1,221 @@
+//! Slides of a study: files found by pattern, and how they are to be cut into tiles.
+//!
+//! Nothing is opened here: what a slide can give, and which of its tiles show tissue, is found out by whoever reads it.
+
+use super::fields::Section;
+use super::inputs::{Tile, found};
+use super::{FieldProblem, StudyError};
+use crate::value::Real;
+use pleach_regions::{PixelRectangle, Table};
+use serde::{Deserialize, Serialize};
+
+/// Sides that a tile may have, pixels. Below the smallest one, planning and dispatch would take longer than the work;
+/// the largest one takes 0.8 GB.
+const TILE_PX: std::ops::RangeInclusive<u64> = 64..=16_384;
+
+/// The side of a tile where none is given: that of the published studies.
+const DEFAULT_TILE_PX: u64 = 4_096;
+
+/// The halo where none is given: a nucleus is at most 60 px long at 40x.
+const DEFAULT_HALO_PX: u64 = 64;
+
+/// The widest halo. What is computed on a tile of 4,096 px is then four times what it owns.
+const MOST_HALO_PX: u64 = 2_048;
+
+/// The least share of a tile that shows tissue, for the tile to be computed on, where none is given. The segmentation
+/// itself finds nothing on tiles that are background by nine tenths.
+const DEFAULT_TISSUE: f64 = 0.01;
+
+/// The slides of a study, and how they are cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slides {
+    /// The slides, in order of their paths, each once.
+    pub files: Vec<Tile>,
+    /// The magnification at which they are read; their own where none is given.
+    pub magnification: Option<Real>,
+    /// Side of a tile's core, pixels.
+    pub tile_px: u32,
+    /// Pixels around a core that are computed on as well.
+    pub halo_px: u32,
+    /// Which tiles are worth computing on; none where all are.
+    pub tissue: Option<TissueRule>,
+}
+
+/// Which tiles of a slide are worth computing on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TissueRule {
+    /// The least share of a tile's core that shows tissue, 0 to 1.
+    pub least: Real,
+    /// Saturation, 0 to 255, beyond which a pixel is tissue; chosen for each slide where none is given.
+    pub saturation: Option<u8>,
+}
+
+/// A tile of a slide: where it is, in pixels of the slide at the magnification.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SlideTile {
+    /// The magnification; the slide's own where none is given.
+    pub magnification: Option<Real>,
+    /// Left, top, width and height of the pixels that are the tile's own: counted here and nowhere else.
+    pub core: [u32; 4],
+    /// The same of what is computed on: the core and its halo, as far as the slide goes.
+    pub window: [u32; 4],
+}
+
+/// Names of the columns of a core's table: pixels of the window to the left of the core and above it, and its sides.
+const CORE_COLUMNS: [&str; 4] = ["left", "top", "width", "height"];
+
+impl SlideTile {
+    /// What is computed on.
+    #[must_use]
+    pub fn window(&self) -> PixelRectangle {
+        rectangle(self.window)
+    }
+
+    /// Pixels that are computed on.
+    #[must_use]
+    pub fn pixels(&self) -> u64 {
+        u64::from(self.window[2]) * u64::from(self.window[3])
+    }
+
+    /// Whether it is as [`Slides`] allow: a core within its window, which is no larger than the largest.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let most = TILE_PX.end() + 2 * MOST_HALO_PX;
+        (0..2).all(|axis| {
+            let [core, window] = [self.core, self.window].map(|sides| {
+                let start = u64::from(sides[axis]);
+                start..start + u64::from(sides[axis + 2])
+            });
+            let is_within = window.start <= core.start && core.end <= window.end;
+            !core.is_empty() && is_within && window.end - window.start <= most
+        })
+    }
+
+    /// The core within the window, as operations read it.
+    #[must_use]
+    pub fn core_table(&self) -> Table {
+        let ([left, top, width, height], [x, y, ..]) = (self.core, self.window);
+        let sides = [left.saturating_sub(x), top.saturating_sub(y), width, height];
+        Table::new(CORE_COLUMNS.into_iter().zip(sides.map(f64::from)))
+    }
+}
+
+/// The core that a table describes, within its window; none where it is no such table.
+#[must_use]
+pub fn core_of(table: &Table) -> Option<PixelRectangle> {
+    let mut sides = [0; 4];
+    for (side, column) in sides.iter_mut().zip(CORE_COLUMNS) {
+        let found = table.get(column)?;
+        let is_whole = (0.0..=f64::from(u32::MAX)).contains(&found) && found.fract() == 0.0;
+        *side = is_whole.then_some(found as u32)?;
+    }
+    Some(rectangle(sides))
+}
+
+fn rectangle([x_px, y_px, width_px, height_px]: [u32; 4]) -> PixelRectangle {
+    PixelRectangle { x_px, y_px, width_px, height_px }
+}
+
+/// Keys of `[input]` that only a study of slides has.
+pub(super) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "skip_background", "tissue"];
+
+/// The slides of a study; none where it is one of tiles.
+pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> {
+    if !input.has("slides") {
+        return match KEYS.into_iter().find(|key| input.has(key)) {
+            Some(key) => input.fail(key, FieldProblem::SlidesOnly),
+            None => Ok(None),
+        };
+    }
+    if input.has("tiles") {
+        return input.fail("slides", FieldProblem::TilesAndSlides);
+    }
+    let files = found(input, "slides")?;
+    let magnification = match input.number("magnification")? {
+        None => None,
+        Some(given) => match Real::try_from(given) {
+            Ok(magnification) if given > 0.0 => Some(magnification),
+            _ => {
+                return input.not_allowed(
+                    "magnification",
+                    &number(given),
+                    "more than 0, up to the slide's own",
+                );
+            }
+        },
+    };
+    let tile_px = input.integer("tile", *TILE_PX.start(), *TILE_PX.end())?.unwrap_or(DEFAULT_TILE_PX);
+    let most = MOST_HALO_PX.min(tile_px - 1);
+    let halo_px = input.integer("halo", 0, most)?.unwrap_or(DEFAULT_HALO_PX.min(most));
+    let tissue = tissue(input)?;
+    let (tile_px, halo_px) = (tile_px as u32, halo_px as u32);
+    Ok(Some(Slides { files, magnification, tile_px, halo_px, tissue }))
+}
+
+fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
+    let skips = input.boolean("skip_background")?.unwrap_or(true);
+    let section = input.optional_section("tissue")?;
+    if !skips {
+        return match section {
+            Some(_) => input.not_allowed("tissue", "a rule", "none with skip_background = false"),
+            None => Ok(None),
+        };
+    }
+    let (mut least, mut saturation) = (DEFAULT_TISSUE, None);
+    if let Some(section) = section {
+        section.allow(&["least", "saturation"])?;
+        least = section.number("least")?.unwrap_or(least);
+        if !(0.0..=1.0).contains(&least) {
+            return section.not_allowed("least", &number(least), "0 to 1, a share of the tile");
+        }
+        saturation = section.integer("saturation", 0, 255)?.map(|saturation| saturation as u8);
+    }
+    match Real::try_from(least) {
+        Ok(least) => Ok(Some(TissueRule { least, saturation })),
+        Err(_) => input.not_allowed("tissue", &number(least), "0 to 1, a share of the tile"),
+    }
+}
+
+/// As TOML writes it.
+fn number(number: f64) -> String {
+    if number.is_nan() { "nan".to_owned() } else { number.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tile(core: [u32; 4], window: [u32; 4]) -> SlideTile {
+        SlideTile { magnification: None, core, window }
+    }
+
+    #[test]
+    fn a_core_is_told_by_where_it_is_in_its_window() {
+        let inner = tile([512, 1024, 512, 300], [448, 960, 640, 364]);
+        let core = PixelRectangle { x_px: 64, y_px: 64, width_px: 512, height_px: 300 };
+        assert_eq!((core_of(&inner.core_table()), inner.pixels()), (Some(core), 640 * 364));
+        assert!(inner.is_sound());
+        for table in [
+            Table::new([("left", 0.0), ("top", 0.0), ("width", 8.0)]),
+            Table::new([("left", 0.0), ("top", 0.0), ("width", 8.5), ("height", 1.0)]),
+            Table::new([("left", -1.0), ("top", 0.0), ("width", 8.0), ("height", 1.0)]),
+            Table::new([("left", f64::NAN), ("top", 0.0), ("width", 8.0), ("height", 1.0)]),
+            Table::new([("left", 5e9), ("top", 0.0), ("width", 8.0), ("height", 1.0)]),
+        ] {
+            assert_eq!(core_of(&table), None);
+        }
+    }
+
+    #[test]
+    fn tiles_that_no_slide_has_are_told() {
+        for unsound in [
+            tile([0, 0, 0, 8], [0, 0, 8, 8]),
+            tile([4, 0, 8, 8], [0, 0, 8, 8]),
+            tile([0, 0, 8, 8], [1, 0, 8, 8]),
+            tile([0, 0, 8, 8], [0, 0, 100_000, 8]),
+            tile([u32::MAX, 0, 2, 8], [u32::MAX, 0, 1, 8]),
+        ] {
+            assert!(!unsound.is_sound(), "{unsound:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Slides of a study: cut into tiles, of which those without tissue are left out, and shown as a whole.
+//!
+//! Of a slide this opens the header and the smallest level that will do for an overview. Tiles are read by whoever
+//! computes on them (`inputs.rs`). What a tile's halo is for is `pleach-workflow`'s (`cores.rs`).
+
+use crate::exit::{Outcome, Stop};
+use crate::gallery::Jpeg;
+use pleach_pathology::tile::jpeg_bytes;
+use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
+use pleach_slides::{Scale, Slide, SlideError, Tissue};
+use pleach_workflow::{Real, SlideTile, Slides, Study, Tile};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Longest side of the overview that tissue is looked for in, pixels: of 120,000 px, one of it is 60.
+const TISSUE_PX: u32 = 2_048;
+
+/// Longest side of the overview that is shown, pixels.
+const SHOWN_PX: u32 = 960;
+
+/// Good enough for an overview, and a tenth of a PNG.
+const QUALITY: u8 = 80;
+
+/// Most tiles of a study. Each of them is planned for, and its row in the results is a million times that of none.
+const MOST_TILES: u64 = 1 << 20;
+
+/// First bytes of slides that are one file: TIFF and BigTIFF of either order of bytes, and SQLite.
+const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b", b"SQLite format 3\0"];
+
+/// The tiles of a study of slides that are worth computing on: slide after slide, row after row.
+///
+/// # Errors
+/// [`Stop::Input`] where a slide cannot be read, has not the magnification, or gives too many tiles; and where none is left.
+pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Outcome<Vec<Tile>> {
+    let field = |field: &str, error: &dyn std::fmt::Display| {
+        Stop::Input(format!("{}: input.{field}: {error}", file.display()))
+    };
+    let mut tiles = Vec::new();
+    for named in &slides.files {
+        if !is_one_file(&named.path).map_err(|error| field("slides", &error))? {
+            let path = named.path.display();
+            let cause = format!(
+                "{path}: is no slide in one file; SVS, NDPI, SCN, BIF, SVSLIDE and tiled pyramidal TIFF are allowed"
+            );
+            return Err(field("slides", &cause));
+        }
+        let slide = Slide::open(&named.path).map_err(|error| field("slides", &error))?;
+        let scale = slide
+            .scale(slides.magnification.map(Real::get))
+            .map_err(|error| field("magnification", &error))?;
+        let partition = partition(slides, &scale).map_err(|error| field("tile", &error))?;
+        if partition.count() + tiles.len() as u64 > MOST_TILES {
+            let given = slides.tile_px;
+            let cause = format!(
+                "{given} is not allowed; allowed: what makes no more than {MOST_TILES} tiles of all slides"
+            );
+            return Err(field("tile", &cause));
+        }
+        let tissue = match slides.tissue {
+            None => None,
+            Some(rule) => {
+                let overview = slide.overview(TISSUE_PX);
+                let overview = overview.map_err(|error| match error {
+                    SlideError::NoOverview { .. } => {
+                        field("skip_background", &format!("{error}; false is allowed"))
+                    }
+                    _ => field("slides", &error),
+                })?;
+                Some((rule.least.get(), Tissue::of(&overview, rule.saturation)))
+            }
+        };
+        // The slide's own magnification by its number, where it has one: so it is one key.
+        let magnification =
+            slides.magnification.or_else(|| slide.magnification().and_then(|own| Real::try_from(own).ok()));
+        for part in partition.tiles() {
+            let (core, window) = (sides(&part.core), sides(&part.window));
+            let shows_tissue = tissue.as_ref().is_none_or(|(least, tissue)| {
+                let share = |start: u32, length: u32, all: u32| {
+                    [start, start + length].map(|edge| f64::from(edge) / f64::from(all))
+                };
+                let columns = share(core[0], core[2], scale.width_px);
+                let rows = share(core[1], core[3], scale.height_px);
+                // With a least share of 0 every tile is worth it.
+                tissue.share(columns, rows) >= *least
+            });
+            if shows_tissue {
+                tiles.push(Tile {
+                    name: format!("{}/{}_{}", named.name, core[0], core[1]),
+                    path: named.path.clone(),
+                    slide: Some(SlideTile { magnification, core, window }),
+                });
+            }
+        }
+    }
+    if tiles.is_empty() {
+        let slides = match slides.files.len() {
+            1 => "the slide".to_owned(),
+            count => format!("the {count} slides"),
+        };
+        let cause = format!(
+            "no tile of {slides} of study {} shows tissue; skip_background = false takes all",
+            study.name
+        );
+        return Err(field("slides", &cause));
+    }
+    Ok(tiles)
+}
+
+fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
+    let region = SpatialBounds::of_image(scale.width_px, scale.height_px, None);
+    Partition::new(region, &[slides.tile_px.into(); 2], &[slides.halo_px.into(); 2])
+}
+
+/// Left, top, width and height of a box of two axes of an image.
+fn sides(bounds: &SpatialBounds) -> [u32; 4] {
+    let start = |axis: usize| bounds.axes()[axis].start() as u32;
+    let length = |axis: usize| bounds.axes()[axis].length() as u32;
+    [start(0), start(1), length(0), length(1)]
+}
+
+/// A slide in several files (MIRAX, VMS) is not known by the content of one of them, and keys of results are.
+fn is_one_file(path: &Path) -> Result<bool, SlideError> {
+    let mut first = Vec::new();
+    let fail = |cause| SlideError::Unreadable { path: path.to_owned(), cause };
+    File::open(path).and_then(|file| file.take(16).read_to_end(&mut first)).map_err(fail)?;
+    Ok(ONE_FILE.iter().any(|magic| first.starts_with(magic)))
+}
+
+/// The pixels of a tile's window.
+///
+/// # Errors
+/// [`SlideError`] where they cannot be read.
+pub(crate) fn read(path: &Path, tile: &SlideTile) -> Result<Raster, SlideError> {
+    // Opened anew for each tile, which takes some 20 ms: what is damaged in one leaves the others as they are.
+    let slide = Slide::open(path)?;
+    let scale = slide.scale(tile.magnification.map(Real::get));
+    // Without a magnification of its own it is read as it is.
+    slide.read(&scale?, tile.window())
+}
+
+/// A slide as the report shows it.
+#[derive(Debug)]
+pub(crate) struct Overview {
+    /// Its name.
+    pub(crate) name: String,
+    /// The slide made small, or why it is not shown.
+    pub(crate) picture: Result<Jpeg, String>,
+    /// Width and height at the magnification of the study, pixels; as far as tiles go where it could not be opened.
+    pub(crate) size_px: [u32; 2],
+    /// The magnification, where it is known.
+    pub(crate) magnification: Option<f64>,
+    /// Left, top, width and height of the cores that were computed on.
+    pub(crate) taken: Vec<[u32; 4]>,
+    /// The same of those that were left out.
+    pub(crate) skipped: Vec<[u32; 4]>,
+}
+
+/// The slides of a study; none of a study of tiles.
+pub(crate) fn overviews(study: &Study) -> Vec<Overview> {
+    let Some(slides) = &study.slides else { return Vec::new() };
+    slides.files.iter().map(|file| overview(study, slides, file)).collect()
+}
+
+fn overview(study: &Study, slides: &Slides, named: &Tile) -> Overview {
+    let is_of = |tile: &&Tile| tile.name.rsplit_once('/').is_some_and(|(name, _)| name == named.name);
+    // Where the file lies now, which may be elsewhere than where the study was written.
+    let path = study.tiles.iter().find(is_of).map_or(&named.path, |tile| &tile.path);
+    let taken: Vec<&SlideTile> =
+        study.tiles.iter().filter(is_of).filter_map(|tile| tile.slide.as_ref()).collect();
+    let opened = || {
+        let slide = Slide::open(path).map_err(|error| error.to_string())?;
+        let scale = slide.scale(slides.magnification.map(Real::get)).map_err(|error| error.to_string())?;
+        let partition = partition(slides, &scale).map_err(|error| error.to_string())?;
+        Ok((slide, scale, partition))
+    };
+    let taken: Vec<[u32; 4]> = taken.into_iter().map(|tile| tile.core).collect();
+    let farthest = |axis: usize| taken.iter().map(|core| core[axis] + core[axis + 2]).max().unwrap_or(1);
+    match opened() {
+        Ok((slide, scale, partition)) => {
+            let picture = slide.overview(SHOWN_PX).map_err(|error| error.to_string()).and_then(jpeg);
+            let is_taken: HashSet<&[u32; 4]> = taken.iter().collect();
+            let cores = partition.tiles().map(|tile| sides(&tile.core));
+            let skipped = cores.filter(|core| !is_taken.contains(core)).collect();
+            let magnification = slides.magnification.map(Real::get).or_else(|| slide.magnification());
+            let size_px = [scale.width_px, scale.height_px];
+            Overview { name: named.name.clone(), picture, size_px, magnification, taken, skipped }
+        }
+        Err(error) => Overview {
+            name: named.name.clone(),
+            picture: Err(error),
+            size_px: [farthest(0), farthest(1)],
+            magnification: slides.magnification.map(Real::get),
+            taken,
+            skipped: Vec::new(),
+        },
+    }
+}
+
+fn jpeg(raster: Raster) -> Result<Jpeg, String> {
+    let (width, height) = (raster.width_px(), raster.height_px());
+    let bytes = jpeg_bytes(&raster, QUALITY).map_err(|error| error.to_string())?;
+    Ok(Jpeg { bytes, width, height })
+}

@@ -1,0 +1,141 @@
+//! Studies of slides that mean nothing, and slides that are none: refused before anything runs.
+
+use crate::data::data;
+use crate::pyramid::{AT_20, write_image};
+use crate::study::Study;
+use crate::{refused, refused_as};
+
+/// A study of one slide of 300 × 200 px that was scanned at 20x.
+fn of_slide() -> Study {
+    let study = Study::of_tissue(64);
+    study.write("slides/blank.txt", "");
+    let pixel = |n: usize| if n % 300 < 200 { [180, 90, 160] } else { [244; 3] };
+    let pixels: Vec<u8> = (0..300 * 200).flat_map(pixel).collect();
+    write_image(&study.path("slides/a.svs"), &pixels, 300, AT_20);
+    study
+}
+
+/// The study with these lines instead of its tiles.
+fn with(study: &Study, lines: &str) {
+    study.edit(&[("tiles = [\"tiles/*.png\"]", lines)]);
+}
+
+/// The study of slides with these lines more is refused, and what is said goes on after the file's name.
+#[track_caller]
+fn edited(study: &Study, lines: &str, expected: &str) {
+    with(study, &format!("slides = [\"slides/*.svs\"]\n{lines}"));
+    let expected = format!("study.toml: input.{expected}");
+    refused(study.folder(), &["run", "study.toml", "--out", "out"], &expected);
+    refused(study.folder(), &["plan", "study.toml"], &expected);
+}
+
+#[test]
+fn fields_of_slides() {
+    let study = of_slide();
+    let edited = |lines: &str, expected: &str| edited(&study, lines, expected);
+    edited("tile = 0", "tile: 0 is not allowed; allowed: 64 to 16384");
+    edited("tile = 99999", "tile: 99999 is not allowed; allowed: 64 to 16384");
+    edited("tile = 512.0", "tile: 512.0 is given, a whole number is wanted");
+    edited("tile = 128\nhalo = 128", "halo: 128 is not allowed; allowed: 0 to 127");
+    edited("tile = 128\nhalo = -1", "halo: -1 is not allowed; allowed: 0 to 127");
+    edited("halo = 2049", "halo: 2049 is not allowed; allowed: 0 to 2048");
+    let positive = "allowed: more than 0, up to the slide's own";
+    edited("magnification = nan", &format!("magnification: nan is not allowed; {positive}"));
+    edited("magnification = -inf", &format!("magnification: -inf is not allowed; {positive}"));
+    edited("magnification = 0", &format!("magnification: 0 is not allowed; {positive}"));
+    edited("magnification = \"20x\"", "magnification: the text \"20x\" is given, a number is wanted");
+    edited(
+        "magnification = 40",
+        "magnification: slides/a.svs: magnification 40; the slide was scanned at 20, and 0.1 to 20 is allowed",
+    );
+    edited("skip_background = 1", "skip_background: 1 is given, true or false is wanted");
+    edited("tissue = { leas = 0.1 }", "tissue.leas: unknown; known are least, saturation");
+    edited("tissue = { least = 2 }", "tissue.least: 2 is not allowed; allowed: 0 to 1, a share of the tile");
+    edited(
+        "tissue = { least = nan }",
+        "tissue.least: nan is not allowed; allowed: 0 to 1, a share of the tile",
+    );
+    edited("tissue = { saturation = 256 }", "tissue.saturation: 256 is not allowed; allowed: 0 to 255");
+    edited(
+        "skip_background = false\ntissue = { least = 0.5 }",
+        "tissue: a rule is not allowed; allowed: none with skip_background = false",
+    );
+    edited(
+        "tissue = { saturation = 255 }",
+        "slides: no tile of the slide of study nuclei-moat shows tissue; skip_background = false takes all",
+    );
+    edited("tiles = [\"tiles/*.png\"]", "slides: the study has tiles as well; give tiles or slides");
+}
+
+#[test]
+fn lists_of_slides() {
+    let study = of_slide();
+    let listed = |lines: &str, expected: &str| {
+        with(&study, lines);
+        refused(study.folder(), &["plan", "study.toml"], &format!("study.toml: input.{expected}"));
+    };
+    listed("slides = []", "slides: an empty list is not allowed; allowed: at least one file or pattern");
+    listed("slides = [\"slides/*.ndpi\"]", "slides: no file matches \"slides/*.ndpi\"");
+    listed("slides = [\"gone.svs\"]", "slides: gone.svs: no such file");
+    let folder = "slides: slides: a folder; files, or a pattern such as \"slides/*.svs\", are wanted";
+    listed("slides = [\"slides\"]", folder);
+    let tiles = "tiles = [\"tiles/*.png\"]\nhalo = 8";
+    listed(tiles, "halo: only a study of slides has it; \"slides\" is missing");
+    let kind = "slides: slides/blank.txt: is no slide in one file; SVS, NDPI, SCN, BIF, SVSLIDE and tiled pyramidal TIFF \
+                are allowed";
+    listed("slides = [\"slides/*\"]", kind);
+}
+
+#[test]
+fn slides_have_no_reference_files_and_need_what_measures_within_a_core() {
+    let study = of_slide();
+    let slides = ("tiles = [\"tiles/*.png\"]", "slides = [\"slides/*.svs\"]");
+    study.edit(&[slides, ("\"defaults\"", "\"tiles\"")]);
+    let plan = ["plan", "study.toml"];
+    let expected = "study.toml: input.reference: \"tiles\" is not allowed; allowed: \"defaults\" for slides";
+    refused(study.folder(), &plan, expected);
+    study.edit(&[
+        slides,
+        ("\"nuclei\"", "\"noop\""),
+        ("normalize = true\nreference = \"defaults\"\n", ""),
+        ("\"dice\"", "\"n\""),
+    ]);
+    let expected = "study.toml: input.halo: 64 is not allowed; allowed: 0: nothing that measures in workflow noop can \
+                    leave the halo out";
+    refused(study.folder(), &plan, expected);
+}
+
+#[test]
+fn slides_that_are_none() {
+    let study = of_slide();
+    let whole = std::fs::read(study.path("slides/a.svs")).expect("the slide");
+    study.write("slides/a.svs", &whole[..whole.len() / 2]);
+    let none = "study.toml: input.slides: slides/a.svs: is no slide that can be read, or cut short; SVS, NDPI, SCN, BIF, \
+                MIRAX and tiled pyramidal TIFF are read";
+    with(&study, "slides = [\"slides/*.svs\"]");
+    refused(study.folder(), &["run", "study.toml", "--out", "out"], none);
+    // Its directory is whole, and none of its pixels: nobody knows where there is tissue.
+    let mut damaged = whole;
+    let end = damaged.len() - 1_000;
+    damaged[16..end].fill(0xff);
+    study.write("slides/a.svs", &damaged);
+    let beginning = "study.toml: input.slides: slides/a.svs: ";
+    let answer = crate::pleach(study.folder(), &["plan", "study.toml"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+    assert!(answer.stderr.contains(&format!("error: {beginning}")), "{answer:?}");
+}
+
+#[test]
+fn slides_of_the_test_data_that_are_none() {
+    let Some(data) = data("slides_of_the_test_data_that_are_none") else { return };
+    let study = of_slide();
+    for (name, said) in [
+        ("unopenable.tiff", "the slide is damaged or of a kind that is not read: "),
+        ("OS-1-detail.ome.tif", "is no slide that can be read, or cut short"),
+    ] {
+        let path = data.join("wsi").join(name).display().to_string();
+        with(&study, &format!("slides = [{path:?}]"));
+        let beginning = format!("study.toml: input.slides: {path}: {said}");
+        refused_as(study.folder(), &["run", "study.toml", "--out", "out"], &beginning);
+    }
+}

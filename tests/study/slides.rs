@@ -1,0 +1,351 @@
+//! Studies of slides: their tiles are those of images, what lies on a border counts once, and nothing depends on how it
+//! is computed.
+
+use crate::data::data;
+use crate::masks::{compare, components};
+use crate::pleach::pleach;
+use crate::pyramid::{AT_20, Pyramid, write_image};
+use crate::results::{json, text};
+use crate::study::Study;
+use crate::tables::{Row, rows};
+use crate::{findings, run, segment};
+use std::path::Path;
+
+/// Pixels of R, G, B and the width.
+type Image = (Vec<u8>, usize);
+
+/// Width and height of the slide of most tests, pixels: three tiles of 128 by two, and a strip of glass at the right.
+const SIZE_PX: [usize; 2] = [330, 250];
+
+/// Columns of it that show tissue.
+const TISSUE_PX: usize = 250;
+
+/// The slide as an image.
+fn slide_image(study: &Study) -> Image {
+    let (folder, size) = (study.folder(), "256");
+    pleach(folder, &["tissue", "--out", "whole", "--size", size, "--count", "1", "--seed", "8"]).done();
+    let tissue = image::open(study.path("whole/tissue_01.png")).expect("a tile").into_rgb8();
+    let pixel = |n: usize| {
+        let (x, y) = (n % SIZE_PX[0], n / SIZE_PX[0]);
+        if x < TISSUE_PX { tissue.get_pixel(x as u32, y as u32).0 } else { [244, 243, 245] }
+    };
+    ((0..SIZE_PX[0] * SIZE_PX[1]).flat_map(pixel).collect(), SIZE_PX[0])
+}
+
+/// A study of a slide with these lines more, and the slide as an image.
+fn of_slide(lines: &str, edits: &[(&str, &str)]) -> (Study, Image) {
+    let study = Study::of_tissue(64);
+    let image = slide_image(&study);
+    study.write("slides/none.txt", "");
+    write_image(&study.path("slides/s.svs"), &image.0, image.1, AT_20);
+    edit(&study, lines, edits);
+    (study, image)
+}
+
+fn edit(study: &Study, lines: &str, edits: &[(&str, &str)]) {
+    let slides = format!("slides = [\"slides/*.svs\"]\n{lines}");
+    study.edit(&[&[("tiles = [\"tiles/*.png\"]", slides.as_str())], edits].concat());
+}
+
+/// Left, top, width and height.
+type Sides = [usize; 4];
+
+fn write_part(study: &Study, name: &str, (pixels, width): &Image, [x, y, columns, rows]: Sides) {
+    let row = |row: usize| &pixels[((y + row) * width + x) * 3..][..columns * 3];
+    let part: Vec<u8> = (0..rows).flat_map(row).copied().collect();
+    let part = image::RgbImage::from_raw(columns as u32, rows as u32, part).expect("an image");
+    std::fs::create_dir_all(study.path(name).parent().expect("a folder")).expect("a folder made");
+    part.save(study.path(name)).expect("an image written");
+}
+
+/// Cores and windows, in order.
+fn cut([width, height]: [usize; 2], tile: usize, halo: usize) -> Vec<(Sides, Sides)> {
+    let mut tiles = Vec::new();
+    for top in (0..height).step_by(tile) {
+        for left in (0..width).step_by(tile) {
+            let (right, bottom) = ((left + tile).min(width), (top + tile).min(height));
+            let (x, y) = (left.saturating_sub(halo), top.saturating_sub(halo));
+            let window = [x, y, (right + halo).min(width) - x, (bottom + halo).min(height) - y];
+            tiles.push(([left, top, right - left, bottom - top], window));
+        }
+    }
+    tiles
+}
+
+/// Responses without the names of the tiles.
+fn responses(study: &Study, out: &str) -> Vec<Row> {
+    let mut rows = rows(&study.path(out).join("responses.csv"));
+    rows.iter_mut().for_each(|row| drop(row.remove("tile")));
+    rows
+}
+
+fn executed(study: &Study, out: &str) -> u64 {
+    json(&study.path(out).join("run.json"))["tasks_executed"].as_u64().expect("a number")
+}
+
+#[test]
+fn tiles_of_a_slide_are_what_images_of_them_are() {
+    let (study, image) = of_slide("tile = 128\nhalo = 0\nskip_background = false", &[]);
+    let of_slides = findings(&study, "slides", &["--workers", "2"]);
+    for (number, (core, window)) in cut(SIZE_PX, 128, 0).into_iter().enumerate() {
+        assert_eq!(core, window);
+        write_part(&study, &format!("parts/{number}.png"), &image, core);
+    }
+    study.edit(&[("tiles/*.png", "parts/*.png")]);
+    let of_images = findings(&study, "images", &["--workers", "2"]);
+    assert_eq!(responses(&study, "slides"), responses(&study, "images"));
+    // Samples and indices know nothing of tiles.
+    assert_eq!((&of_slides[0], &of_slides[3..]), (&of_images[0], &of_images[3..]));
+    let names: Vec<String> = rows(&study.path("slides/responses.csv"))
+        .into_iter()
+        .take(6)
+        .map(|mut row| row.remove("tile").expect("a tile"))
+        .collect();
+    assert_eq!(names, ["s/0_0", "s/128_0", "s/256_0", "s/0_128", "s/128_128", "s/256_128"]);
+}
+
+/// The part of a mask that is a tile's own.
+fn core_of(mask: &[bool], core: Sides, window: Sides) -> Vec<bool> {
+    let (left, top) = (core[0] - window[0], core[1] - window[1]);
+    (0..core[3]).flat_map(|row| mask[(top + row) * window[2] + left..][..core[2]].to_vec()).collect()
+}
+
+/// Number of components whose centroid is in the core, by the mean of their pixels' centres.
+fn owned(mask: &[bool], core: Sides, window: Sides) -> usize {
+    let labels = components(mask, window[2]);
+    let count = labels.iter().copied().max().unwrap_or(0);
+    let is_owned = |label: &u32| {
+        let pixels = labels.iter().enumerate().filter(|(_, found)| *found == label).map(|(pixel, _)| pixel);
+        let centres: Vec<[f64; 2]> =
+            pixels.map(|pixel| [pixel % window[2], pixel / window[2]].map(|at| at as f64 + 0.5)).collect();
+        (0..2).all(|axis| {
+            let mean = centres.iter().map(|centre| centre[axis]).sum::<f64>() / centres.len() as f64;
+            let at = mean + window[axis] as f64 - core[axis] as f64;
+            (0.0..core[axis + 2] as f64).contains(&at)
+        })
+    };
+    (1..=count).filter(is_owned).count()
+}
+
+#[test]
+fn only_what_is_a_tiles_own_counts() {
+    let lines = "tile = 128\nhalo = 24\nskip_background = false";
+    let (study, image) = of_slide(lines, &[]);
+    let pixels = findings(&study, "pixels", &["--strategy", "none", "--workers", "1"]);
+    for options in
+        [&["--workers", "2"][..], &["--strategy", "rtma", "--reuse", "tree"], &["--strategy", "stage"]]
+    {
+        assert_eq!(findings(&study, &options.concat(), options), pixels, "{options:?}");
+    }
+    edit(&study, lines, &[("\"dice\"", "\"nuclei\"")]);
+    let objects = findings(&study, "objects", &["--strategy", "none"]);
+    assert_eq!(findings(&study, "objects-reused", &["--workers", "2"]), objects);
+
+    let tiles = cut(SIZE_PX, 128, 24);
+    let samples = rows(&study.path("pixels/samples.csv"));
+    let (pixels, objects) = (responses(&study, "pixels"), responses(&study, "objects"));
+    let (mut on_borders, mut found_any) = (0, 0);
+    for (number, (core, window)) in tiles.iter().copied().enumerate() {
+        let name = format!("parts/{number}.png");
+        write_part(&study, &name, &image, window);
+        let reference = segment(&study, &name, &Row::new(), &["--normalize"]);
+        for evaluation in [1, 9, 20, 32] {
+            let mask = segment(&study, &name, &samples[evaluation - 1], &["--normalize"]);
+            let place = (evaluation - 1) * tiles.len() + number;
+            let mut found = pixels[place].clone();
+            found.remove("evaluation");
+            assert_eq!(found, compare(&core_of(&mask, core, window), &core_of(&reference, core, window)));
+            let count = owned(&mask, core, window);
+            assert_eq!(
+                objects[place]["nuclei"],
+                count.to_string(),
+                "evaluation {evaluation} of tile {number}"
+            );
+            let whole = components(&mask, window[2]).into_iter().max().unwrap_or(0) as usize;
+            (on_borders, found_any) = (on_borders + whole - count, found_any + count);
+        }
+    }
+    assert!(on_borders > 0 && found_any > 0, "{on_borders} {found_any}");
+}
+
+#[test]
+fn background_is_left_out_and_shown() {
+    let lines = "tile = 64\nhalo = 16\nmagnification = 20";
+    let (study, _) = of_slide(lines, &[]);
+    let listed = json_plan(&study);
+    // Four of six columns show tissue; the last of them only at its left.
+    assert_eq!(listed["plans"][0]["runs"], 32 * 16);
+    run(&study, "out", &["--workers", "2"]);
+    let page = text(&study.path("out/report.html"));
+    for expected in
+        ["<h2>The slides</h2>", "330 × 250 px at 20x, 16 tiles of 64 px, 8 left out", "class=\"skipped\""]
+    {
+        assert!(page.contains(expected), "{expected}");
+    }
+    // More of the tile than it shows is asked for.
+    edit(&study, &format!("{lines}\ntissue = {{ least = 0.99, saturation = 10 }}"), &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 12);
+    edit(&study, &format!("{lines}\nskip_background = false"), &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 24);
+    // At half the magnification there are a quarter of the tiles.
+    edit(&study, "tile = 64\nmagnification = 10\nskip_background = false", &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 6);
+    // A tile larger than the slide is clipped.
+    edit(&study, "", &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32);
+}
+
+fn json_plan(study: &Study) -> serde_json::Value {
+    let printed = pleach(study.folder(), &["plan", "study.toml", "--json"]).done();
+    serde_json::from_str(&printed).expect("one JSON document")
+}
+
+/// What a tile holds is known by the content of the slide, the place and the magnification.
+#[test]
+fn a_slide_of_another_name_is_in_the_cache() {
+    let lines = "tile = 128\nhalo = 8";
+    let (study, (mut pixels, width)) = of_slide(lines, &[]);
+    let cached = |out: &str| {
+        run(&study, out, &["--cache", "cache"]);
+        executed(&study, out)
+    };
+    assert!(cached("first") > 0);
+    std::fs::rename(study.path("slides/s.svs"), study.path("slides/other.svs")).expect("renamed");
+    assert_eq!(cached("renamed"), 0);
+    assert_eq!(responses(&study, "first"), responses(&study, "renamed"));
+    // The tile is what it was; what is its own is not.
+    edit(&study, "tile = 128\nhalo = 9", &[]);
+    assert!(cached("wider") > 0);
+    edit(&study, lines, &[]);
+    pixels[0] ^= 1;
+    write_image(&study.path("slides/other.svs"), &pixels, width, AT_20);
+    assert!(cached("changed") > 0);
+}
+
+#[test]
+fn a_study_of_slides_is_resumed() {
+    let (study, _) = of_slide("tile = 128\nhalo = 8", &[]);
+    let whole = findings(&study, "whole", &[]);
+    run(&study, "again", &[]);
+    // As after a crash: what is derived is gone.
+    for name in ["responses.csv", "indices.csv", "report.html"] {
+        std::fs::remove_file(study.path("again").join(name)).expect("removed");
+    }
+    assert_eq!(findings(&study, "again", &["--resume"]), whole);
+    // Other tiles are another study.
+    edit(&study, "tile = 128\nhalo = 9", &[]);
+    let options = ["run", "study.toml", "--out", "again", "--quiet", "--resume"];
+    let refused = pleach(study.folder(), &options);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("tiles of slides"), "{refused:?}");
+}
+
+/// A piece of the slide is damaged: the tiles that it lies in fail, and nothing else.
+#[test]
+fn a_damaged_piece_fails_its_tiles() {
+    let lines = "tile = 128\nhalo = 0\nskip_background = false";
+    let (study, _) = of_slide(lines, &[]);
+    run(&study, "whole", &[]);
+    let mut slide = std::fs::read(study.path("slides/s.svs")).expect("the slide");
+    // The first piece, compressed, is behind a header of 16 bytes.
+    slide[16..64].fill(0xff);
+    study.write("slides/s.svs", slide);
+    let options = ["run", "study.toml", "--out", "damaged", "--quiet"];
+    let answer = pleach(study.folder(), &options);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    let failed = rows(&study.path("damaged/failed.csv"));
+    assert_eq!(failed.len(), 32);
+    for row in &failed {
+        assert_eq!(row["tile"], "s/0_0");
+        assert!(row.values().any(|value| value.contains("s.svs: the slide is damaged")), "{row:?}");
+    }
+    let good = |out: &str| -> Vec<Row> {
+        rows(&study.path(out).join("responses.csv"))
+            .into_iter()
+            .filter(|row| row["tile"] != "s/0_0")
+            .collect()
+    };
+    assert_eq!(good("damaged"), good("whole"));
+}
+
+/// 14.4 gigapixels in a small file: a disc of tissue.
+fn gigapixel(path: &Path) {
+    const SIDE_PX: u32 = 120_000;
+    let images = [vec![244; 512 * 512 * 3], [180, 90, 160].repeat(512 * 512)];
+    let image_of = |level: usize, column: u32, row: u32| {
+        let at = |place: u32| f64::from((place * 512 + 256) << level) / f64::from(SIDE_PX) - 0.5;
+        usize::from(at(column).hypot(at(row)) < 0.25)
+    };
+    let pyramid = Pyramid {
+        size_px: [SIDE_PX; 2],
+        levels: 5,
+        tile_px: 512,
+        images: &images,
+        image_of: &image_of,
+        description: AT_20,
+    };
+    pyramid.write(path);
+}
+
+#[test]
+fn a_gigapixel_slide_is_planned() {
+    let study = Study::of_tissue(64);
+    study.write("slides/none.txt", "");
+    gigapixel(&study.path("slides/large.svs"));
+    edit(&study, "skip_background = false", &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 900);
+    edit(&study, "", &[]);
+    let runs = json_plan(&study)["plans"][0]["runs"].as_u64().expect("a number") / 32;
+    // Tiles that the disc touches: its area is 177 tiles, and its rim lies in some 50 more.
+    assert!((177..=250).contains(&runs), "{runs}");
+    // 54,990 tiles of 512 px.
+    edit(&study, "tile = 512\nmagnification = 20\nskip_background = false", &[]);
+    assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 235 * 235);
+    edit(&study, "tile = 64\nskip_background = false", &[]);
+    let answer = pleach(study.folder(), &["plan", "study.toml"]);
+    let expected = "error: study.toml: input.tile: 64 is not allowed; allowed: what makes no more than 1048576 tiles of all \
+                    slides\n";
+    assert_eq!((answer.code, answer.stderr.as_str()), (2, expected));
+}
+
+/// The slide of the test data, in tiles and as a whole.
+#[test]
+fn nuclei_of_a_real_slide_are_counted_once() {
+    let Some(data) = data("nuclei_of_a_real_slide_are_counted_once") else { return };
+    let study = Study::of_tissue(64);
+    study.write("sets.csv", "G1,G2\n80,45\n40,20\n");
+    let path = data.join("wsi/CMU-1-Small-Region.svs").display().to_string();
+    let count = |out: &str, lines: &str| -> Vec<u64> {
+        // Normalization is of a tile as a whole, so that tiles would differ for another reason.
+        study.edit(&[
+            ("tiles = [\"tiles/*.png\"]", &format!("slides = [{path:?}]\n{lines}")),
+            ("normalize = true", "normalize = false"),
+            ("kind = \"moat\"\ntrajectories = 2\nlevels = 20\n", "kind = \"table\"\nfile = \"sets.csv\"\n"),
+            ("\"dice\"", "\"nuclei\""),
+        ]);
+        run(&study, out, &["--workers", "2"]);
+        let responses = rows(&study.path(out).join("responses.csv"));
+        let nuclei = |row: &Row| row["nuclei"].parse::<u64>().expect("a number");
+        let of = |evaluation: &str| {
+            responses.iter().filter(|row| row["evaluation"] == evaluation).map(nuclei).sum()
+        };
+        vec![of("1"), of("2")]
+    };
+    let whole = count("whole", "");
+    let without = count("halo-0", "tile = 512\nhalo = 0");
+    let mut differences = Vec::new();
+    for halo in [64, 151] {
+        let tiled = count(&format!("halo-{halo}"), &format!("tile = 512\nhalo = {halo}"));
+        println!("halo {halo}: {tiled:?} nuclei, {whole:?} on the whole slide, {without:?} without a halo");
+        for evaluation in 0..2 {
+            // Cut nuclei count on both sides; a halo takes nearly all of them back.
+            let apart = tiled[evaluation].abs_diff(whole[evaluation]);
+            assert!(apart * 5 <= without[evaluation].abs_diff(whole[evaluation]), "{tiled:?}");
+            assert!(apart * 200 <= whole[evaluation], "{tiled:?}");
+            differences.push(apart);
+        }
+    }
+    let page = text(&study.path("halo-64/report.html"));
+    assert!(page.contains("2,220 × 2,967 px at 20x, 30 tiles of 512 px"), "the slide is in the report");
+    assert!(whole[0] > 1_000, "{whole:?} {differences:?}");
+}
