@@ -78,6 +78,15 @@ pub enum TierError {
         /// What it has to be.
         allowed: &'static str,
     },
+    /// A folder that is to be shared has packed regions in it.
+    #[error(
+        "open the tier {}: it was a private tier, and holds small regions packed, which a shared one cannot; name another \
+         folder", path.display()
+    )]
+    Packed {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A private folder is open elsewhere, or a shared one as a private one.
     #[error("open the tier {}: another tier has it open", path.display())]
     InUse {

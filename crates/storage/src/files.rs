@@ -6,7 +6,7 @@ use rustix::fs::statvfs;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -53,6 +53,22 @@ pub trait NewFile: Write {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// A file that is read and written anywhere, by any number of threads. All errors are what the system says.
+#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+pub trait OpenFile: fmt::Debug + Send + Sync {
+    /// Fills `bytes` from `offset` on, as far as the file goes, and says how far that was.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts the file.
+    fn cut(&self, length_bytes: u64) -> io::Result<()>;
+
+    /// Waits until what was written is on the medium; the file's name may not be.
+    fn sync(&self) -> io::Result<()>;
+}
+
 /// A file system. All errors are what the system says.
 #[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait Files: fmt::Debug + Send + Sync {
@@ -70,6 +86,9 @@ pub trait Files: fmt::Debug + Send + Sync {
 
     /// Opens a file for reading, and says how long it is. It can be read to its end, whatever becomes of its name.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
+
+    /// Opens a file for reading and writing; one that `is_new` is made, and it is an error if there is one.
+    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>>;
 
     /// Gives a file another name, at once; what had that name is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -137,6 +156,10 @@ impl Files for Disk {
         Ok((Box::new(file), length_bytes))
     }
 
+    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(OpenOptions::new().read(true).write(true).create_new(is_new).open(path)?))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -171,6 +194,33 @@ impl Files for Disk {
 
 impl NewFile for File {
     fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl OpenFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match FileExt::read_at(self, &mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+        self.set_len(length_bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
         self.sync_all()
     }
 }

@@ -1,12 +1,13 @@
 //! A folder as a tier: one file a region, on a disk of any kind.
 //!
 //! A region is written under a temporary name, synced, renamed, and its folder synced; only then is it said to be there.
-//! Regions below a size are refused, since each takes blocks of its own: packing them is left to somebody else, and so is
-//! making room. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
+//! Small ones share files (`folder/pack.rs`), since each file takes blocks, a name and two waits. Making room is left to
+//! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
 
 mod books;
 mod layout;
 mod open;
+mod pack;
 mod read;
 mod write;
 
@@ -14,6 +15,7 @@ use crate::files::{Files, Held};
 use crate::{Durability, Inserted, Tier, TierError};
 use books::Books;
 use layout::{Layout, leaf_of};
+use pack::Pack;
 use pleach_regions::{DataRegion, RegionKey};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,13 +53,25 @@ pub struct FolderSettings {
     pub reserve_bytes: u64,
     /// Regions of fewer bytes in memory are refused.
     pub least_bytes: u64,
+    /// Regions whose encodings take fewer bytes share files. Those of a shared folder do not: each of its processes would
+    /// have to know where in which file the others' are.
+    pub pack_below_bytes: u64,
 }
 
+/// Below this, a file of its own is half empty or takes longer to name than to write.
+const PACK_BELOW_BYTES: u64 = 64 << 10;
+
 impl FolderSettings {
-    /// Without a reserve, for regions of any size.
+    /// Without a reserve, for regions of any size, each in a file of its own.
     #[must_use]
     pub fn new(kind: FolderKind, capacity_bytes: u64) -> Self {
-        Self { kind, capacity_bytes, reserve_bytes: 0, least_bytes: 0 }
+        Self { kind, capacity_bytes, reserve_bytes: 0, least_bytes: 0, pack_below_bytes: 0 }
+    }
+
+    /// The same, with regions below 64 KiB packed.
+    #[must_use]
+    pub fn packed(self) -> Self {
+        Self { pack_below_bytes: PACK_BELOW_BYTES, ..self }
     }
 }
 
@@ -69,6 +83,7 @@ pub struct FolderTier {
     settings: FolderSettings,
     block_bytes: u64,
     books: Mutex<Books>,
+    pack: Pack,
     /// One a leaf: held while a file gets or loses its name and the books are changed, so that they tell the same.
     leaves: Vec<Mutex<()>>,
     /// The next name that no file has had.
@@ -98,7 +113,7 @@ impl FolderTier {
         Ok(())
     }
 
-    /// Where the file of a region is, or would be.
+    /// Where the file of a region is, or would be if it has one of its own.
     #[must_use]
     pub fn path(&self, key: RegionKey) -> PathBuf {
         self.layout.region(key)
@@ -131,6 +146,11 @@ impl FolderTier {
         })
     }
 
+    /// Enters what the files of packed regions take into the books.
+    fn count_packed(&self) {
+        self.pack.tell_taken(|bytes| self.books().set_packed(bytes));
+    }
+
     // A thread that panicked while it held one of these left it whole: each change of the books is one call.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,6 +171,9 @@ impl Tier for FolderTier {
     }
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        if self.remove_packed(key)? {
+            return Ok(true);
+        }
         let _held = self.hold(leaf_of(key));
         let known = self.books().contains(key);
         if !known && !self.is_shared() {
@@ -173,14 +196,20 @@ impl Tier for FolderTier {
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
-        if self.is_shared() { self.is_there(key) } else { Ok(self.books().contains(key)) }
+        if self.is_shared() {
+            return self.is_there(key);
+        }
+        Ok(self.books().contains(key) || self.pack.contains(key))
     }
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {
         if self.is_shared() {
             self.refresh()?;
         }
-        Ok(self.books().keys())
+        let mut keys = self.pack.keys();
+        keys.append(&mut self.books().keys());
+        keys.sort_unstable();
+        Ok(keys)
     }
 
     fn held_bytes(&self) -> u64 {
@@ -191,13 +220,15 @@ impl Tier for FolderTier {
         self.settings.capacity_bytes
     }
 
-    /// A disk that cannot be asked has nothing free.
+    /// A disk that cannot be asked has nothing free; what compacting would regain is free.
     fn free_bytes(&self) -> u64 {
+        let (dead_bytes, spare_bytes) = (self.pack.dead_bytes(), self.pack.spare_bytes());
         let disk = self.files.space(&self.layout.root).map_or(0, |space| space.free_bytes);
         let books = self.books();
         let left_bytes =
             disk.saturating_sub(self.settings.reserve_bytes).saturating_sub(books.reserved_bytes());
-        self.settings.capacity_bytes.saturating_sub(books.bytes()).min(left_bytes)
+        let capacity_bytes = self.settings.capacity_bytes.saturating_sub(spare_bytes);
+        capacity_bytes.saturating_sub(books.bytes()).min(left_bytes) + dead_bytes
     }
 
     fn durability(&self) -> Durability {

@@ -20,7 +20,7 @@
 //!
 //! A tier that is full says so. [`TierStack`] holds several, from fast to slow, and decides what moves between them.
 //!
-//! Not here: packing of small objects, the list of tiers, object storage, and actors.
+//! Not here: the list of tiers, object storage, and actors.
 
 mod error;
 pub mod files;

@@ -4,6 +4,7 @@
 //! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
 //! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
 //! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
+//! - `pack/00000007.pack` is one of the files in which small regions lie behind each other (`folder/pack.rs`).
 //! - `quarantine/ab….0123….region` is one that was not what it should have been.
 //!
 //! Nothing here touches a file.
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 pub(super) const MARKER_NAME: &str = "FORMAT";
 pub(super) const LOCK_NAME: &str = "lock";
 pub(super) const QUARANTINE_NAME: &str = "quarantine";
+pub(super) const PACK_NAME: &str = "pack";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning.
 pub(super) const MARKER: &str = "pleach tier 1";
@@ -23,6 +25,7 @@ pub(super) const LOST_AND_FOUND: &str = "lost+found";
 
 const REGION_SUFFIX: &str = ".region";
 const PART_SUFFIX: &str = ".part";
+const SEGMENT_SUFFIX: &str = ".pack";
 
 /// Folders in a folder: one a hexadecimal digit.
 pub(super) const FANOUT: usize = 16;
@@ -87,6 +90,19 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The file of packed regions of a number.
+    pub(super) fn segment(&self, number: u32) -> PathBuf {
+        self.root.join(PACK_NAME).join(format!("{number:08x}{SEGMENT_SUFFIX}"))
+    }
+}
+
+/// The number of a file of packed regions.
+pub(super) fn segment_number(name: &str) -> Option<u32> {
+    let number = u32::from_str_radix(name.strip_suffix(SEGMENT_SUFFIX)?, 16).ok()?;
+    (format!("{number:08x}{SEGMENT_SUFFIX}") == name).then_some(number)
+}
+
 /// Whether it is the name of a marker that is being written.
 pub(super) fn is_marker_part(name: &str) -> bool {
     let middle = name.strip_prefix(MARKER_NAME).and_then(|rest| rest.strip_suffix(PART_SUFFIX));
@@ -126,6 +142,8 @@ mod tests {
         assert_eq!(named(0xa7, &name(&path)), Named::Region(key));
         assert_eq!(named(0xa6, &name(&path)), Named::Other, "in a leaf where nobody looks for it");
         assert_eq!(named(0xa7, &name(&layout.part(key, 9))), Named::Part);
+        assert_eq!(segment_number(&name(&layout.segment(0xa7))), Some(0xa7));
+        assert_eq!([segment_number("a7.pack"), segment_number("+00000a7.pack")], [None, None]);
         assert!(is_marker_part(&name(&layout.marker_part(9))));
         assert!(!is_marker_part(MARKER_NAME));
     }

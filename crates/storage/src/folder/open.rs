@@ -5,9 +5,10 @@
 
 use super::books::{Books, Leaf};
 use super::layout::{
-    FANOUT, LEAVES, LOCK_NAME, LOST_AND_FOUND, Layout, MARKER, MARKER_NAME, Named, QUARANTINE_NAME,
-    is_marker_part, named,
+    FANOUT, LEAVES, LOCK_NAME, LOST_AND_FOUND, Layout, MARKER, MARKER_NAME, Named, PACK_NAME,
+    QUARANTINE_NAME, is_marker_part, named,
 };
+use super::pack::{self, Pack};
 use super::{FolderSettings, FolderTier, failed};
 use crate::TierError;
 use crate::files::{Files, Held, Sharing};
@@ -56,6 +57,14 @@ impl FolderTier {
             empty_bytes += found.other_bytes;
             books.replace(leaf, found);
         }
+        let (numbers, other_bytes) = pack::numbers(&*files, &layout)?;
+        if settings.kind.is_shared() && !numbers.is_empty() {
+            return Err(TierError::Packed { path: path.to_owned() });
+        }
+        books.add_overhead(other_bytes);
+        let pack =
+            Pack::open(Arc::clone(&files), &layout, &numbers, pack::segment_bytes(settings.capacity_bytes))?;
+        pack.tell_taken(|bytes| books.set_packed(bytes));
         if settings.capacity_bytes <= empty_bytes {
             let (capacity_bytes, overhead_bytes) = (settings.capacity_bytes, empty_bytes);
             return Err(TierError::Capacity { path: path.to_owned(), capacity_bytes, overhead_bytes });
@@ -66,6 +75,7 @@ impl FolderTier {
             settings,
             block_bytes,
             books: Mutex::new(books),
+            pack,
             leaves: (0..LEAVES).map(|_| Mutex::new(())).collect(),
             unique: AtomicU64::new(unique.wrapping_add(1)),
             stopped: AtomicBool::new(false),
@@ -153,6 +163,7 @@ fn make_folders(files: &dyn Files, layout: &Layout) -> Result<(), TierError> {
         _ => Ok(()),
     };
     make(&layout.named(QUARANTINE_NAME))?;
+    make(&layout.named(PACK_NAME))?;
     for branch in 0..FANOUT {
         make(&layout.branch(branch))?;
     }

@@ -4,6 +4,7 @@
 //! again and somebody can look at it; nothing here fetches or computes the region anew.
 
 use super::layout::leaf_of;
+use super::pack::Damaged;
 use super::{FolderTier, failed};
 use crate::{Loss, TierError};
 use pleach_regions::{DataRegion, DecodeError, Decoder, Head, RegionKey};
@@ -24,6 +25,11 @@ enum Content {
 
 impl FolderTier {
     pub(super) fn read(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        match self.pack.get(key)? {
+            Some(Ok(region)) => return Ok(Some(region)),
+            Some(Err(damaged)) => return Err(self.set_aside(key, damaged)),
+            None => {}
+        }
         let known = self.books().contains(key);
         if !known && !self.is_shared() {
             return Ok(None);
@@ -88,6 +94,27 @@ impl FolderTier {
         })
     }
 
+    /// Keeps what was found in place of a packed region for somebody to look at.
+    fn set_aside(&self, key: RegionKey, damaged: Damaged) -> TierError {
+        let Damaged { path, body, source } = damaged;
+        let away = self.layout.quarantined(key, self.unique());
+        let write = || {
+            let mut file = self.files.create(&away)?;
+            file.write_all(&body)?;
+            Ok::<_, io::Error>(self.files.look(&away)?.taken_bytes)
+        };
+        let taken_bytes = write();
+        if let Ok(bytes) = taken_bytes {
+            self.books().add_overhead(bytes);
+        }
+        self.count_packed();
+        TierError::Lost {
+            key,
+            path,
+            source: Loss::Damaged { quarantined: taken_bytes.is_ok().then_some(away), source },
+        }
+    }
+
     fn content(&self, path: &Path) -> Result<Content, TierError> {
         let (mut file, length_bytes) = match self.files.open(path) {
             Ok(opened) => opened,
@@ -100,7 +127,7 @@ impl FolderTier {
 }
 
 /// Reads the encoding that a file of `length_bytes` is.
-fn decode(file: &mut dyn Read, length_bytes: u64) -> io::Result<Result<DataRegion, DecodeError>> {
+pub(super) fn decode(file: &mut dyn Read, length_bytes: u64) -> io::Result<Result<DataRegion, DecodeError>> {
     let mut head = Head([0; Head::BYTES]);
     match file.read_exact(&mut head.0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering;
 /// and either may be the first of its kind.
 const GROWTH_BLOCKS: u64 = 4;
 
+/// Dead bytes of packed regions that are not worth copying others for.
+const DEAD_BYTES: u64 = 32 << 20;
+
 /// Room that is reserved until it is dropped.
 struct Reserved<'a> {
     tier: &'a FolderTier,
@@ -40,7 +43,20 @@ impl FolderTier {
         let is_flat = matches!(region.element(), ElementType::Mask | ElementType::Labels);
         let is_small = is_flat || self.settings.kind != FolderKind::Ssd;
         let (head, body) = region.encode_parts(&region.digest(), is_small);
-        let reserved = self.reserve(key, (Head::BYTES + body.len()) as u64)?;
+        let length_bytes = (Head::BYTES + body.len()) as u64;
+        let is_packed = !self.is_shared()
+            && length_bytes < self.settings.pack_below_bytes
+            && self.pack.may_hold(length_bytes);
+        let mut reserved = self.reserve(key, length_bytes);
+        if reserved.as_ref().is_err_and(TierError::is_lack_of_room) && self.compact_worn(0) > 0 {
+            reserved = self.reserve(key, length_bytes);
+        }
+        let reserved = reserved?;
+        if is_packed {
+            let inserted = self.pack.insert(key, &head, &body);
+            self.count_packed();
+            return inserted;
+        }
         let part = self.layout.part(key, self.unique());
         let published =
             self.write_part(&part, &head, &body).and_then(|()| self.publish(key, &part, reserved));
@@ -57,7 +73,7 @@ impl FolderTier {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
         if !self.is_shared() {
-            return Ok(self.books().contains(key));
+            return Ok(self.books().contains(key) || self.pack.is_known(key)?);
         }
         let is_there = self.is_there(key)?;
         if is_there {
@@ -73,6 +89,7 @@ impl FolderTier {
         let blocks = length_bytes.div_ceil(self.block_bytes) + GROWTH_BLOCKS;
         let needed_bytes = blocks * self.block_bytes;
         let free_bytes = self.files.space(root).map_err(failed("look for room in", root))?.free_bytes;
+        let capacity_bytes = settings.capacity_bytes.saturating_sub(self.pack.spare_bytes());
         let mut books = self.books();
         // What is reserved may have been written already: then the disk is a little less full than it seems.
         let all_bytes = needed_bytes + books.reserved_bytes();
@@ -81,10 +98,44 @@ impl FolderTier {
             let (path, needed_bytes) = (root.clone(), all_bytes);
             return Err(TierError::DiskFull { key, path, needed_bytes, free_bytes, reserve_bytes });
         }
-        if !books.reserve(0, needed_bytes, settings.capacity_bytes) {
-            return Err(self.full(key, needed_bytes, books.bytes()));
+        if !books.reserve(0, needed_bytes, capacity_bytes) {
+            let (place, held_bytes) = (Place::Folder(root.clone()), books.bytes());
+            return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
         }
         Ok(Reserved { tier: self, bytes: needed_bytes })
+    }
+
+    /// Takes a packed region out; false where there is none.
+    pub(super) fn remove_packed(&self, key: RegionKey) -> Result<bool, TierError> {
+        let removed = self.pack.remove(key);
+        self.count_packed();
+        if matches!(removed, Ok(true)) {
+            // Half of what there is may be dead; below a file's size it is left to lack of room.
+            self.compact_worn(DEAD_BYTES);
+        }
+        removed
+    }
+
+    /// Compacts files of packed regions for as long as more than `dead_bytes` of them are dead, and more than they hold, or
+    /// whatever they hold where nothing is allowed. How many files are gone.
+    pub(super) fn compact_worn(&self, dead_bytes: u64) -> usize {
+        let mut gone = 0;
+        for (number, live_bytes, _) in self.pack.worn() {
+            let all_dead_bytes = self.pack.dead_bytes();
+            if all_dead_bytes <= dead_bytes || (dead_bytes > 0 && all_dead_bytes < self.pack.live_bytes()) {
+                break;
+            }
+            let needed_bytes =
+                live_bytes.next_multiple_of(self.block_bytes) + GROWTH_BLOCKS * self.block_bytes;
+            if !self.books().reserve(0, needed_bytes, self.settings.capacity_bytes) {
+                continue;
+            }
+            let _reserved = Reserved { tier: self, bytes: needed_bytes };
+            // What cannot be compacted stays as it is.
+            gone += usize::from(self.pack.compact(number).is_ok());
+            self.count_packed();
+        }
+        gone
     }
 
     fn full(&self, key: RegionKey, needed_bytes: u64, held_bytes: u64) -> TierError {

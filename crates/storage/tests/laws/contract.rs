@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What the folders of a tier without regions take in memory, and one block.
-const EMPTY_BYTES: u64 = (1 + 1 + 16 + 256 + 1) * 4096;
+const EMPTY_BYTES: u64 = (1 + 2 + 16 + 256 + 1) * 4096;
 
 /// One thing to do with the region of a number.
 #[derive(Clone, Copy, Debug)]
@@ -104,13 +104,13 @@ fn check(open: Open<'_>, steps: &[Step]) {
 fn check_folder(
     files: &Arc<dyn Files>,
     path: &Path,
-    kind: FolderKind,
+    (kind, pack_below_bytes): (FolderKind, u64),
     room_bytes: Option<u64>,
     steps: &[Step],
 ) {
     let empty_bytes = open_on(Arc::clone(files), path, kind).unwrap().held_bytes();
     let capacity_bytes = room_bytes.map_or(AMPLE_BYTES, |room| empty_bytes + room);
-    let settings = FolderSettings::new(kind, capacity_bytes);
+    let settings = FolderSettings { pack_below_bytes, ..FolderSettings::new(kind, capacity_bytes) };
     check(&|| Box::new(FolderTier::open(Arc::clone(files), path, settings).unwrap()), steps);
 }
 
@@ -127,7 +127,11 @@ fn walked_bytes(path: &Path) -> u64 {
     (about.blocks() * 512).max(least_bytes) + inside
 }
 
-const ALL_KINDS: [FolderKind; 3] = [FolderKind::Ssd, FolderKind::Hdd, FolderKind::Lustre];
+/// Any kind of folder, with none, some or all regions packed.
+fn kinds() -> impl Strategy<Value = (FolderKind, u64)> {
+    let kinds = [FolderKind::Ssd, FolderKind::Hdd, FolderKind::Lustre];
+    (prop::sample::select(kinds.to_vec()), prop::sample::select(vec![0, 2000, 64 << 10]))
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -139,7 +143,7 @@ proptest! {
 
     #[test]
     fn folders_of_a_file_system_in_memory(
-        steps in steps(), kind in prop::sample::select(&ALL_KINDS), room_bytes in prop::option::of(1..60_000_u64),
+        steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
         let files: Arc<dyn Files> = Arc::new(Memory::default());
         check_folder(&files, Path::new(Memory::TIER), kind, room_bytes, &steps);
@@ -159,7 +163,7 @@ fn stack(files: &Memory, ram_bytes: Option<u64>, room_bytes: u64) -> TierStack {
         let empty_bytes = open_on(Arc::new(files.clone()), &path, kind).unwrap().held_bytes();
         let settings =
             FolderSettings::new(kind, (EMPTY_BYTES.max(empty_bytes) + room_bytes).min(AMPLE_BYTES));
-        FolderTier::open(Arc::new(files.clone()), &path, settings).unwrap()
+        FolderTier::open(Arc::new(files.clone()), &path, settings.packed()).unwrap()
     };
     let ram = ram_bytes.map(|bytes| level("ram", BoundedRam::new(Arc::new(Ledger::default()), bytes), false));
     let private = level("ssd", folder("ssd", FolderKind::Ssd, room_bytes), false);
@@ -183,7 +187,7 @@ proptest! {
 
     #[test]
     fn folders_on_disk(
-        steps in steps(), kind in prop::sample::select(&ALL_KINDS), room_bytes in prop::option::of(1..60_000_u64),
+        steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
         let folder = tempfile::tempdir().unwrap();
         check_folder(&(Arc::new(Disk) as Arc<dyn Files>), folder.path(), kind, room_bytes, &steps);
@@ -193,7 +197,9 @@ proptest! {
 #[test]
 fn what_is_held_is_what_the_disk_says() {
     let folder = tempfile::tempdir().unwrap();
-    let tier = open(folder.path(), FolderKind::Ssd);
+    let settings =
+        FolderSettings { pack_below_bytes: 9000, ..FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES) };
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
     assert_eq!(tier.held_bytes(), walked_bytes(folder.path()));
     for number in 0..60 {
         tier.insert(key(number), &noise(number, 1 + number * 331)).unwrap();
@@ -210,7 +216,10 @@ fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
     let ram = BoundedRam::new(Arc::new(Ledger::default()), AMPLE_BYTES);
     let private = open(folder.path(), FolderKind::Ssd);
-    for tier in [&ram as &dyn Tier, &private] {
+    let place = tempfile::tempdir().unwrap();
+    let settings = FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES).packed();
+    let packed = FolderTier::open(Arc::new(Disk), place.path(), settings).unwrap();
+    for tier in [&ram as &dyn Tier, &private, &packed] {
         let empty_bytes = tier.held_bytes();
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -2,14 +2,16 @@
 //! nothing else. `PLEACH_KILLS` says how often; what a loss of power leaves besides is shown in `power.rs`.
 
 use crate::apart::{child, folder_of_child};
-use crate::regions::{key, noise, open};
+use crate::regions::{AMPLE_BYTES, key, noise};
 use pleach_regions::RegionKey;
-use pleach_storage::{FolderKind, Tier};
+use pleach_storage::files::Disk;
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
 /// Numbers that a child begins with.
 const FIRST: &str = "PLEACH_STORAGE_TEST_FIRST";
@@ -24,7 +26,7 @@ const THREADS: u32 = 2;
 #[expect(clippy::print_stdout, reason = "the process that kills this one listens")]
 fn write(folder: &Path) {
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
-    let tier = &open(folder, FolderKind::Hdd);
+    let tier = &open(folder);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
@@ -41,6 +43,12 @@ fn write(folder: &Path) {
             });
         }
     });
+}
+
+/// A third of the regions is packed.
+fn open(folder: &Path) -> FolderTier {
+    let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed();
+    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
 }
 
 fn size_bytes(number: u32) -> u32 {
@@ -119,7 +127,7 @@ fn at_random_moments() {
         }
 
         left_parts += parts(folder.path());
-        let tier = open(folder.path(), FolderKind::Hdd);
+        let tier = open(folder.path());
         let found: BTreeSet<RegionKey> = tier.list().unwrap().into_iter().collect();
         let unexplained: Vec<_> = found.symmetric_difference(&said.stored).collect();
         assert!(unexplained.iter().all(|key| said.doubtful.contains(key)), "kill {kill}: {unexplained:?}");

@@ -5,8 +5,11 @@
 mod apart;
 mod contract;
 mod damage;
+mod gate;
+mod hanging;
 mod killed;
 mod memory;
+mod packed;
 mod power;
 mod regions;
 mod rooms;

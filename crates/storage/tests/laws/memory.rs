@@ -7,7 +7,7 @@
 mod image;
 
 use image::{Change, Content, Image, Node};
-use pleach_storage::files::{Files, Found, Held, NewFile, Sharing, Space};
+use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -187,6 +187,13 @@ impl Files for Memory {
         }
     }
 
+    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+        let mut state = self.state();
+        state.alive()?;
+        let node = if is_new { state.add(path, Content::File(Vec::new()))? } else { state.node(path)? };
+        Ok(Box::new(MemoryFile { files: self.clone(), node, length: 0 }))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
         let node = state.node(from)?;
@@ -229,6 +236,7 @@ impl Files for Memory {
     }
 }
 
+#[derive(Debug)]
 struct MemoryFile {
     files: Memory,
     node: Node,
@@ -250,6 +258,31 @@ impl Write for MemoryFile {
 
 impl NewFile for MemoryFile {
     fn sync(&mut self) -> io::Result<()> {
+        self.files.state().change(Change::Sync { node: self.node })
+    }
+}
+
+impl OpenFile for MemoryFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.files.state();
+        state.alive()?;
+        let Content::File(content) = &state.now.0[self.node] else { panic!("a folder among files") };
+        let rest = content.get(offset as usize..).unwrap_or_default();
+        let length = rest.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (node, offset) = (self.node, offset as usize);
+        self.files.state().change(Change::Write { node, offset, bytes: bytes.to_vec() })
+    }
+
+    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+        self.files.state().change(Change::Cut { node: self.node, length: length_bytes as usize })
+    }
+
+    fn sync(&self) -> io::Result<()> {
         self.files.state().change(Change::Sync { node: self.node })
     }
 }

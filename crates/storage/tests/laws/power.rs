@@ -2,9 +2,9 @@
 //! What was said to be stored is there, what was said to be removed is not, and nothing else is.
 
 use crate::memory::Memory;
-use crate::regions::{key, open_on, region};
+use crate::regions::{AMPLE_BYTES, key, region};
 use pleach_regions::RegionKey;
-use pleach_storage::{FolderKind, FolderTier, Tier};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,8 +30,12 @@ struct Moment {
     stored: BTreeSet<RegionKey>,
 }
 
-fn open(files: &Memory) -> FolderTier {
-    open_on(Arc::new(files.clone()), Path::new(Memory::TIER), FolderKind::Ssd).unwrap()
+/// Regions of less than so many bytes are packed: none, some or all of those here.
+const PACKED_BELOW: [u64; 3] = [0, 2000, 64 << 10];
+
+fn open(files: &Memory, pack_below_bytes: u64) -> FolderTier {
+    let settings = FolderSettings { pack_below_bytes, ..FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES) };
+    FolderTier::open(Arc::new(files.clone()), Path::new(Memory::TIER), settings).unwrap()
 }
 
 fn listed(tier: &FolderTier) -> BTreeSet<RegionKey> {
@@ -43,9 +47,9 @@ fn without(keys: &BTreeSet<RegionKey>, doubtful: Option<RegionKey>) -> BTreeSet<
 }
 
 /// Does everything on one file system, and says what was known when.
-fn perform(acts: &[Act]) -> (Memory, Vec<Moment>) {
+fn perform(acts: &[Act], pack_below_bytes: u64) -> (Memory, Vec<Moment>) {
     let files = Memory::default();
-    let mut tier = open(&files);
+    let mut tier = open(&files, pack_below_bytes);
     let mut stored = BTreeSet::new();
     let mut moments =
         vec![Moment { began: 0, ended: files.changes(), doubtful: None, stored: stored.clone() }];
@@ -65,7 +69,7 @@ fn perform(acts: &[Act]) -> (Memory, Vec<Moment>) {
         if act.kill_after.is_some() {
             drop(tier);
             files.kill_after(None);
-            tier = open(&files);
+            tier = open(&files, pack_below_bytes);
             let found = listed(&tier);
             let doubtful = done.is_err().then_some(key);
             assert_eq!(without(&found, doubtful), without(&stored, doubtful), "{act:?}");
@@ -76,8 +80,15 @@ fn perform(acts: &[Act]) -> (Memory, Vec<Moment>) {
     (files, moments)
 }
 
-/// Opens what a loss of power after so many changes leaves, and perhaps what a second one does.
-fn check(files: &Memory, moments: &[Moment], changes: usize, again: bool, mut random: impl FnMut() -> u32) {
+/// Opens what a loss of power after so many changes leaves, and perhaps, packing regions of less than `again` bytes, what a
+/// second one does.
+fn check(
+    files: &Memory,
+    moments: &[Moment],
+    changes: usize,
+    again: Option<u64>,
+    mut random: impl FnMut() -> u32,
+) {
     let left = files.after_power_loss(changes, &mut random);
     let before = moments.iter().rev().find(|moment| moment.ended <= changes);
     let stored = before.map_or_else(BTreeSet::new, |moment| moment.stored.clone());
@@ -96,16 +107,14 @@ fn check(files: &Memory, moments: &[Moment], changes: usize, again: bool, mut ra
         }
         found
     };
-    let found = verify(&open(&left), "after the loss");
-    if !again {
-        return;
-    }
+    let found = verify(&open(&left, again.unwrap_or(0)), "after the loss");
+    let Some(pack_below_bytes) = again else { return };
     // It fails again: while the folder is opened, and right after what is there has been told.
     let changes_of_opening = left.changes();
     let sooner = left.after_power_loss(random() as usize % (changes_of_opening + 1), &mut random);
-    verify(&open(&sooner), "after a loss while the folder was opened");
+    verify(&open(&sooner, pack_below_bytes), "after a loss while the folder was opened");
     let later = left.after_power_loss(changes_of_opening, &mut random);
-    assert_eq!(verify(&open(&later), "after a second loss"), found);
+    assert_eq!(verify(&open(&later, pack_below_bytes), "after a second loss"), found);
 }
 
 const NUMBERS: u32 = 5;
@@ -124,22 +133,28 @@ fn random(seed: u32) -> impl FnMut() -> u32 {
 #[test]
 fn after_every_change() {
     let act = |number, insert, kill_after| Act { number, insert, kill_after };
-    let (files, moments) = perform(&[
+    let acts = [
         act(0, true, None),
-        act(1, true, Some(4)), // renamed, its folder not synced
+        act(1, true, Some(4)), // in a file of its own: renamed, its folder not synced
         act(1, true, None),
         act(0, false, None),
         act(2, true, None),
         act(0, true, None),
         act(1, false, Some(1)),
-    ]);
-    let total = files.changes();
-    for changes in 0..=total {
-        let is_open = changes >= moments[0].ended;
-        check(&files, &moments, changes, is_open, random(changes as u32 * 7919 + 1));
-        if is_open {
-            // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
-            [0, 5, 1].into_iter().for_each(|fate| check(&files, &moments, changes, false, || fate));
+        act(3, true, Some(1)), // packed: written, not synced
+    ];
+    for pack_below_bytes in [0, AMPLE_BYTES] {
+        let (files, moments) = perform(&acts, pack_below_bytes);
+        // A tier is begun in the same way, whatever is packed in it.
+        let first = if pack_below_bytes == 0 { 0 } else { moments[0].ended };
+        for changes in first..=files.changes() {
+            let is_open = changes >= moments[0].ended;
+            let again = is_open.then_some(pack_below_bytes);
+            check(&files, &moments, changes, again, random(changes as u32 * 7919 + 1));
+            if is_open {
+                // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
+                [0, 5, 1].into_iter().for_each(|fate| check(&files, &moments, changes, None, || fate));
+            }
         }
     }
 }
@@ -156,10 +171,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn at_random(acts in acts(), places in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 10)) {
-        let (files, moments) = perform(&acts);
+    fn at_random(
+        acts in acts(), pack_below_bytes in prop::sample::select(&PACKED_BELOW),
+        places in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 10),
+    ) {
+        let (files, moments) = perform(&acts, pack_below_bytes);
         for (place, seed) in places {
-            check(&files, &moments, place.index(files.changes() + 1), true, random(seed));
+            let again = Some(pack_below_bytes);
+            check(&files, &moments, place.index(files.changes() + 1), again, random(seed));
         }
     }
 }

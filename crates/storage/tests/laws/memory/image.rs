@@ -26,6 +26,10 @@ pub(super) enum Change {
         offset: usize,
         bytes: Vec<u8>,
     },
+    Cut {
+        node: Node,
+        length: usize,
+    },
     Sync {
         node: Node,
     },
@@ -36,7 +40,7 @@ impl Change {
     pub(super) fn node(&self) -> Node {
         match self {
             Self::Name { folder, .. } | Self::Rename { folder, .. } => *folder,
-            Self::Write { node, .. } | Self::Sync { node } => *node,
+            Self::Write { node, .. } | Self::Cut { node, .. } | Self::Sync { node } => *node,
         }
     }
 }
@@ -74,6 +78,11 @@ impl Image {
                 if let Content::File(content) = &mut self.0[*node] {
                     content.resize(content.len().max(offset + bytes.len()), 0);
                     content[*offset..offset + bytes.len()].copy_from_slice(bytes);
+                }
+            }
+            Change::Cut { node, length } => {
+                if let Content::File(content) = &mut self.0[*node] {
+                    content.resize(*length, 0);
                 }
             }
             Change::Sync { .. } => {}

@@ -1,0 +1,118 @@
+//! A file system that asks before it does anything: whoever is asked may count, or wait.
+
+use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Called with what is about to be done, and with which file or folder.
+type Ask = dyn Fn(&str, &Path) + Send + Sync;
+
+#[derive(Clone)]
+pub(crate) struct Gate {
+    files: Arc<dyn Files>,
+    ask: Arc<Ask>,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        files: impl Files + 'static,
+        ask: impl Fn(&str, &Path) + Send + Sync + 'static,
+    ) -> Self {
+        Self { files: Arc::new(files), ask: Arc::new(ask) }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+impl Files for Gate {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+        (self.ask)("list", folder);
+        self.files.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        (self.ask)("look", path);
+        self.files.look(path)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        (self.ask)("create folder", folder);
+        self.files.create_folder(folder)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        (self.ask)("create", path);
+        self.files.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        (self.ask)("open", path);
+        self.files.open(path)
+    }
+
+    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+        (self.ask)("open", path);
+        let file = self.files.open_to_write(path, is_new)?;
+        Ok(Box::new(GatedFile { file, gate: self.clone(), path: path.to_owned() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        (self.ask)("rename", from);
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        (self.ask)("remove", path);
+        self.files.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        (self.ask)("sync folder", folder);
+        self.files.sync_folder(folder)
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        (self.ask)("lock", path);
+        self.files.lock(path, sharing)
+    }
+
+    fn space(&self, folder: &Path) -> io::Result<Space> {
+        (self.ask)("space", folder);
+        self.files.space(folder)
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Box<dyn OpenFile>,
+    gate: Gate,
+    path: PathBuf,
+}
+
+impl OpenFile for GatedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        (self.gate.ask)("read", &self.path);
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        (self.gate.ask)("write", &self.path);
+        self.file.write_at(bytes, offset)
+    }
+
+    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+        (self.gate.ask)("cut", &self.path);
+        self.file.cut(length_bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (self.gate.ask)("sync", &self.path);
+        self.file.sync()
+    }
+}

@@ -1,0 +1,97 @@
+//! A shared folder that does not answer: whoever asks it waits, and nobody else does.
+
+use crate::gate::Gate;
+use crate::memory::Memory;
+use crate::regions::{AMPLE_BYTES, key, noise};
+use pleach_regions::Ledger;
+use pleach_storage::files::Files;
+use pleach_storage::{
+    BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, TierStack, Worth, WriteMode,
+};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Shut for a while: whether it is, and who waits there.
+#[derive(Debug, Default)]
+struct Door {
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Door {
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.1 += 1;
+        self.changed.notify_all();
+        while state.0 {
+            state = self.changed.wait(state).unwrap();
+        }
+        state.1 -= 1;
+    }
+
+    fn set(&self, is_shut: bool) {
+        self.state.lock().unwrap().0 = is_shut;
+        self.changed.notify_all();
+    }
+
+    fn until_waiting(&self, count: usize) {
+        let mut state = self.state.lock().unwrap();
+        while state.1 < count {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+}
+
+#[test]
+fn others_go_on() {
+    let door = Arc::new(Door::default());
+    let files = Memory::default();
+    let of_shared = Arc::clone(&door);
+    let gate = Gate::new(files.clone(), move |_, path| {
+        if path.starts_with("/tier/lustre") {
+            of_shared.pass();
+        }
+    });
+    let gated: Arc<dyn Files> = Arc::new(gate);
+    let level = |name: &str, kind: FolderKind| {
+        let path = Path::new(Memory::TIER).join(name);
+        files.create_folder(&path).unwrap();
+        let settings = FolderSettings::new(kind, AMPLE_BYTES).packed();
+        let tier = Arc::new(FolderTier::open(Arc::clone(&gated), &path, settings).unwrap());
+        let (policy, write, shared) = (Policy::Lru, WriteMode::Back, kind.is_shared());
+        Level { name: name.into(), tier, policy, write, shared }
+    };
+    let ram = Level {
+        tier: Arc::new(BoundedRam::new(Arc::new(Ledger::default()), 10_000)),
+        ..level("ram", FolderKind::Ssd)
+    };
+    let stack =
+        &TierStack::new(vec![ram, level("ssd", FolderKind::Ssd), level("lustre", FolderKind::Lustre)]);
+    let worth = Worth { seconds: 1.0, durable: false };
+    for number in 0..4 {
+        stack.store(key(number), &noise(number, 4000), worth).unwrap();
+    }
+    stack.share(key(50), &noise(50, 4000)).unwrap();
+    door.set(true);
+    std::thread::scope(|scope| {
+        let shared = scope.spawn(|| stack.share(key(51), &noise(51, 4000)).unwrap().level.0);
+        let read = scope.spawn(|| stack.get(key(50)).unwrap().unwrap().0);
+        let missed = scope.spawn(|| stack.get(key(99)).unwrap());
+        door.until_waiting(3);
+        // All of this ends while those three wait.
+        for number in 4..40 {
+            assert!(stack.store(key(number), &noise(number, 4000), worth).unwrap().level.0 < 2);
+            assert!(stack.get(key(number - 4)).unwrap().is_some() && stack.contains(key(number)));
+        }
+        assert!(stack.contains(key(50)));
+        let counts = stack.counts();
+        assert!(counts[0].spilled > 30 && counts[1].regions > 30, "{counts:?}");
+        // Nothing has come of what was asked of the shared folder.
+        assert!(!shared.is_finished() && !read.is_finished() && !missed.is_finished());
+        door.set(false);
+        assert_eq!(shared.join().unwrap(), 2);
+        assert_eq!((read.join().unwrap(), missed.join().unwrap()), (noise(50, 4000), None));
+    });
+    // What waited for one thread waits for no other.
+    assert!(stack.remove(key(51)).unwrap());
+}

@@ -1,0 +1,207 @@
+//! Small regions that share files: their room is regained, damage to one hides no other, and one wait serves many.
+
+use crate::gate::Gate;
+use crate::memory::Memory;
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
+use pleach_storage::files::{Disk, Files};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+
+const KIND: FolderKind = FolderKind::Ssd;
+
+fn packed(path: &Path) -> FolderTier {
+    let settings = FolderSettings::new(KIND, AMPLE_BYTES).packed();
+    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+}
+
+fn segments(path: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> =
+        fs::read_dir(path.join("pack")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn many_regions_take_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let tier = packed(folder.path());
+    let empty_bytes = tier.held_bytes();
+    for number in 0..200 {
+        tier.insert(key(number), &noise(number, 500)).unwrap();
+    }
+    assert_eq!(segments(folder.path()).len(), 1);
+    let bytes = tier.held_bytes() - empty_bytes;
+    // Alone, each would take a block of 4096; a record takes 44 bytes and the encoding's header 48 beside the content.
+    assert!((200 * 592..200 * 650 + 8192).contains(&bytes), "{bytes} bytes");
+    assert_eq!(tier.insert(key(7), &noise(7, 500)).unwrap(), Inserted::Known);
+    // Beside them, larger ones have files of their own.
+    tier.insert(key(1000), &noise(1000, 100_000)).unwrap();
+    assert!(tier.path(key(1000)).exists() && !tier.path(key(7)).exists());
+    drop(tier);
+    // They are found by a tier that packs nothing, and not by one that is shared.
+    let tier = open(folder.path(), KIND);
+    assert_eq!((tier.list().unwrap().len(), tier.get(key(7)).unwrap()), (201, Some(noise(7, 500))));
+    drop(tier);
+    let error = open_on(Arc::new(Disk), folder.path(), FolderKind::Lustre).unwrap_err();
+    assert!(matches!(error, TierError::Packed { .. }), "{error}");
+    let tier = packed(folder.path());
+    (0..200).chain([1000]).for_each(|number| assert!(tier.remove(key(number)).unwrap()));
+    assert_eq!((segments(folder.path()), tier.held_bytes()), (vec![], empty_bytes));
+}
+
+/// What is removed leaves room, though it lies between others; and so it is found when the folder is opened again.
+#[test]
+fn dead_room_is_regained() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty_bytes = open(folder.path(), KIND).held_bytes();
+    let settings = FolderSettings::new(KIND, empty_bytes + 1_000_000).packed();
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    let fill = |from: u32| {
+        let mut number = from;
+        while tier.insert(key(number), &noise(number, 20_000)).is_ok() {
+            assert!(tier.held_bytes() <= settings.capacity_bytes);
+            number += 1;
+        }
+        number - from
+    };
+    let count = fill(0);
+    assert!(count > 40, "{count}");
+    // Every other one: no file is without regions.
+    (0..count).step_by(2).for_each(|number| assert!(tier.remove(key(number)).unwrap()));
+    assert!(tier.free_bytes() > 400_000);
+    let again = fill(1000);
+    assert!(again >= count / 2 - 4, "{again} of {count}");
+    let expected = |number: u32| if number < 1000 { number % 2 == 1 } else { true };
+    let verify = |tier: &FolderTier| {
+        for number in (0..count).chain(1000..1000 + again) {
+            let found = tier.get(key(number)).unwrap();
+            assert_eq!(found, expected(number).then(|| noise(number, 20_000)), "{number}");
+        }
+    };
+    verify(&tier);
+    let held_bytes = tier.held_bytes();
+    drop(tier);
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    verify(&tier);
+    assert_eq!(tier.held_bytes(), held_bytes);
+}
+
+proptest! {
+    // Each opens a folder twice.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn damage_hides_one_region(place: prop::sample::Index, bit in 0..8_u8, is_open: bool) {
+        const COUNT: u32 = 12;
+        let folder = tempfile::tempdir().unwrap();
+        let tier = packed(folder.path());
+        for number in 0..COUNT {
+            tier.insert(key(number), &region(number)).unwrap();
+        }
+        let held = is_open.then_some(tier);
+        let [path]: [PathBuf; 1] = segments(folder.path()).try_into().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let place = place.index(bytes.len());
+        bytes[place] ^= 1 << bit;
+        fs::write(&path, &bytes).unwrap();
+        let tier = held.unwrap_or_else(|| packed(folder.path()));
+        let mut gone = Vec::new();
+        for number in 0..COUNT {
+            match tier.get(key(number)) {
+                Ok(Some(found)) => prop_assert_eq!(found, region(number)),
+                Ok(None) => gone.push(number),
+                Err(TierError::Lost { source: Loss::Damaged { quarantined: Some(away), .. }, .. }) => {
+                    prop_assert!(away.exists());
+                    prop_assert_eq!(tier.get(key(number)).unwrap(), None);
+                    gone.push(number);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        prop_assert!(gone.len() <= 1, "{:?}", gone);
+        for number in gone {
+            prop_assert_eq!(tier.insert(key(number), &region(number)).unwrap(), Inserted::New);
+        }
+        drop(tier);
+        let tier = packed(folder.path());
+        for number in 0..COUNT {
+            // What was not read while the folder was open is found damaged now.
+            let found = tier.get(key(number));
+            prop_assert!(found.is_err() || found.unwrap().is_none_or(|found| found == region(number)));
+        }
+    }
+}
+
+/// Threads that write while another waits for the medium all wait for the next time, together.
+#[test]
+fn one_wait_serves_all_who_have_written() {
+    const WRITERS: usize = 8;
+    let counts = Arc::new((Mutex::new((0, 0)), Condvar::new()));
+    let of_gate = Arc::clone(&counts);
+    let gate = Gate::new(Memory::default(), move |what, path| {
+        if path.extension().is_none_or(|end| end != "pack") {
+            return;
+        }
+        let (count, changed) = &*of_gate;
+        let mut count = count.lock().unwrap();
+        match what {
+            "write" => count.0 += 1,
+            "sync" => {
+                count.1 += 1;
+                // The first waits until all have written.
+                while count.0 < WRITERS {
+                    count = changed.wait(count).unwrap();
+                }
+            }
+            _ => {}
+        }
+        changed.notify_all();
+    });
+    let settings = FolderSettings::new(KIND, AMPLE_BYTES).packed();
+    let tier = FolderTier::open(Arc::new(gate), Path::new(Memory::TIER), settings).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..WRITERS as u32 {
+            let tier = &tier;
+            scope.spawn(move || tier.insert(key(number), &noise(number, 100)).unwrap());
+        }
+    });
+    let (written, synced) = *counts.0.lock().unwrap();
+    assert_eq!((written, tier.list().unwrap().len()), (WRITERS, WRITERS));
+    assert!(synced <= 2, "{synced} waits");
+}
+
+/// An insertion that fails at any point leaves nothing behind that is listed, and later ones work or are refused.
+#[test]
+fn insertions_that_fail_anywhere_leave_nothing() {
+    let settings = FolderSettings::new(KIND, AMPLE_BYTES).packed();
+    let open = |files: &Memory| {
+        FolderTier::open(Arc::new(files.clone()), Path::new(Memory::TIER), settings).unwrap()
+    };
+    for changes in 0..5 {
+        let files = Memory::default();
+        let tier = open(&files);
+        tier.insert(key(1), &noise(1, 50)).unwrap();
+        files.kill_after(Some(changes));
+        let inserted = tier.insert(key(3), &noise(3, 900));
+        files.kill_after(None);
+        assert_eq!(inserted.is_ok(), changes >= 2, "{changes} changes: {inserted:?}");
+        assert_eq!(tier.contains(key(3)).unwrap(), inserted.is_ok());
+        match tier.insert(key(4), &noise(4, 10)) {
+            Ok(_) => assert_ne!(changes, 1),
+            Err(error) => assert!(matches!(error, TierError::Stopped { .. }) && changes == 1, "{error}"),
+        }
+        let mut listed = tier.list().unwrap();
+        drop(tier);
+        let tier = open(&files);
+        // Written, not synced, and then there was no way to bury it.
+        listed.extend((changes == 1).then_some(key(3)));
+        assert_eq!(tier.list().unwrap(), listed, "{changes}");
+        assert_eq!(tier.get(key(1)).unwrap(), Some(noise(1, 50)));
+        tier.insert(key(3), &noise(3, 900)).unwrap();
+        assert_eq!(tier.get(key(3)).unwrap(), Some(noise(3, 900)));
+        assert!(files.list(&Path::new(Memory::TIER).join("pack")).unwrap().len() == 1);
+    }
+}
