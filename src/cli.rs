@@ -3,11 +3,13 @@
 //! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
 //! processes of a cluster in [`node`].
 
+mod below;
 mod client;
 mod node;
 
+pub(crate) use below::BelowArgs;
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
-pub(crate) use node::{ManagerProcessArgs, Until, WorkerProcessArgs};
+pub(crate) use node::{ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -97,6 +99,8 @@ pub(crate) struct RunArgs {
     pub(crate) way: WayArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
+    #[command(flatten)]
+    pub(crate) below: BelowArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,

@@ -9,6 +9,7 @@ use crate::progress::{Progress, Shown, Totals};
 use crate::session::Session;
 use crate::study::Prepared;
 use crate::weave::{Woven, task_counts};
+use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
 use pleach_actors::manager::{Notice, Observer, TaskTotal};
 use pleach_actors::stage::Past;
@@ -69,6 +70,7 @@ pub(crate) trait Executor {
 pub(crate) struct Here<'a> {
     pub(crate) prepared: &'a Prepared,
     pub(crate) past: &'a Past,
+    pub(crate) below: Option<Arc<Below>>,
     pub(crate) resources: Resources,
     pub(crate) interrupt: &'a mut Interrupt,
 }
@@ -84,6 +86,7 @@ impl Executor for Here<'_> {
             costs: work.costs,
             past: self.past.clone(),
             ledger: work.ledger,
+            below: self.below.clone(),
             observer: work.observer,
             stop: self.interrupt.take_asked(),
         });

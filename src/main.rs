@@ -6,6 +6,7 @@
 mod analysis;
 mod api;
 mod application;
+mod below;
 mod cli;
 mod client;
 mod command;

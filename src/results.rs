@@ -13,6 +13,7 @@ use crate::output::record::{Plan, PlanFile, Run};
 use crate::output::tables;
 use crate::report;
 use crate::study::Prepared;
+use pleach_actors::below::Below;
 use pleach_actors::stage::Past;
 use std::time::Instant;
 
@@ -22,6 +23,8 @@ pub(crate) struct Done<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) executed: &'a Executed,
     pub(crate) past: &'a Past,
+    /// The tiers below memory, where the study was executed here.
+    pub(crate) below: Option<&'a Below>,
     /// Why what operations cost is not kept, if it is not.
     pub(crate) costs_lost: Option<String>,
     /// When it began.

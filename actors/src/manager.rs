@@ -54,6 +54,8 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// Where files are sent.
     pub network: tokio::runtime::Handle,
+    /// Of buckets of equal turn, a worker gets the one for which least has to be brought to it.
+    pub by_data: bool,
 }
 
 impl fmt::Debug for Service {
@@ -98,7 +100,9 @@ impl ManagerActor {
     /// A manager of studies that are yet to be begun.
     #[must_use]
     pub fn service(service: Service) -> Self {
-        Self::of(Manager::new(service.epoch), Some(service))
+        let core = Manager::new(service.epoch);
+        let core = if service.by_data { core } else { core.without_placement() };
+        Self::of(core, Some(service))
     }
 
     fn of(core: Manager, service: Option<Service>) -> Self {

@@ -146,6 +146,7 @@ impl<'a> Managed<'a> {
             tell: Arc::new(|_| {}),
             clock: cluster.clock(),
             network: cluster.network.handle().clone(),
+            by_data: true,
         };
         let (server, peers) = cluster.listen(cluster.setup());
         let manager = ManagerActor::service(service).start();

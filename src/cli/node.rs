@@ -1,8 +1,8 @@
 //! The grammar of the commands that are processes of a cluster.
 
-use super::{Span, threads};
+use super::{BelowArgs, Span, threads};
 use crate::size::MemorySize;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -24,6 +24,18 @@ pub(crate) struct ManagerProcessArgs {
     /// File with the token that clients show [default: token in --state, made where there is none]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Which of the buckets that are ready a worker gets
+    #[arg(long, value_enum, default_value_t = Placement::Data)]
+    pub(crate) placement: Placement,
+}
+
+/// Which of the buckets that are ready a worker gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Placement {
+    /// The one for which least has to be brought to it
+    Data,
+    /// The first in the plan's order
+    Order,
 }
 
 #[derive(Debug, Args)]
@@ -46,9 +58,8 @@ pub(crate) struct WorkerProcessArgs {
     /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
-    /// Folder for input files that the manager sends [default: a temporary one]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) ssd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) below: BelowArgs,
     /// Where other workers fetch regions (QUIC over UDP) [default: any port]
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,

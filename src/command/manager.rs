@@ -2,7 +2,7 @@
 
 use super::node::say;
 use crate::api::{self, Limits, token::ApiToken};
-use crate::cli::ManagerProcessArgs;
+use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
 use crate::service::inputs::InputStore;
@@ -76,6 +76,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             tell: Arc::new(say),
             clock: Arc::clone(&clock),
             network: network.handle().clone(),
+            by_data: args.placement == Placement::Data,
         };
         let manager = ManagerActor::service(service).start();
         let opened = Shared::open(

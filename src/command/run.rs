@@ -3,6 +3,7 @@
 use super::way::{BucketLimits, Way};
 use super::{meter, weigh, workers};
 use crate::analysis::Collected;
+use crate::below::{self, Tiers};
 use crate::cli::RunArgs;
 use crate::costs;
 use crate::execution::{self, Here};
@@ -49,7 +50,10 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     }
     let cache = past::open(&args.cache)?;
     weigh(&mut prepared, args.way.buckets, args.cache.cache.as_deref())?;
-    let Planned { way, limits, mut woven, memory_bytes } = plan_within_memory(args, &prepared, way, workers)?;
+    let tiers = below::open(&args.below)?;
+    let below_bytes = tiers.as_ref().map_or(0, Tiers::bytes);
+    let Planned { way, limits, mut woven, memory_bytes } =
+        plan_within_memory(args, &prepared, way, workers, below_bytes)?;
     let plan = Plan {
         strategy: way.strategy_name(),
         reuse: way.reuse_name(),
@@ -75,7 +79,9 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
 
     let resources = Resources { slots: workers, memory_bytes, active_paths: args.active_paths, meter };
     let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-    let mut here = Here { prepared: &prepared, past: &past, resources, interrupt: &mut interrupt };
+    let below = tiers.map(|tiers| tiers.below);
+    let mut here =
+        Here { prepared: &prepared, past: &past, below: below.clone(), resources, interrupt: &mut interrupt };
     let executed = execution::execute(&prepared, &mut woven, &session, &past, &mut here, shown, |_| {})?;
     let costs_lost = keep_costs(args, &prepared, &executed.costs);
     let finished = &executed.finished;
@@ -94,6 +100,7 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
         plan: &plan,
         executed: &executed,
         past: &past,
+        below: below.as_deref(),
         costs_lost,
         start,
     };
@@ -139,6 +146,7 @@ fn plan_within_memory(
     prepared: &Prepared,
     way: Way,
     workers: NonZeroU32,
+    below_bytes: u64,
 ) -> Outcome<Planned> {
     let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
     let plan = |way: Way| {
@@ -146,7 +154,7 @@ fn plan_within_memory(
         let limits =
             BucketLimits::choose(args.way.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
         let mut woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
-        let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
+        let least = weave::rehearse(&mut woven, &prepared.registry, below_bytes).map_err(Stop::defect)?;
         Ok::<_, Stop>((Planned { way, limits, woven, memory_bytes }, least))
     };
     let (planned, least) = plan(way)?;

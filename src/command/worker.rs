@@ -3,6 +3,7 @@
 use super::node::{random, say};
 use super::{meter, workers};
 use crate::application;
+use crate::below;
 use crate::cli::{Until, WorkerProcessArgs};
 use crate::exit::{Outcome, Stop};
 use crate::inputs::FileOpener;
@@ -64,10 +65,14 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     pleach_pages::set_limit_bytes(memory_bytes);
     let until = args.until.map(moment);
     let registry = application::registry();
+    let tiers = below::open(&args.below)?;
+    let (below, sizes) = tiers.map(|tiers| (tiers.below, tiers.sizes)).unzip();
+    let sizes: Vec<(String, u64)> = sizes.unwrap_or_default();
+    let tier_size = |(name, bytes)| TierSize { name, bytes };
     let hello = Hello {
         cores: slots.get(),
         memory_bytes,
-        tiers: vec![TierSize { name: "ram".to_owned(), bytes: memory_bytes }],
+        tiers: [("ram".to_owned(), memory_bytes)].into_iter().chain(sizes).map(tier_size).collect(),
         lease_end_seconds: until,
         ..Hello::default()
     }
@@ -92,14 +97,16 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         clock,
         board,
         ram: Arc::clone(&ram),
+        below: below.clone(),
         shared: args.shared.is_dir().then(|| args.shared.clone()),
     };
     let exchange = Exchange::start(&network, args.listen, exchange).map_err(Stop::input)?;
-    let temporary = match args.ssd {
+    let temporary = match args.below.ssd {
         None => Some(tempfile::tempdir().map_err(Stop::input)?),
         Some(_) => None,
     };
-    let ssd = args.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
+    let ssd =
+        args.below.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
     let (ask, asks) = unbounded_channel();
     let files = Files::open(ssd.join("inputs"), ask)
         .map_err(|error| Stop::Input(format!("--ssd {}: {error}", ssd.display())))?;
@@ -116,13 +123,14 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             .map_err(Stop::defect)?;
         let pool = Arc::new(pool);
         let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
-        let storage = storage.with_exchange(exchange.clone()).start();
+        let storage = storage.with_below(below.clone()).with_exchange(exchange.clone()).start();
         let setup = WorkerSetup {
             resources: Resources { slots, memory_bytes, active_paths: None, meter },
             registry,
             storage,
             pool,
             ram,
+            below,
             ledger,
             costs: Arc::default(),
             past: Past::default(),

@@ -55,6 +55,9 @@ pub(crate) struct Run {
     /// What `--cache` came to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache: Option<Cache>,
+    /// What the tiers below memory came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) storage: Option<Storage>,
     pub(crate) peak_bytes_admitted: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) workers: u32,
@@ -93,6 +96,74 @@ impl Cache {
             regions: now.blobs,
             bytes: now.bytes,
             reports: cache.take_reports().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// The tiers below memory after the study: what left memory when it was short, in order of what that costs, and what came
+/// back. Bytes are those in memory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Storage {
+    /// Regions that were let go of, since they can be read again from where they came from.
+    pub(crate) dropped: Moved,
+    /// Regions that were moved below.
+    pub(crate) demoted: Moved,
+    /// Regions that came back.
+    pub(crate) promoted: Moved,
+    /// Regions that were damaged below, and were computed again.
+    pub(crate) lost: u64,
+    /// Regions that could not be moved below.
+    pub(crate) refused: u64,
+    pub(crate) tiers: Vec<StorageTier>,
+}
+
+/// Regions that were moved.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Moved {
+    pub(crate) regions: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One tier below memory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StorageTier {
+    pub(crate) name: String,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) held_bytes: u64,
+    pub(crate) inserted: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// Regions that made room and are below now.
+    pub(crate) spilled: u64,
+    /// Regions that made room and are gone.
+    pub(crate) evicted: u64,
+    pub(crate) lost: u64,
+    pub(crate) errors: u64,
+}
+
+impl Storage {
+    pub(crate) fn of(below: &pleach_actors::below::Below) -> Self {
+        let passed = below.passed();
+        let moved = |regions, bytes| Moved { regions, bytes };
+        let tier = |counts: pleach_storage::LevelCounts| StorageTier {
+            name: counts.name,
+            capacity_bytes: counts.capacity_bytes,
+            held_bytes: counts.held_bytes,
+            inserted: counts.inserted,
+            hits: counts.hits,
+            misses: counts.misses,
+            spilled: counts.spilled,
+            evicted: counts.evicted,
+            lost: counts.lost,
+            errors: counts.errors,
+        };
+        Self {
+            dropped: moved(passed.dropped, passed.dropped_bytes),
+            demoted: moved(passed.demoted, passed.demoted_bytes),
+            promoted: moved(passed.promoted, passed.promoted_bytes),
+            lost: passed.lost,
+            refused: passed.refused,
+            tiers: below.counts().into_iter().map(tier).collect(),
         }
     }
 }

@@ -14,7 +14,7 @@ use pleach_reuse::{Ending, Merging, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
-use pleach_workflow::{Method, Reference, Study, Tile, Value};
+use pleach_workflow::{Durable, Method, Reference, Study, Tile, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
@@ -106,6 +106,7 @@ fn study() -> Study {
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 10, levels: 20 },
         metric: 0,
+        durable: Durable::None,
     }
 }
 
@@ -199,6 +200,7 @@ fn run() -> Run {
         tasks_reused: BTreeMap::from([("stage", 318), ("tree", 740), ("cache", 0)]),
         operations: vec![operation("nuclei.normalize", 2, 0.3), operation("nuclei.separate", 282, 4.9)],
         cache: None,
+        storage: None,
         peak_bytes_admitted: 5_767_210,
         peak_rss_bytes: 52_277_248,
         workers: 2,

@@ -91,6 +91,7 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
         ]),
         operations,
         cache,
+        storage: done.below.map(record::Storage::of),
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers: plan.workers,

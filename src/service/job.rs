@@ -22,6 +22,7 @@ use pleach_actors::embedded::Finished;
 use pleach_actors::manager::{Begin, Durable, Halt, ManagerActor, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_dispatch::StudyId;
+use pleach_dispatch::memory::Needs;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
     max_buckets: NonZeroUsize,
     /// What the study takes, one task at a time.
-    pub(crate) least_bytes: u64,
+    pub(crate) needs: Needs,
     start: Instant,
 }
 
@@ -72,7 +73,9 @@ pub(crate) fn plan(
     let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
     let limits = BucketLimits::choose(buckets, &loom, slots, memory_bytes).map_err(Stop::input)?;
     let mut woven = weave::weave(loom, way.level(limits), slots.get()).map_err(Stop::input)?;
-    let least = weave::rehearse(&mut woven, &prepared.registry).map_err(Stop::defect)?;
+    weave::rehearse(&mut woven, &prepared.registry, 0).map_err(Stop::defect)?;
+    woven.plan.durable = prepared.study.durable;
+    let needs = woven.plan.needs.clone();
     let plan = Plan {
         strategy: way.strategy_name(),
         reuse: way.reuse_name(),
@@ -83,7 +86,7 @@ pub(crate) fn plan(
         max_buckets: way.max_buckets(limits),
     };
     let max_buckets = way.max_buckets(limits).and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
-    Ok(Planned { prepared, woven, plan, max_buckets, least_bytes: least.bytes, start })
+    Ok(Planned { prepared, woven, plan, max_buckets, needs, start })
 }
 
 /// Executes studies on the manager's workers.
@@ -169,6 +172,7 @@ pub(crate) fn run(
         plan: &plan,
         executed: &executed,
         past: &past,
+        below: None,
         costs_lost: None,
         start,
     };

@@ -14,7 +14,7 @@ use crate::inputs;
 use crate::study::Prepared;
 pub(crate) use control::Asked;
 use entry::{Entry, Phase};
-use pleach_actors::manager::{Look, ManagerView};
+use pleach_actors::manager::{Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
@@ -144,15 +144,18 @@ impl Shared {
             Stop::Input(text) => Refused::Study(text),
             stop => Refused::Defect(said(&stop)),
         })?;
-        let most = view.workers.iter().map(|worker| worker.memory_bytes).max();
-        if let Some(most) = most.filter(|most| planned.least_bytes > *most) {
+        let least = |worker: &WorkerView| planned.needs.with_below(worker.below_bytes);
+        let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
+        let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
+        if let Some(largest) = largest.filter(|largest| !fits(largest)) {
+            let (most, least_bytes) = (largest.memory_bytes, least(largest));
             return Err(Refused::Study(format!(
                 "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
                  are needed",
                 kept.submission.name,
-                planned.least_bytes.div_ceil(1_000_000),
+                least_bytes.div_ceil(1_000_000),
                 most / 1_000_000,
-                planned.least_bytes.div_ceil(1_000_000),
+                least_bytes.div_ceil(1_000_000),
             )));
         }
         self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;

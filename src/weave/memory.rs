@@ -20,11 +20,16 @@ pub(crate) struct Least {
     pub(crate) tile: usize,
 }
 
-/// Rehearses the plan with what operations declare, notes in it what it needs, and says what that comes to.
+/// Rehearses the plan with what operations declare, notes in it what it needs, and says what that comes to where so much can
+/// be stored below memory.
 ///
 /// # Errors
 /// [`WeaveError`] when the plan breaks its own rules.
-pub(crate) fn rehearse(woven: &mut Woven, registry: &Registry) -> Result<Least, WeaveError> {
+pub(crate) fn rehearse(
+    woven: &mut Woven,
+    registry: &Registry,
+    below_bytes: u64,
+) -> Result<Least, WeaveError> {
     let stages = &woven.plan.stages;
     let operations: Vec<_> = stages.iter().map(|stage| operations(stage, registry)).collect();
     let bytes =
@@ -33,7 +38,7 @@ pub(crate) fn rehearse(woven: &mut Woven, registry: &Registry) -> Result<Least, 
     woven.plan.needs = rehearsal.needs;
     let place = rehearsal.dearest.map(|instance| (woven.stage(instance), woven.first_run(instance).1));
     let (stage, tile) = place.unwrap_or_default();
-    Ok(Least { bytes: woven.plan.needs.least_bytes, stage, tile })
+    Ok(Least { bytes: woven.plan.needs.with_below(below_bytes), stage, tile })
 }
 
 fn task_bytes(operation: &Arc<dyn Operation>, pixels: u64) -> TaskBytes {

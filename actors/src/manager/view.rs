@@ -66,6 +66,8 @@ pub struct WorkerView {
     pub bytes: u64,
     /// Bytes that it may hold.
     pub memory_bytes: u64,
+    /// Bytes that it can store in slower tiers besides.
+    pub below_bytes: u64,
     /// Operations that it lacks for the studies there are.
     pub lacking: Vec<(String, u32)>,
     /// When it has to end, in seconds since 1970, if it has to.
@@ -98,6 +100,7 @@ impl ManagerActor {
                 leases,
                 bytes: connection.bytes,
                 memory_bytes: connection.newcomer.facts.memory_bytes,
+                below_bytes: connection.newcomer.facts.below_bytes,
                 lacking: self.core.lacking(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
             })

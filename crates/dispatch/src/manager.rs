@@ -170,6 +170,8 @@ pub struct Manager {
     now: Duration,
     /// Nothing is granted: workers of an earlier manager may still bring what they have.
     holding: bool,
+    /// Of buckets of equal turn, a worker gets the one for which least has to be brought to it.
+    by_data: bool,
     stopping: bool,
     effects: VecDeque<Effect>,
 }
@@ -190,9 +192,16 @@ impl Manager {
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
             now: Duration::ZERO,
             holding: false,
+            by_data: true,
             stopping: false,
             effects: VecDeque::new(),
         }
+    }
+
+    /// The same, which gives buckets in the plan's order, wherever the data is.
+    #[must_use]
+    pub fn without_placement(self) -> Self {
+        Self { by_data: false, ..self }
     }
 
     /// Takes a study of which `finished` instances have reported before (see [`Study::resume`]); one of which nothing is

@@ -1,10 +1,10 @@
 //! What manager and workers say to each other; the same over QUIC as within a process.
 
 use crate::memory::Drain;
-use crate::plan::{Durable, OutputPlan, Sharing};
+use crate::plan::{OutputPlan, Sharing};
 use crate::{BucketId, InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{SlideTile, Stage, Value};
+use pleach_workflow::{Durable, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

@@ -3,7 +3,7 @@
 use crate::memory::Needs;
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Stage, Value};
+use pleach_workflow::{Durable, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -25,19 +25,6 @@ pub struct ExecutionPlan {
     pub sharing: Sharing,
     /// What has to survive the worker that stored it.
     pub durable: Durable,
-}
-
-/// What is in a tier that all workers share before its instance counts as finished, where there is such a tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Durable {
-    /// Nothing: what is lost with a worker is computed again.
-    #[default]
-    None,
-    /// Stage outputs that others read.
-    Outputs,
-    /// These, and the study's inputs that workers have read: others need not have their files.
-    All,
 }
 
 /// When two task instances of a bucket are one and the same.

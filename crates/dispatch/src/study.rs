@@ -17,6 +17,7 @@ mod check;
 mod grant;
 mod help;
 mod loss;
+mod near;
 mod pace;
 mod poison;
 mod rebucket;

@@ -92,13 +92,13 @@ fn inputs_are_taken_with_the_first_task_unless_another_bucket_brings_them_before
     assert_eq!(worker.peak_bytes(), 70);
     // They are there now, and those that the second one would have brought are the same.
     worker.handle_stored(50);
-    worker.handle_missing(LeaseId(1), 0);
+    worker.handle_inputs(LeaseId(1), 0, 0);
     let held = Demand { next: None, ready: 0, ..holding(1, 20, 0, 0) };
     worker.handle_slot_free(SlotId(0), LeaseId(0), held);
     assert_eq!(grants(&mut worker), [1]);
     assert_eq!(worker.peak_bytes(), 90);
     // Of one that has begun, nothing is missing any more.
-    worker.handle_missing(LeaseId(1), 1000);
+    worker.handle_inputs(LeaseId(1), 0, 1000);
     assign(&mut worker, 2, 0);
     worker.handle_demand(LeaseId(2), task(10));
     assert_eq!(grants(&mut worker), [2]);

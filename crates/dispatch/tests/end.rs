@@ -121,7 +121,7 @@ proptest! {
                         worker.handle_stage_over(lease);
                     }
                     Effect::Request { .. } => {}
-                    Effect::Call { .. } | Effect::Leave => prop_assert!(false, "{effect:?}"),
+                    Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::Leave => prop_assert!(false, "{effect:?}"),
                 }
             }
         }

@@ -20,8 +20,8 @@ pub use error::{DescriptorError, Problem};
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
 pub use study::{
-    BasePoints, FieldProblem, Method, Reference, SlideTile, Slides, Study, StudyError, Tile, TissueRule,
-    core_of,
+    BasePoints, Durable, FieldProblem, Method, Reference, SlideTile, Slides, Study, StudyError, Tile,
+    TissueRule, core_of,
 };
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{

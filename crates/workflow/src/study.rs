@@ -43,6 +43,27 @@ pub struct Study {
     pub method: Method,
     /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed.
     pub metric: usize,
+    /// What of it has to survive the worker that stored it.
+    #[serde(default)]
+    pub durable: Durable,
+}
+
+/// What is in a tier that all workers share before its instance counts as finished, where there is such a tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durable {
+    /// Nothing: what is lost with a worker is computed again.
+    #[default]
+    None,
+    /// Stage outputs that others read.
+    Outputs,
+    /// These, and the study's inputs that workers have read: others need not have their files.
+    All,
+}
+
+impl Durable {
+    const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
 }
 
 /// A study file is wrong, and where.
@@ -176,7 +197,7 @@ impl Study {
         root.allow(&["study", "input", "method", "response", "parameters"])?;
 
         let study = root.section("study")?;
-        study.allow(&["name", "workflow", "seed"])?;
+        study.allow(&["name", "workflow", "seed", "durable"])?;
         let name = study.text("name")?;
         if name.is_empty()
             || name.contains(['/', '\\'])
@@ -190,6 +211,19 @@ impl Study {
             );
         }
         let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
+        let durable = match study.optional_text("durable")? {
+            None => Durable::default(),
+            Some(text) => match Durable::ALL.iter().find(|(name, _)| *name == text) {
+                Some((_, durable)) => *durable,
+                None => {
+                    return study.not_allowed(
+                        "durable",
+                        &format!("\"{text}\""),
+                        "\"none\", \"outputs\", \"all\"",
+                    );
+                }
+            },
+        };
         let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
 
         let input = root.section("input")?;
@@ -218,7 +252,7 @@ impl Study {
             };
         }
         override_parameters(&root, &mut workflow.parameters)?;
-        Ok(Self { name, seed, workflow, switched_off, tiles, slides, reference, method, metric })
+        Ok(Self { name, seed, workflow, switched_off, tiles, slides, reference, method, metric, durable })
     }
 
     /// Takes the tiles that its slides were cut into.

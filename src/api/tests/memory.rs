@@ -6,7 +6,7 @@ use crate::application;
 use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
 use crate::service::submission::{InputFile, PlanChoice, Submission};
-use pleach_workflow::{Method, Reference};
+use pleach_workflow::{Durable, Method, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 1, levels: 2 },
         metric: 0,
+        durable: Durable::None,
     };
     Submission {
         version: 1,

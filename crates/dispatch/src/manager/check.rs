@@ -35,7 +35,7 @@ impl Manager {
             let alone = self.studies.values().any(|study| study.has_alone(*worker));
             let suits = |(id, study): (&crate::StudyId, &crate::study::Study)| {
                 let runs = self.runs(*worker, member, *id).unwrap_or_default();
-                study.first_ready(Suits { after: None, runs: &runs, is_alone: false }).is_some()
+                study.first_ready(Suits { after: None, runs: &runs, is_alone: false, near: None }).is_some()
                     && member.studies[id].told
             };
             let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;

@@ -62,7 +62,8 @@ impl Manager {
                 continue;
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };
-            if let Some(bucket) = study.first_ready(Suits { after, runs: &runs, is_alone }) {
+            let near = self.by_data.then_some(worker);
+            if let Some(bucket) = study.first_ready(Suits { after, runs: &runs, is_alone, near }) {
                 best = Some((study.leases(), id, bucket));
             }
         }

@@ -18,18 +18,20 @@ pub struct Suits<'a> {
     pub runs: &'a [bool],
     /// It has nothing that would be lost with it.
     pub is_alone: bool,
+    /// Of equal turn, what is nearest to this worker comes first.
+    pub near: Option<WorkerId>,
 }
 
 impl Study {
-    /// The ready bucket that is first to go of those that suit: later stages first, then the plan's order. A worker that
-    /// has nothing else gets what workers were lost with before anything else: nobody else can take it.
+    /// The ready bucket that is first to go of those that suit: later stages first, then what is near, then the plan's order.
+    /// A worker that has nothing else gets what workers were lost with before anything else: nobody else can take it.
     #[must_use]
     pub fn first_ready(&self, suits: Suits<'_>) -> Option<BucketId> {
         if self.is_halted {
             return None;
         }
         let alone = suits.is_alone.then(|| first_of(&self.ready_alone, suits)).flatten();
-        alone.or_else(|| first_of(&self.ready, suits))
+        alone.or_else(|| first_of(&self.ready, suits).map(|first| self.nearest(first, suits)))
     }
 
     /// Whether anything is ready to be granted, whomever it suits.
