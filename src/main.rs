@@ -29,6 +29,7 @@ mod session;
 mod size;
 mod study;
 mod summary;
+mod tiers;
 mod weave;
 
 use std::process::ExitCode;
