@@ -6,10 +6,12 @@
 mod below;
 mod client;
 mod node;
+mod storage;
 
 pub(crate) use below::BelowArgs;
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
+pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     Drain(DrainArgs),
     /// Step through the log of a simulated cluster
     Replay(ReplayArgs),
+    /// Measure, list, check and clean the tiers that keep data regions
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell

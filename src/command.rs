@@ -14,6 +14,7 @@ mod results;
 mod run;
 mod segment;
 mod status;
+mod storage;
 pub(crate) mod submit;
 mod tissue;
 mod watch;
@@ -49,6 +50,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Cancel(args) => cancel::execute(&args),
         Command::Drain(args) => drain::execute(&args),
         Command::Replay(args) => replay::execute(&args),
+        Command::Storage(command) => storage::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),

@@ -31,6 +31,7 @@ mod size;
 mod slides;
 mod study;
 mod summary;
+mod tiers;
 mod weave;
 
 use std::process::ExitCode;

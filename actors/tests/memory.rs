@@ -4,23 +4,26 @@
 #[path = "support/images.rs"]
 mod images;
 
+use actix::prelude::*;
 use images::{Painted, Study, Watch};
 use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
+use pleach_actors::storage::{Get, MakeRoom, NotDone, Release, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::Sharing;
-use pleach_regions::Ledger;
+use pleach_regions::{DataRegion, Ledger, RamTier, Raster, RegionKey};
 use pleach_storage::files::Disk;
 use pleach_storage::{
     BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
 };
 use proptest::prelude::*;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
@@ -99,16 +102,86 @@ fn below(tier: Arc<dyn Tier>) -> Arc<Below> {
     Arc::new(Below::new(TierStack::new(vec![level])).expect("threads"))
 }
 
+/// Has the storage actor of a node with an SSD do something.
+fn with_storage<W: Future<Output = ()>>(
+    work: impl FnOnce(Addr<StorageActor>, Arc<RamTier>, Arc<Below>, PathBuf) -> W,
+) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = FolderSettings::new(FolderKind::Ssd, ROOM);
+    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).expect("a tier");
+    let below = below(Arc::new(tier));
+    let ram = Arc::new(RamTier::default());
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+    actix::System::new().block_on(async {
+        let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram));
+        let storage = storage.with_below(Some(Arc::clone(&below))).start();
+        work(storage, ram, Arc::clone(&below), folder.path().to_owned()).await;
+        below.settle();
+    });
+}
+
+fn region(number: u8) -> (RegionKey, Arc<DataRegion>) {
+    let raster = Raster::filled(100, 100, 1, number).expect("a raster");
+    (RegionKey([number; 16]), Arc::new(DataRegion::Gray8(raster)))
+}
+
 #[test]
-fn what_no_bucket_reads_goes_to_a_disk_and_comes_back() {
-    for n in 2..9i64 {
-        for bucket in 1..4 {
-            let sets = (0..n).map(|set| [set % 2, set / 2 % 2, set % 4, set]).collect();
-            let study = Study { tiles: vec![1999, 1500], sets, bucket, scratch: 0, sharing: Sharing::Value };
-            let needs = study.plan().needs;
-            println!("{n} {bucket} least {} busy {}", needs.least_bytes, needs.busy_bytes);
+fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
+    with_storage(|storage, ram, below, _| async move {
+        for (key, region) in (1..=4).map(region) {
+            ram.insert(key, region).expect("a new key");
         }
-    }
+        // The first is older than the others, and has been asked for since; the second has to stay.
+        let [one, two, three, four] = [1, 2, 3, 4].map(|number| region(number));
+        assert_eq!(storage.send(Get(one.0)).await.expect("there"), Ok(one.1.clone()));
+        let but = HashSet::from([two.0]);
+        storage.send(MakeRoom { bytes: 10_001, but }).await.expect("there");
+        let mut left = ram.keys();
+        left.sort_unstable();
+        assert_eq!(left, [one.0, two.0]);
+        assert_eq!((below.len(), ram.held_bytes()), (2, 20_000));
+        for (key, region) in [three, four] {
+            assert_eq!(storage.send(Get(key)).await.expect("there"), Ok(region));
+        }
+        assert_eq!(ram.held_bytes(), 40_000);
+        // It lies there already: nothing is written again.
+        storage.send(MakeRoom { bytes: 40_000, but: HashSet::new() }).await.expect("there");
+        let passed = below.passed();
+        assert_eq!((ram.len(), passed.demoted, passed.dropped, passed.promoted), (0, 4, 2, 2));
+        let keys = (1..=4).map(|number| RegionKey([number; 16])).collect();
+        storage.send(Release(keys)).await.expect("there");
+        below.settle();
+        assert!(below.is_empty());
+        assert_eq!(below.counts()[0].regions, 0);
+    });
+}
+
+#[test]
+fn what_was_damaged_on_the_disk_is_lacking() {
+    with_storage(|storage, ram, below, folder| async move {
+        let (key, region) = region(7);
+        ram.insert(key, region).expect("a new key");
+        storage.send(MakeRoom { bytes: 1, but: HashSet::new() }).await.expect("there");
+        assert_eq!((ram.len(), below.len()), (0, 1));
+        let mut files = vec![folder];
+        let mut damaged = 0;
+        while let Some(path) = files.pop() {
+            if path.is_dir() {
+                files.extend(
+                    std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()),
+                );
+            } else if path.metadata().expect("a file").len() > 40 && path.extension().is_some() {
+                let mut bytes = std::fs::read(&path).expect("a file");
+                let last = bytes.len() - 1;
+                bytes[last] ^= 1;
+                std::fs::write(&path, bytes).expect("written");
+                damaged += 1;
+            }
+        }
+        assert_eq!(damaged, 1, "one file has the region");
+        assert_eq!(storage.send(Get(key)).await.expect("there"), Err(NotDone::Lacks(key)));
+        assert_eq!((below.len(), below.passed().lost), (0, 1));
+    });
 }
 
 prop_compose! {

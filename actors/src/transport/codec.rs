@@ -84,6 +84,7 @@ mod tests {
                     cache_seconds: 0.25,
                     done: TaskDone::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
                 }],
+                shared: true,
             };
             let frame = encode(&message).unwrap();
             prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);
@@ -105,6 +106,7 @@ mod tests {
             instance: InstanceId(0),
             results: vec![],
             tasks: vec![],
+            shared: false,
             shared: false,
         })
         .unwrap();

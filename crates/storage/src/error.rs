@@ -13,6 +13,8 @@ pub enum Place {
     Ram,
     /// In a folder.
     Folder(PathBuf),
+    /// In object storage, under this address.
+    Bucket(String),
 }
 
 impl fmt::Display for Place {
@@ -20,6 +22,7 @@ impl fmt::Display for Place {
         match self {
             Self::Ram => f.write_str("RAM"),
             Self::Folder(path) => write!(f, "{}", path.display()),
+            Self::Bucket(address) => f.write_str(address),
         }
     }
 }

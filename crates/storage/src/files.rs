@@ -26,6 +26,8 @@ pub struct Found {
 /// The room of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
+    /// Bytes of it altogether.
+    pub total_bytes: u64,
     /// Bytes that this user can still write.
     pub free_bytes: u64,
     /// Bytes are taken in multiples of these.
@@ -188,7 +190,8 @@ impl Files for Disk {
     fn space(&self, folder: &Path) -> io::Result<Space> {
         let found = statvfs(folder)?;
         let block_bytes = found.f_frsize.max(1);
-        Ok(Space { free_bytes: found.f_bavail.saturating_mul(block_bytes), block_bytes })
+        let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);
+        Ok(Space { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail), block_bytes })
     }
 }
 

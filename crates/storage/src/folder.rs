@@ -5,11 +5,14 @@
 //! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
 
 mod books;
+mod inventory;
 mod layout;
 mod open;
 mod pack;
 mod read;
 mod write;
+
+pub use inventory::{Quarantined, RegionFile};
 
 use crate::files::{Files, Held};
 use crate::{Durability, Inserted, Tier, TierError};
@@ -111,6 +114,12 @@ impl FolderTier {
             self.books().replace(leaf, found);
         }
         Ok(())
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.layout.root
     }
 
     /// Where the file of a region is, or would be if it has one of its own.

@@ -25,13 +25,14 @@
 mod error;
 pub mod files;
 mod folder;
+pub mod lustre;
 mod policy;
 mod ram;
 mod stack;
 mod tier;
 
 pub use error::{Loss, Place, TierError};
-pub use folder::{FolderKind, FolderSettings, FolderTier};
+pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};
 pub use policy::{Policy, Ranking};
 pub use ram::BoundedRam;
 pub use stack::{Level, LevelCounts, LevelId, Placed, TierStack, Worth, WriteMode};

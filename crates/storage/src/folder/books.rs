@@ -90,6 +90,11 @@ impl Books {
         self.held_bytes += bytes;
     }
 
+    /// Bytes that lie outside of the leaves have gone; more than are known of cannot.
+    pub(super) fn remove_overhead(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+    }
+
     /// All files of packed regions together are found to take so much.
     pub(super) fn set_packed(&mut self, bytes: u64) {
         self.held_bytes = self.held_bytes - self.packed_bytes + bytes;

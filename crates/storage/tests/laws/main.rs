@@ -5,12 +5,14 @@
 mod apart;
 mod contract;
 mod damage;
+mod faults;
 mod gate;
 mod hanging;
 mod killed;
 mod memory;
 mod packed;
 mod power;
+mod recorder;
 mod regions;
 mod rooms;
 mod shared;

@@ -232,7 +232,7 @@ impl Files for Memory {
 
     fn space(&self, _: &Path) -> io::Result<Space> {
         self.state().alive()?;
-        Ok(Space { free_bytes: u64::MAX / 2, block_bytes: BLOCK_BYTES })
+        Ok(Space { total_bytes: u64::MAX / 2, free_bytes: u64::MAX / 2, block_bytes: BLOCK_BYTES })
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! What is found, and what is found buried, is synced before anybody is told of it.
 
-use super::record::{BURIED, Header, STATE, records};
+use super::record::{BURIED, HEADER_BYTES, Header, STATE, records};
 use super::{Pack, Place, SEGMENT_BYTES, Segment, State};
 use crate::TierError;
 use crate::files::Files;
 use crate::folder::failed;
+use crate::folder::inventory::RegionFile;
 use crate::folder::layout::{Layout, PACK_NAME, segment_number};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// Whether a folder has files of packed regions, and what their folder takes with everything else in it.
@@ -55,6 +56,23 @@ impl Pack {
         pack.drop_segments(&mut state, &empty)?;
         drop(state);
         Ok(pack)
+    }
+
+    /// All regions, in no order.
+    pub(in crate::folder) fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
+        let state = self.state();
+        let mut modified = BTreeMap::new();
+        for number in state.segments.keys() {
+            let path = self.layout.segment(*number);
+            let found = self.files.look(&path).map_err(failed("look at", &path))?;
+            modified.insert(*number, found.modified);
+        }
+        let all = state.index.iter().filter_map(|(key, place)| {
+            let taken_bytes = HEADER_BYTES as u64 + u64::from(place.body_bytes);
+            let modified = *modified.get(&place.segment)?;
+            Some(RegionFile { key: *key, taken_bytes, modified, is_packed: true })
+        });
+        Ok(all.collect())
     }
 
     /// Enters the records of a file.

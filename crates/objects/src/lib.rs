@@ -1,0 +1,37 @@
+//! Object storage that speaks S3 as a tier of data regions (hop 7 of a study): what a burst into a cloud shares.
+//!
+//! Nothing here decides what goes there, and credentials are never read from files of ours: they come from the environment
+//! as Amazon's own programs want them (`AWS_ACCESS_KEY_ID` and its like), or from the machine.
+
+mod bucket;
+#[cfg(feature = "s3")]
+mod tier;
+
+pub use bucket::Bucket;
+#[cfg(feature = "s3")]
+pub use tier::BucketTier;
+
+use pleach_storage::{Tier, TierError};
+use std::sync::Arc;
+
+/// Opens a place that exists as a tier of so many bytes.
+///
+/// # Errors
+/// [`TierError::Io`] when it cannot be reached or listed, or the program was built without the feature `s3`.
+#[cfg(feature = "s3")]
+pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Arc<dyn Tier>, TierError> {
+    Ok(Arc::new(BucketTier::open(bucket, capacity_bytes)?))
+}
+
+/// Says that this program was built without object storage.
+///
+/// # Errors
+/// [`TierError::Io`], always.
+#[cfg(not(feature = "s3"))]
+pub fn open(bucket: &Bucket, _: u64) -> Result<Arc<dyn Tier>, TierError> {
+    let source = std::io::Error::new(
+        std::io::ErrorKind::Unsupported,
+        "this program was built without object storage (cargo build --features s3)",
+    );
+    Err(TierError::Io { action: "open the tier", path: bucket.address().into(), source })
+}

@@ -1,0 +1,329 @@
+//! A place in object storage as a tier: one object a region, put there if there is none of its name.
+//!
+//! A runtime of its own does the network; whoever calls waits for it. Every request is retried for a while, and all of it
+//! has a deadline. What is read is digested; a bad copy is moved away within the bucket. Capacity is kept by what was
+//! listed last and what this process has put and removed since: others that share the place know as little.
+
+use crate::Bucket;
+use futures_util::TryStreamExt;
+use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    RetryConfig,
+};
+use pleach_regions::{DataRegion, RegionKey};
+use pleach_storage::{Durability, Inserted, Loss, Place, Tier, TierError};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, SystemTime};
+use tokio::runtime::{Builder, Runtime};
+
+/// A server that does not even answer is not waited for longer.
+const CONNECT_SECONDS: u64 = 5;
+
+/// For how long what may pass (an overloaded server, a broken connection) is tried again.
+const RETRY_SECONDS: u64 = 30;
+
+/// After this the caller hears of it, whatever is still being tried: enough for a region of a GB over a slow line.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+const SUFFIX: &str = ".region";
+const QUARANTINE: &str = "quarantine";
+
+/// Sizes of the objects that are known, and of those that are being put.
+#[derive(Debug, Default)]
+struct Books {
+    regions: HashMap<RegionKey, u64>,
+    held_bytes: u64,
+}
+
+impl Books {
+    fn add(&mut self, key: RegionKey, bytes: u64) {
+        let before = self.regions.insert(key, bytes).unwrap_or(0);
+        self.held_bytes = self.held_bytes - before + bytes;
+    }
+
+    fn forget(&mut self, key: RegionKey) {
+        self.held_bytes -= self.regions.remove(&key).unwrap_or(0);
+    }
+}
+
+/// Data regions in a bucket.
+#[derive(Debug)]
+pub struct BucketTier {
+    store: Arc<dyn ObjectStore>,
+    address: String,
+    prefix: String,
+    capacity_bytes: u64,
+    books: Mutex<Books>,
+    reserved_bytes: AtomicU64,
+    /// None while it is being dropped.
+    runtime: Option<Runtime>,
+}
+
+impl BucketTier {
+    /// Opens a place that exists, and lists it.
+    ///
+    /// # Errors
+    /// [`TierError::Io`] when it cannot be reached or listed.
+    pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Self, TierError> {
+        let address = bucket.address();
+        let failed =
+            |source| TierError::Io { action: "open the tier", path: PathBuf::from(&address), source };
+        // Whoever comes first decides for the process; it is ring everywhere in this program.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = ClientOptions::new()
+            .with_connect_timeout(Duration::from_secs(CONNECT_SECONDS))
+            .with_timeout(DEADLINE);
+        let retry =
+            RetryConfig { retry_timeout: Duration::from_secs(RETRY_SECONDS), ..RetryConfig::default() };
+        let mut builder = AmazonS3Builder::from_env()
+            .with_client_options(options)
+            .with_retry(retry)
+            .with_bucket_name(&bucket.name)
+            .with_conditional_put(S3ConditionalPut::ETagMatch);
+        if let Some(endpoint) = &bucket.endpoint {
+            builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
+        }
+        if let Some(region) = &bucket.region {
+            builder = builder.with_region(region);
+        }
+        let store = builder.build().map_err(|error| failed(io::Error::other(error)))?;
+        // One thread waits for the network, however many call.
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("objects")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let tier = Self {
+            store: Arc::new(store),
+            prefix: bucket.prefix.clone(),
+            capacity_bytes,
+            books: Mutex::default(),
+            reserved_bytes: AtomicU64::new(0),
+            runtime: Some(runtime),
+            address,
+        };
+        tier.refresh()?;
+        Ok(tier)
+    }
+
+    /// Lists the place: what others have put and removed is known from here on.
+    fn refresh(&self) -> Result<(), TierError> {
+        let prefix = ObjectPath::from(self.prefix.as_str());
+        let found: Vec<ObjectMeta> = self.perform("list", &prefix, |store| {
+            let prefix = prefix.clone();
+            async move { store.list(Some(&prefix)).try_collect().await }
+        })?;
+        let mut books = Books::default();
+        for object in found {
+            match key_of(&object.location) {
+                Some(key) => books.add(key, object.size),
+                // What is in quarantine takes room as well.
+                None => books.held_bytes += object.size,
+            }
+        }
+        *self.books() = books;
+        Ok(())
+    }
+
+    fn object(&self, key: RegionKey) -> ObjectPath {
+        let name = key.to_string();
+        ObjectPath::from(format!("{}/{}/{name}{SUFFIX}", self.prefix, &name[..2]))
+    }
+
+    fn shown(&self, object: &ObjectPath) -> PathBuf {
+        let within = object.as_ref().strip_prefix(&self.prefix).unwrap_or(object.as_ref());
+        PathBuf::from(format!("{}/{}", self.address, within.trim_start_matches('/')))
+    }
+
+    /// Does something on the runtime, and waits for it. That there is no such object is an error like others.
+    fn perform<T: Send + 'static, F>(
+        &self,
+        action: &'static str,
+        object: &ObjectPath,
+        act: impl FnOnce(Arc<dyn ObjectStore>) -> F,
+    ) -> Result<T, TierError>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let failed = |source| TierError::Io { action, path: self.shown(object), source };
+        let Some(runtime) = &self.runtime else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
+        let (answer, wait) = mpsc::channel();
+        let acting = act(Arc::clone(&self.store));
+        runtime.spawn(async move {
+            let _ = answer.send(tokio::time::timeout(DEADLINE, acting).await);
+        });
+        match wait.recv() {
+            Ok(Ok(Ok(done))) => Ok(done),
+            Ok(Ok(Err(error))) => {
+                let kind = match error {
+                    Error::NotFound { .. } => io::ErrorKind::NotFound,
+                    Error::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
+                    Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+                        io::ErrorKind::PermissionDenied
+                    }
+                    _ => io::ErrorKind::Other,
+                };
+                Err(failed(io::Error::new(kind, error)))
+            }
+            Ok(Err(_)) => Err(failed(io::ErrorKind::TimedOut.into())),
+            Err(_) => Err(failed(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// Room for an object, until it is given back.
+    fn reserve(&self, key: RegionKey, needed_bytes: u64) -> Result<(), TierError> {
+        let books = self.books();
+        let held_bytes = books.held_bytes + self.reserved_bytes.load(Ordering::Relaxed);
+        if held_bytes.saturating_add(needed_bytes) > self.capacity_bytes {
+            let (place, capacity_bytes) = (Place::Bucket(self.address.clone()), self.capacity_bytes);
+            return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
+        }
+        self.reserved_bytes.fetch_add(needed_bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Moves a bad copy to where nobody reads it.
+    fn quarantine(&self, key: RegionKey, object: &ObjectPath) -> Option<PathBuf> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{}/{QUARANTINE}/{key}.{:016x}{SUFFIX}", self.prefix, now.as_nanos() as u64);
+        let away = ObjectPath::from(name);
+        let (from, to) = (object.clone(), away.clone());
+        let moved = self.perform("move away", object, |store| async move {
+            store.copy(&from, &to).await?;
+            store.delete(&from).await
+        });
+        moved.is_ok().then(|| self.shown(&away))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Each change of it is one call.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for BucketTier {
+    fn drop(&mut self) {
+        // Waiting for it is not allowed on threads of another runtime, and nothing is left to wait for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The region that an object is, by its name.
+fn key_of(object: &ObjectPath) -> Option<RegionKey> {
+    let mut parts = object.as_ref().rsplit('/');
+    let digits = parts.next()?.strip_suffix(SUFFIX)?;
+    let key = RegionKey(u128::from_str_radix(digits, 16).ok()?.to_be_bytes());
+    (key.to_string() == digits && parts.next() == Some(&digits[..2])).then_some(key)
+}
+
+/// What a request for an object that is not there answers.
+fn or_none<T>(done: Result<T, TierError>) -> Result<Option<T>, TierError> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(TierError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Tier for BucketTier {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        if self.contains(key)? {
+            return Ok(Inserted::Known);
+        }
+        let bytes = region.encode(&region.digest());
+        let (object, length) = (self.object(key), bytes.len() as u64);
+        self.reserve(key, length)?;
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        let put = self.perform("write", &object, |store| {
+            let object = object.clone();
+            async move { store.put_opts(&object, PutPayload::from(bytes), options).await }
+        });
+        let mut books = self.books();
+        self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
+        match put {
+            Ok(_) => {
+                books.add(key, length);
+                Ok(Inserted::New)
+            }
+            // Another process was faster, or an answer to ours got lost and it was sent again.
+            Err(TierError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                books.add(key, length);
+                Ok(Inserted::Known)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        let object = self.object(key);
+        let read = self.perform("read", &object, |store| {
+            let object = object.clone();
+            async move { store.get(&object).await?.bytes().await }
+        });
+        let Some(bytes) = or_none(read)? else {
+            self.books().forget(key);
+            return Ok(None);
+        };
+        match DataRegion::decode(&bytes) {
+            Ok((region, _)) => Ok(Some(Arc::new(region))),
+            Err(source) => {
+                let quarantined = self.quarantine(key, &object);
+                let mut books = self.books();
+                books.forget(key);
+                books.held_bytes += bytes.len() as u64;
+                let source = Loss::Damaged { quarantined, source };
+                Err(TierError::Lost { key, path: self.shown(&object), source })
+            }
+        }
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        // Removing what is not there is no error to S3.
+        let was_there = self.contains(key)?;
+        let object = self.object(key);
+        let gone = self.perform("remove", &object, |store| {
+            let object = object.clone();
+            async move { store.delete(&object).await }
+        });
+        or_none(gone)?;
+        self.books().forget(key);
+        Ok(was_there)
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        let object = self.object(key);
+        let found = self.perform("look for", &object, |store| {
+            let object = object.clone();
+            async move { store.head(&object).await }
+        });
+        Ok(or_none(found)?.is_some())
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        self.refresh()?;
+        let mut keys: Vec<RegionKey> = self.books().regions.keys().copied().collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.books().held_bytes + self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::PowerLoss
+    }
+}

@@ -1,0 +1,100 @@
+//! A bucket keeps the contract of tiers, is shared, keeps to its capacity, and gives nothing out that is damaged.
+
+use crate::recorder::{check, steps};
+use crate::regions::{AMPLE_BYTES, key, noise, region};
+use crate::server::{BUCKET, Server, files, server};
+use pleach_objects::{Bucket, BucketTier};
+use pleach_storage::{Inserted, Loss, Tier, TierError};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use std::fs;
+use std::sync::Arc;
+
+fn bucket(server: &Server, prefix: &str) -> Bucket {
+    let (name, endpoint) = (BUCKET.to_owned(), Some(server.endpoint.clone()));
+    Bucket { name, endpoint, region: None, prefix: prefix.to_owned() }
+}
+
+fn open(server: &Server, prefix: &str, capacity_bytes: u64) -> BucketTier {
+    BucketTier::open(&bucket(server, prefix), capacity_bytes).unwrap()
+}
+
+#[test]
+fn the_contract_of_tiers() {
+    let Some(server) = server("bucket::the_contract_of_tiers") else { return };
+    let mut runner = TestRunner::deterministic();
+    for (number, capacity_bytes) in [AMPLE_BYTES, 9000, 3000].into_iter().enumerate() {
+        for case in 0..4 {
+            let prefix = format!("contract/{number}-{case}");
+            let steps = steps().new_tree(&mut runner).unwrap().current();
+            check(&|| Box::new(open(&server, &prefix, capacity_bytes)), &steps);
+        }
+    }
+}
+
+#[test]
+fn what_one_puts_the_other_gets() {
+    let Some(server) = server("bucket::what_one_puts_the_other_gets") else { return };
+    let [one, other] = [(); 2].map(|()| open(&server, "shared", AMPLE_BYTES));
+    let tile = noise(1, 3_000_000);
+    assert_eq!(one.insert(key(1), &tile).unwrap(), Inserted::New);
+    assert_eq!(other.insert(key(1), &tile).unwrap(), Inserted::Known);
+    assert_eq!(other.get(key(1)).unwrap(), Some(tile));
+    assert_eq!((other.list().unwrap(), other.held_bytes()), (vec![key(1)], one.held_bytes()));
+    // Another prefix is another tier, and one without any sees neither as its own.
+    assert_eq!(open(&server, "elsewhere", AMPLE_BYTES).list().unwrap(), []);
+    assert!(other.remove(key(1)).unwrap());
+    assert!(!one.contains(key(1)).unwrap() && one.get(key(1)).unwrap().is_none());
+    // Threads that put the same object at the same time: one of them does.
+    let tier = &one;
+    let new = std::thread::scope(|scope| {
+        let threads = [(); 8].map(|()| scope.spawn(move || tier.insert(key(2), &region(2)).unwrap()));
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|done| *done == Inserted::New).count()
+    });
+    assert_eq!(new, 1);
+    assert_eq!(one.list().unwrap(), [key(2)]);
+}
+
+#[test]
+fn a_bad_copy_is_moved_away() {
+    let Some(server) = server("bucket::a_bad_copy_is_moved_away") else { return };
+    let Some(folder) = &server.folder else { return };
+    let tier = open(&server, "damage", AMPLE_BYTES);
+    tier.insert(key(1), &region(1)).unwrap();
+    let name = format!("{}.region", key(1));
+    let file = files(&folder.join(BUCKET)).into_iter().find(|file| file.ends_with(&name)).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let error = tier.get(key(1)).unwrap_err();
+    let expected =
+        format!("read region {} from s3://studies/damage/a8/{name}: decode a data region: ", key(1));
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    let TierError::Lost { source: Loss::Damaged { quarantined: Some(away), .. }, .. } = error else {
+        panic!("{error}")
+    };
+    let away = away.strip_prefix("s3:/studies").unwrap();
+    assert_eq!(fs::read(folder.join(BUCKET).join(away)).unwrap(), bytes);
+    assert_eq!(tier.get(key(1)).unwrap(), None);
+    let held_bytes = tier.held_bytes();
+    assert_eq!(tier.list().unwrap(), []);
+    assert_eq!(tier.held_bytes(), held_bytes, "what is in quarantine takes room");
+    assert_eq!(tier.insert(key(1), &region(1)).unwrap(), Inserted::New);
+    assert_eq!(tier.get(key(1)).unwrap(), Some(region(1)));
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let Some(server) = server("bucket::what_cannot_be_opened_is_named") else { return };
+    let missing = Bucket { name: "no-such-bucket".into(), ..bucket(&server, "") };
+    let error = BucketTier::open(&missing, AMPLE_BYTES).unwrap_err().to_string();
+    assert!(error.starts_with("list s3://no-such-bucket"), "{error}");
+    let tier = Arc::new(open(&server, "full", 1000));
+    let error = tier.insert(key(1), &noise(1, 2000)).unwrap_err();
+    assert!(
+        error.to_string().starts_with(&format!("store region {} in s3://studies/full: ", key(1))),
+        "{error}"
+    );
+    assert_eq!((tier.held_bytes(), tier.contains(key(1)).unwrap()), (0, false));
+}

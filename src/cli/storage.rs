@@ -1,0 +1,60 @@
+//! The grammar of the commands that look after tiers.
+
+use super::Span;
+use crate::size::MemorySize;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StorageCommand {
+    /// Measure how fast each tier stores and reads, beside writing and reading plain files in the same folder
+    Bench(BenchArgs),
+    /// List the regions of each tier
+    Ls(TierArgs),
+    /// Read every region and check it; damaged ones are moved to quarantine (exit code 3)
+    Verify(TierArgs),
+    /// Remove what is in quarantine, regain the room of removed regions, and remove regions by age or size
+    Gc(GcArgs),
+}
+
+/// Which tiers.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct TierArgs {
+    /// Folder of a tier on a disk of this machine; nobody else may have it open
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["lustre", "tiers"])]
+    pub(crate) ssd: Option<PathBuf>,
+    /// Folder of a tier on a file system of the cluster
+    #[arg(long, value_name = "DIR")]
+    pub(crate) lustre: Option<PathBuf>,
+    /// File that lists tiers (TOML)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ssd", "lustre"])]
+    pub(crate) tiers: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) tiers: TierArgs,
+    /// Bytes to store in each tier, once in large and once in small regions
+    #[arg(long, value_name = "SIZE", default_value = "200MB")]
+    pub(crate) size: MemorySize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    #[command(flatten)]
+    pub(crate) tiers: TierArgs,
+    /// Remove regions written longer ago, as in 12h or 30m; without it, none is removed for its age
+    #[arg(long, value_name = "TIME")]
+    pub(crate) older_than: Option<Span>,
+    /// Remove the oldest regions until a tier takes no more than this
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) keep: Option<MemorySize>,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

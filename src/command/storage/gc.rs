@@ -1,0 +1,89 @@
+//! `pleach storage gc`: what nobody will read is removed: quarantine, the room of removed regions, and regions by age or
+//! size. What killed writers have left goes whenever a tier is opened.
+
+use super::opened;
+use crate::cli::GcArgs;
+use crate::exit::{Outcome, Stop};
+use crate::output::{print_json, print_line};
+use crate::size::human;
+use crate::tiers::Opened;
+use pleach_storage::{FolderTier, RegionFile, TierError};
+use serde::Serialize;
+use std::time::SystemTime;
+
+/// What was removed from one tier, or would be.
+#[derive(Debug, Default, Serialize)]
+struct Cleaned {
+    tier: String,
+    quarantined: u64,
+    regions: u64,
+    /// Files of packed regions that were rewritten.
+    compacted: u64,
+    held_bytes_before: u64,
+    held_bytes: u64,
+    dry_run: bool,
+}
+
+/// Runs the command.
+pub(super) fn execute(args: &GcArgs) -> Outcome {
+    let tiers = opened(&args.tiers)?;
+    let clean = |opened: &Opened| {
+        let mut cleaned = match &opened.folder {
+            Some(folder) => clean(folder, args)?,
+            // Objects have no ages that could be trusted across clocks; a bucket has rules of its own for that.
+            None => Cleaned::default(),
+        };
+        cleaned.tier = opened.level.name.clone();
+        cleaned.held_bytes = opened.level.tier.held_bytes();
+        Ok::<_, TierError>(cleaned)
+    };
+    let cleaned: Vec<Cleaned> = tiers.iter().map(clean).collect::<Result<_, _>>().map_err(Stop::input)?;
+    if args.tiers.json {
+        return print_json(&cleaned);
+    }
+    let would = if args.dry_run { "would remove" } else { "removed" };
+    for Cleaned { tier, quarantined, regions, compacted, held_bytes_before, held_bytes, .. } in cleaned {
+        let (before, now) = (human(held_bytes_before), human(held_bytes));
+        print_line(&format!(
+            "{tier}: {would} {regions} regions and {quarantined} quarantined files; rewrote {compacted} files; {before} \
+             before, {now} now"
+        ));
+    }
+    Ok(())
+}
+
+fn clean(folder: &FolderTier, args: &GcArgs) -> Result<Cleaned, TierError> {
+    use pleach_storage::Tier;
+
+    let held_bytes_before = folder.held_bytes();
+    let mut cleaned = Cleaned { held_bytes_before, dry_run: args.dry_run, ..Cleaned::default() };
+    for file in folder.quarantine_files()? {
+        cleaned.quarantined += 1;
+        if !args.dry_run {
+            folder.discard(&file)?;
+        }
+    }
+    let mut regions = folder.inventory()?;
+    regions.sort_by_key(|region| region.modified);
+    let now = SystemTime::now();
+    let is_old = |region: &RegionFile| {
+        let age = now.duration_since(region.modified).unwrap_or_default();
+        args.older_than.is_some_and(|limit| age > limit.0)
+    };
+    let mut held_bytes = folder.held_bytes();
+    for region in regions {
+        let is_too_much = args.keep.is_some_and(|keep| held_bytes > keep.bytes());
+        if !is_too_much && !is_old(&region) {
+            continue;
+        }
+        cleaned.regions += 1;
+        held_bytes = held_bytes.saturating_sub(region.taken_bytes);
+        if !args.dry_run {
+            folder.remove(region.key)?;
+        }
+    }
+    if !args.dry_run {
+        cleaned.compacted = folder.compact() as u64;
+    }
+    Ok(cleaned)
+}

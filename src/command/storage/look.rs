@@ -1,0 +1,145 @@
+//! `pleach storage ls` and `verify`: what tiers hold, and whether it is whole.
+
+use super::opened;
+use crate::cli::TierArgs;
+use crate::exit::{Outcome, Stop};
+use crate::output::{print_json, print_line};
+use crate::size::human;
+use crate::tiers::Opened;
+use pleach_regions::RegionKey;
+use pleach_storage::{Loss, TierError};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// One tier and what is in it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    tier: String,
+    held_bytes: u64,
+    capacity_bytes: u64,
+    regions: Vec<Region>,
+}
+
+#[derive(Debug, Serialize)]
+struct Region {
+    key: String,
+    /// What it takes; object storage does not say of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_seconds: Option<u64>,
+    /// Whether it shares a file with others.
+    packed: bool,
+}
+
+/// `pleach storage ls`.
+pub(super) fn list(args: &TierArgs) -> Outcome {
+    let tiers: Vec<Listed> =
+        opened(args)?.iter().map(listed).collect::<Result<_, _>>().map_err(Stop::input)?;
+    if args.json {
+        return print_json(&tiers);
+    }
+    for tier in tiers {
+        let (held, capacity) = (human(tier.held_bytes), human(tier.capacity_bytes));
+        let count = tier.regions.len();
+        print_line(&format!("{}: {count} regions, {held} of {capacity}", tier.tier));
+        for region in tier.regions {
+            let bytes = region.taken_bytes.map_or_else(String::new, human);
+            let age = region.age_seconds.map_or_else(String::new, |age| format!("{age} s"));
+            let packed = if region.packed { "packed" } else { "" };
+            print_line(format!("  {}  {bytes:>8}  {age:>10}  {packed}", region.key).trim_end());
+        }
+    }
+    Ok(())
+}
+
+fn listed(opened: &Opened) -> Result<Listed, TierError> {
+    let now = SystemTime::now();
+    let tier = &opened.level.tier;
+    let regions = match &opened.folder {
+        Some(folder) => folder
+            .inventory()?
+            .into_iter()
+            .map(|region| Region {
+                key: region.key.to_string(),
+                taken_bytes: Some(region.taken_bytes),
+                age_seconds: Some(now.duration_since(region.modified).unwrap_or_default().as_secs()),
+                packed: region.is_packed,
+            })
+            .collect(),
+        None => {
+            let region = |key: RegionKey| Region {
+                key: key.to_string(),
+                taken_bytes: None,
+                age_seconds: None,
+                packed: false,
+            };
+            tier.list()?.into_iter().map(region).collect()
+        }
+    };
+    let (held_bytes, capacity_bytes) = (tier.held_bytes(), tier.capacity_bytes());
+    Ok(Listed { tier: opened.level.name.clone(), held_bytes, capacity_bytes, regions })
+}
+
+/// What was found out about one tier.
+#[derive(Debug, Default, Serialize)]
+struct Verified {
+    tier: String,
+    whole: u64,
+    bytes: u64,
+    damaged: Vec<Damaged>,
+}
+
+#[derive(Debug, Serialize)]
+struct Damaged {
+    key: String,
+    problem: String,
+    /// Where it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantined: Option<PathBuf>,
+}
+
+/// `pleach storage verify`.
+pub(super) fn verify(args: &TierArgs) -> Outcome {
+    let tiers: Vec<Verified> =
+        opened(args)?.iter().map(verified).collect::<Result<_, _>>().map_err(Stop::input)?;
+    let damaged: usize = tiers.iter().map(|tier| tier.damaged.len()).sum();
+    if args.json {
+        print_json(&tiers)?;
+    } else {
+        for tier in &tiers {
+            print_line(&format!("{}: {} regions are whole ({})", tier.tier, tier.whole, human(tier.bytes)));
+            tier.damaged.iter().for_each(|damaged| print_line(&format!("  {}", damaged.problem)));
+        }
+    }
+    if damaged > 0 {
+        return Err(Stop::SomeFailed(format!("{damaged} regions are damaged, and no more in their tiers")));
+    }
+    Ok(())
+}
+
+/// Reads everything in a tier.
+fn verified(opened: &Opened) -> Result<Verified, TierError> {
+    let tier = &opened.level.tier;
+    let mut found = Verified { tier: opened.level.name.clone(), ..Verified::default() };
+    for key in tier.list()? {
+        match tier.get(key) {
+            Ok(Some(region)) => {
+                found.whole += 1;
+                found.bytes += region.bytes();
+            }
+            // Another process has removed it meanwhile.
+            Ok(None) => {}
+            Err(error) => {
+                let quarantined = match &error {
+                    TierError::Lost { source: Loss::Damaged { quarantined, .. }, .. } => quarantined.clone(),
+                    _ => None,
+                };
+                let (key, problem) = (key.to_string(), error.to_string());
+                found.damaged.push(Damaged { key, problem, quarantined });
+            }
+        }
+    }
+    Ok(found)
+}

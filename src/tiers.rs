@@ -1,0 +1,221 @@
+//! Files that say where regions are kept: tiers from fast to slow, read from TOML and checked before anything is opened.
+//!
+//! ```toml
+//! [[tier]]
+//! kind = "ssd"            # "ram", "ssd", "hdd", "lustre", "s3", in this order; "ram" at most once, shared ones last
+//! path = "scratch"        # relative to the file; of "s3" there are bucket, endpoint, region and prefix instead
+//! capacity = "20GB"
+//! reserve = "1GB"         # stays free of the disk
+//! policy = "cost-benefit" # or "lru", or "none"
+//! write = "back"          # or "through"
+//! ```
+//!
+//! What goes where is not decided here.
+
+mod check;
+mod fields;
+mod open;
+mod problem;
+
+pub(crate) use open::{Opened, open};
+pub(crate) use problem::TierListError;
+
+use crate::size::MemorySize;
+use fields::Fields;
+use pleach_objects::Bucket;
+use pleach_storage::lustre::Striping;
+use pleach_storage::{FolderKind, Policy, WriteMode};
+use problem::Problem;
+use std::path::{Path, PathBuf};
+
+/// What a tier is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Memory of this process.
+    Ram,
+    /// A folder that exists; `striping` is of Lustre.
+    Folder { kind: FolderKind, path: PathBuf, reserve_bytes: u64, striping: Striping },
+    /// Object storage.
+    Bucket(Bucket),
+}
+
+/// One tier of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TierEntry {
+    pub(crate) kind: Kind,
+    pub(crate) place: Place,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) policy: Policy,
+    pub(crate) write: WriteMode,
+}
+
+/// Kinds of tiers, fast ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Ram,
+    Ssd,
+    Hdd,
+    Lustre,
+    S3,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [Self::Ram, Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ram => "ram",
+            Self::Ssd => "ssd",
+            Self::Hdd => "hdd",
+            Self::Lustre => "lustre",
+            Self::S3 => "s3",
+        }
+    }
+
+    /// Whether other nodes see what is in it.
+    pub(crate) fn is_shared(self) -> bool {
+        self >= Self::Lustre
+    }
+
+    fn folder(self) -> FolderKind {
+        match self {
+            Self::Ram | Self::Ssd | Self::S3 => FolderKind::Ssd,
+            Self::Hdd => FolderKind::Hdd,
+            Self::Lustre => FolderKind::Lustre,
+        }
+    }
+}
+
+/// Checked tiers, fast ones first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TierList(pub(crate) Vec<TierEntry>);
+
+impl TierList {
+    /// Reads a file. Folders are looked at, and nothing is opened.
+    ///
+    /// # Errors
+    /// [`TierListError`], which names the file, the number of the tier, the field, its value and what is allowed.
+    pub(crate) fn read(file: &Path) -> Result<Self, TierListError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|cause| TierListError::Unreadable { file: file.to_owned(), cause })?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut entries: Vec<TierEntry> = Vec::new();
+        let tables = fields::tables(file, &text)?;
+        for (place, table) in tables.into_iter().enumerate() {
+            let mut fields = Fields::new(file, place + 1, table);
+            let entry = entry(&mut fields, folder)?;
+            fields.end()?;
+            check::check(&fields, &entries, &entry)?;
+            entries.push(entry);
+        }
+        Ok(Self(entries))
+    }
+
+    /// A list of folders that were named on the command line.
+    ///
+    /// # Errors
+    /// [`TierListError`] when there is something wrong with one of them.
+    pub(crate) fn of_folders(folders: &[(Kind, &Path)]) -> Result<Self, TierListError> {
+        let mut entries = Vec::new();
+        for (number, (kind, path)) in folders.iter().enumerate() {
+            let fields = Fields::of_arguments(number + 1);
+            let disk = check::look(&fields, path)?;
+            let place = Place::Folder {
+                kind: kind.folder(),
+                path: (*path).to_owned(),
+                reserve_bytes: 0,
+                striping: Striping::default(),
+            };
+            let (policy, write) = (Policy::Lru, WriteMode::Back);
+            let entry = TierEntry { kind: *kind, place, capacity_bytes: disk.total_bytes, policy, write };
+            check::check(&fields, &entries, &entry)?;
+            entries.push(entry);
+        }
+        Ok(Self(entries))
+    }
+}
+
+const KINDS: &str = "\"ram\", \"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed";
+
+/// One table of the file.
+fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListError> {
+    let name = fields.text("kind", KINDS)?.ok_or_else(|| fields.missing("kind", KINDS))?;
+    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    let kind = kind.ok_or_else(|| fields.wrong("kind", &name, KINDS))?;
+    let capacity = size(fields, "capacity")?;
+    let capacity_bytes =
+        capacity.ok_or_else(|| fields.missing("capacity", "a size is needed, as in \"20GB\""))?.bytes();
+    let policies = "\"lru\", \"cost-benefit\" and \"none\" are allowed";
+    let policy = match fields.text("policy", policies)? {
+        None => Policy::CostBenefit,
+        Some(name) => [Policy::Lru, Policy::CostBenefit, Policy::None]
+            .into_iter()
+            .find(|policy| policy.name() == name)
+            .ok_or_else(|| fields.wrong("policy", &name, policies))?,
+    };
+    let modes = "\"back\" and \"through\" are allowed";
+    let write = match fields.text("write", modes)?.as_deref() {
+        None | Some("back") => WriteMode::Back,
+        Some("through") => WriteMode::Through,
+        Some(other) => return Err(fields.wrong("write", other, modes)),
+    };
+    let place = match kind {
+        Kind::Ram => Place::Ram,
+        Kind::S3 => Place::Bucket(bucket(fields)?),
+        Kind::Ssd | Kind::Hdd | Kind::Lustre => {
+            let allowed = "the path of a folder is needed";
+            let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
+            let striping = if kind == Kind::Lustre { striping(fields)? } else { Striping::default() };
+            let reserve_bytes = size(fields, "reserve")?.map_or(0, MemorySize::bytes);
+            Place::Folder { kind: kind.folder(), path: folder.join(path), reserve_bytes, striping }
+        }
+    };
+    Ok(TierEntry { kind, place, capacity_bytes, policy, write })
+}
+
+fn size(fields: &mut Fields<'_>, field: &'static str) -> Result<Option<MemorySize>, TierListError> {
+    let Some(text) = fields.text(field, "a size in quotes is allowed, as in \"20GB\"")? else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|source| fields.error(field, Problem::Size { value: text, source }))
+}
+
+fn striping(fields: &mut Fields<'_>) -> Result<Striping, TierListError> {
+    let counts = "-1 for all targets, or 1 to 2000";
+    let count = match fields.number("stripe_count", counts)? {
+        None => None,
+        Some(count @ (-1 | 1..=2000)) => Some(count as i32),
+        Some(count) => return Err(fields.wrong("stripe_count", &count.to_string(), counts)),
+    };
+    let size_bytes = size(fields, "stripe_size")?.map(MemorySize::bytes);
+    if let Some(bytes) = size_bytes.filter(|bytes| !bytes.is_multiple_of(64 << 10)) {
+        return Err(fields.wrong("stripe_size", &bytes.to_string(), "multiples of 64KiB are allowed"));
+    }
+    Ok(Striping { count, size_bytes })
+}
+
+fn bucket(fields: &mut Fields<'_>) -> Result<Bucket, TierListError> {
+    let names = "the name of a bucket is needed: 3 to 63 letters in lower case, digits, dots and dashes";
+    let name = fields.text("bucket", names)?.ok_or_else(|| fields.missing("bucket", names))?;
+    if !Bucket::is_name(&name) {
+        return Err(fields.wrong("bucket", &name, names));
+    }
+    let endpoints = "an address with http:// or https:// is allowed";
+    let endpoint = fields.text("endpoint", endpoints)?;
+    if let Some(endpoint) = &endpoint
+        && !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
+    {
+        return Err(fields.wrong("endpoint", endpoint, endpoints));
+    }
+    let prefixes =
+        "at most 200 letters, digits, dots, dashes, underscores and single slashes, and no part \"..\"";
+    let prefix = fields.text("prefix", prefixes)?.unwrap_or_default();
+    if !Bucket::is_prefix(&prefix) {
+        return Err(fields.wrong("prefix", &prefix, prefixes));
+    }
+    let region = fields.text("region", "the name of a region is allowed")?;
+    Ok(Bucket { name, endpoint, region, prefix })
+}
+
+#[cfg(test)]
+mod tests;

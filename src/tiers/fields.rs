@@ -1,0 +1,114 @@
+//! The tables of a list of tiers: fields are taken out one by one, and what is left in the end is unknown.
+//!
+//! What values mean is not known here.
+
+use super::problem::{Problem, TierListError};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The tables of a file, in order.
+pub(super) fn tables(file: &Path, text: &str) -> Result<Vec<Table>, TierListError> {
+    let mut document: Table = text.parse().map_err(|error: toml::de::Error| {
+        let before = &text.as_bytes()[..error.span().map_or(0, |span| span.start).min(text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        TierListError::Malformed { file: file.to_owned(), line, message: error.message().to_owned() }
+    })?;
+    let tiers = document.remove("tier");
+    if let Some(field) = document.keys().next() {
+        return Err(TierListError::UnknownTable { file: file.to_owned(), field: field.clone() });
+    }
+    let all = match tiers {
+        Some(Value::Array(all)) => all,
+        Some(_) => return Err(TierListError::UnknownTable { file: file.to_owned(), field: "tier".into() }),
+        None => Vec::new(),
+    };
+    let tables: Vec<Table> = all
+        .into_iter()
+        .filter_map(|tier| if let Value::Table(table) = tier { Some(table) } else { None })
+        .collect();
+    if tables.is_empty() {
+        return Err(TierListError::NoTier { file: file.to_owned() });
+    }
+    Ok(tables)
+}
+
+/// The fields of one tier.
+#[derive(Debug)]
+pub(super) struct Fields<'a> {
+    file: Option<&'a Path>,
+    number: usize,
+    table: Table,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(file: &'a Path, number: usize, table: Table) -> Self {
+        Self { file: Some(file), number, table, asked: Vec::new() }
+    }
+
+    /// Of a tier that was named on the command line.
+    pub(super) fn of_arguments(number: usize) -> Self {
+        Self { file: None, number, table: Table::new(), asked: Vec::new() }
+    }
+
+    /// Takes out a field that is text.
+    pub(super) fn text(
+        &mut self,
+        field: &'static str,
+        allowed: &'static str,
+    ) -> Result<Option<String>, TierListError> {
+        self.asked.push(field);
+        match self.table.remove(field) {
+            None => Ok(None),
+            // No path and no name has one, and no system takes it.
+            Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text)),
+            Some(other) => Err(self.wrong(field, &shown(&other), allowed)),
+        }
+    }
+
+    /// Takes out a field that is a whole number.
+    pub(super) fn number(
+        &mut self,
+        field: &'static str,
+        allowed: &'static str,
+    ) -> Result<Option<i64>, TierListError> {
+        self.asked.push(field);
+        match self.table.remove(field) {
+            None => Ok(None),
+            Some(Value::Integer(number)) => Ok(Some(number)),
+            Some(other) => Err(self.wrong(field, &shown(&other), allowed)),
+        }
+    }
+
+    /// Refuses what has not been taken out.
+    pub(super) fn end(&self) -> Result<(), TierListError> {
+        let Some(field) = self.table.keys().next() else { return Ok(()) };
+        let problem = Problem::Unknown { allowed: self.asked.join(", ") };
+        Err(self.error(field, problem))
+    }
+
+    pub(super) fn error(&self, field: &str, problem: Problem) -> TierListError {
+        let file = self.file.map_or_else(|| "command line".to_owned(), |file| file.display().to_string());
+        TierListError::Field {
+            file,
+            number: self.number,
+            field: field.to_owned(),
+            problem: Box::new(problem),
+        }
+    }
+
+    pub(super) fn missing(&self, field: &str, allowed: &'static str) -> TierListError {
+        self.error(field, Problem::Missing { allowed })
+    }
+
+    pub(super) fn wrong(&self, field: &str, value: &str, allowed: &'static str) -> TierListError {
+        self.error(field, Problem::Value { value: value.to_owned(), allowed })
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

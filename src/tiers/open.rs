@@ -1,0 +1,50 @@
+//! Checked tiers as a stack.
+//!
+//! Nothing here decides what goes where, and RAM is left to whoever holds it.
+
+use super::{Place, TierEntry, TierList};
+use pleach_storage::files::Disk;
+use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError};
+use std::sync::Arc;
+
+/// An open tier and what it was said to be.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) level: Level,
+    /// Of a folder, what can be asked of it alone.
+    pub(crate) folder: Option<Arc<FolderTier>>,
+}
+
+/// Opens all tiers below RAM.
+///
+/// # Errors
+/// [`TierError`] of the first that cannot be opened.
+pub(crate) fn open(list: &TierList) -> Result<Vec<Opened>, TierError> {
+    let mut opened: Vec<Opened> = Vec::new();
+    for entry in &list.0 {
+        let same = opened.iter().filter(|other| other.level.name.starts_with(entry.kind.name())).count();
+        let name = match same {
+            0 => entry.kind.name().to_owned(),
+            more => format!("{}-{}", entry.kind.name(), more + 1),
+        };
+        opened.extend(open_one(entry, name)?);
+    }
+    Ok(opened)
+}
+
+fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError> {
+    let capacity_bytes = entry.capacity_bytes;
+    let (tier, folder): (Arc<dyn Tier>, _) = match &entry.place {
+        Place::Ram => return Ok(None),
+        Place::Folder { kind, path, reserve_bytes, striping } => {
+            striping.apply(path)?;
+            let settings = FolderSettings::new(*kind, capacity_bytes).packed();
+            let settings = FolderSettings { reserve_bytes: *reserve_bytes, ..settings };
+            let tier = Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?);
+            (Arc::clone(&tier) as _, Some(tier))
+        }
+        Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
+    };
+    let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
+    Ok(Some(Opened { level: Level { name, tier, policy, write, shared }, folder }))
+}

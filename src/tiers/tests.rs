@@ -1,0 +1,150 @@
+//! Lists of tiers, good and bad.
+
+use super::*;
+use std::fs;
+
+fn read(folder: &Path, text: &str) -> Result<TierList, String> {
+    let file = folder.join("tiers.toml");
+    fs::write(&file, text).unwrap();
+    let shown = file.display().to_string();
+    TierList::read(&file).map_err(|error| error.to_string().replace(&shown, "FILE"))
+}
+
+#[test]
+fn a_list_of_all_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    ["scratch", "slow", "lustre"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    let text = r#"
+        [[tier]]
+        kind = "ram"
+        capacity = "1GiB"
+        policy = "lru"
+        [[tier]]
+        kind = "ssd"
+        path = "scratch"
+        capacity = "2MB"
+        reserve = "1MB"
+        write = "through"
+        [[tier]]
+        kind = "hdd"
+        path = "slow"
+        capacity = "3MB"
+        policy = "none"
+        [[tier]]
+        kind = "lustre"
+        path = "lustre"
+        capacity = "4MB"
+        stripe_count = -1
+        stripe_size = "1MiB"
+        [[tier]]
+        kind = "s3"
+        bucket = "studies"
+        endpoint = "http://localhost:9000"
+        prefix = "a/b"
+        capacity = "5TB"
+    "#;
+    let TierList(tiers) = read(folder.path(), text).unwrap();
+    let kinds: Vec<Kind> = tiers.iter().map(|tier| tier.kind).collect();
+    assert_eq!(kinds, Kind::ALL);
+    assert_eq!(
+        (tiers[0].capacity_bytes, tiers[0].policy, &tiers[0].place),
+        (1 << 30, Policy::Lru, &Place::Ram)
+    );
+    let Place::Folder { path, reserve_bytes, .. } = &tiers[1].place else { panic!() };
+    assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
+    assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, Policy::CostBenefit));
+    let Place::Folder { striping, .. } = tiers[3].place else { panic!() };
+    assert_eq!(striping, Striping { count: Some(-1), size_bytes: Some(1 << 20) });
+    let Place::Bucket(bucket) = &tiers[4].place else { panic!() };
+    assert_eq!(bucket.address(), "s3://studies/a/b");
+    assert!(tiers[4].kind.is_shared() && !tiers[2].kind.is_shared());
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    ["a", "a/in", "b"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+    fs::write(at("file"), "").unwrap();
+    std::os::unix::fs::symlink("a", at("link")).unwrap();
+    let a = "[[tier]]\nkind = \"ssd\"\npath = \"a\"\ncapacity = \"1MB\"\n";
+    let ram = "[[tier]]\nkind = \"ram\"\ncapacity = \"1MB\"\n";
+    let hdd = |path: &str| format!("{a}[[tier]]\nkind = \"hdd\"\npath = \"{path}\"\ncapacity = \"1MB\"\n");
+    let s3 = |fields: &str| format!("[[tier]]\nkind = \"s3\"\ncapacity = \"1MB\"\n{fields}\n");
+    let shown = |name: &str| at(name).display().to_string();
+    let cases = [
+        ("".to_owned(), "FILE: no tier; at least one [[tier]] is needed".to_owned()),
+        ("tier = 3".into(), "FILE: \"tier\": no such field; only [[tier]] is allowed".into()),
+        ("x = 3".into(), "FILE: \"x\": no such field; only [[tier]] is allowed".into()),
+        ("\n[[tier".into(), "FILE:2: ".into()),
+        ("[[tier]]\n".into(), "FILE: tier 1: kind: it is missing; \"ram\", \"ssd\", ".into()),
+        ("[[tier]]\nkind = \"tape\"".into(), "FILE: tier 1: kind: \"tape\" is not allowed; \"ram\", ".into()),
+        ("[[tier]]\nkind = 3".into(), "FILE: tier 1: kind: \"3\" is not allowed; \"ram\", ".into()),
+        (
+            "[[tier]]\nkind = \"ram\"".into(),
+            "FILE: tier 1: capacity: it is missing; a size is needed, as in \"20GB\"".into(),
+        ),
+        (
+            "[[tier]]\nkind = \"ram\"\ncapacity = \"0GB\"".into(),
+            "FILE: tier 1: capacity: \"0GB\" is no size; 1 byte or more is allowed".into(),
+        ),
+        (
+            "[[tier]]\nkind = \"ram\"\ncapacity = 20".into(),
+            "FILE: tier 1: capacity: \"20\" is not allowed; a size in quotes is allowed, as in \"20GB\"".into(),
+        ),
+        (
+            format!("{ram}path = \"a\""),
+            "FILE: tier 1: path: no such field; this kind of tier has kind, capacity, policy, write".into(),
+        ),
+        (
+            format!("{a}policy = \"fifo\""),
+            "FILE: tier 1: policy: \"fifo\" is not allowed; \"lru\", \"cost-benefit\" and \"none\" are allowed".into(),
+        ),
+        (
+            format!("{a}write = \"later\""),
+            "FILE: tier 1: write: \"later\" is not allowed; \"back\" and \"through\" are allowed".into(),
+        ),
+        (format!("{a}stripe_count = 1"), "FILE: tier 1: stripe_count: no such field; ".into()),
+        (format!("{ram}{ram}"), "FILE: tier 2: kind: a second \"ram\"; one is allowed".into()),
+        (
+            format!("{a}{ram}"),
+            "FILE: tier 2: kind: \"ram\" comes after \"ssd\"; tiers go from fast to slow: ram, ssd, hdd, lustre, s3".into(),
+        ),
+        (
+            hdd("a"),
+            format!("FILE: tier 2: path: {}: it is the folder of tier 1; each tier needs one of its own", shown("a")),
+        ),
+        (hdd("link"), format!("FILE: tier 2: path: {}: it is the folder of tier 1; ", shown("link"))),
+        (hdd("b/../a"), format!("FILE: tier 2: path: {}: it is the folder of tier 1; ", shown("b/../a"))),
+        (hdd("a/in"), format!("FILE: tier 2: path: {}: it lies in the folder of tier 1; ", shown("a/in"))),
+        (hdd("."), format!("FILE: tier 2: path: {}: the folder of tier 1 lies in it; ", shown("."))),
+        (
+            hdd("none"),
+            format!("FILE: tier 2: path: {}: No such file or directory (os error 2); ", shown("none")),
+        ),
+        (hdd("file"), format!("FILE: tier 2: path: {}: it is no folder; ", shown("file"))),
+        (hdd(&"n".repeat(300)), format!("FILE: tier 2: path: {}: File name too long", shown(&"n".repeat(300)))),
+        (hdd("a\\u0000"), "FILE: tier 2: path: \"a\\0\" is not allowed; the path of a folder is needed".into()),
+        (a.replace("1MB", "9000000TB"), "FILE: tier 1: capacity: 9.00 EB is more than the ".into()),
+        (s3(""), "FILE: tier 1: bucket: it is missing; ".into()),
+        (s3("bucket = \"Studies\""), "FILE: tier 1: bucket: \"Studies\" is not allowed; ".into()),
+        (
+            s3("bucket = \"abc\"\nprefix = \"a/../b\""),
+            "FILE: tier 1: prefix: \"a/../b\" is not allowed; ".into(),
+        ),
+        (
+            s3("bucket = \"abc\"\nendpoint = \"localhost\""),
+            "FILE: tier 1: endpoint: \"localhost\" is not allowed; an address with http".into(),
+        ),
+        (
+            format!("{}{}", s3("bucket = \"abc\""), s3("bucket = \"abc\"")),
+            "FILE: tier 2: bucket: it is the bucket and prefix of tier 1; each tier needs its own".into(),
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = read(folder.path(), &text).unwrap_err();
+        assert!(error.starts_with(&expected), "{text}\n{error}\n{expected}");
+    }
+    let error = TierList::read(&at("no-list")).unwrap_err().to_string();
+    assert!(error.ends_with("failed to read: No such file or directory (os error 2)"), "{error}");
+}

@@ -1,0 +1,143 @@
+//! `pleach storage`: tiers are listed, checked, cleaned and measured; what is refused is named.
+
+#[path = "support/pleach.rs"]
+mod pleach;
+
+use pleach::pleach;
+use pleach_regions::{DataRegion, Raster, RegionKey};
+use pleach_storage::files::Disk;
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+fn key(number: u8) -> RegionKey {
+    RegionKey([number; 16])
+}
+
+/// Grey noise of so many bytes.
+fn region(number: u8, bytes: u32) -> Arc<DataRegion> {
+    let noise = (0..bytes).map(|place| (place.wrapping_mul(2_654_435_761 + u32::from(number)) >> 24) as u8);
+    Arc::new(DataRegion::Gray8(Raster::new(bytes, 1, 1, noise.collect()).unwrap()))
+}
+
+fn open(path: &Path) -> FolderTier {
+    let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30).packed();
+    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+}
+
+/// Two small regions, which are packed, and two large ones.
+fn fill(path: &Path) {
+    fs::create_dir(path).unwrap();
+    let tier = open(path);
+    for (number, bytes) in [(1, 500), (2, 800), (3, 200_000), (4, 300_000)] {
+        tier.insert(key(number), &region(number, bytes)).unwrap();
+    }
+}
+
+fn json(folder: &Path, args: &[&str]) -> Value {
+    let answer = pleach(folder, args);
+    assert!(matches!(answer.code, 0 | 3), "{answer:?}");
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+#[test]
+fn what_is_there_is_listed_and_cleaned() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fill(&folder.join("ssd"));
+    let listed = json(folder, &["storage", "ls", "--ssd", "ssd", "--json"]);
+    let regions = listed[0]["regions"].as_array().unwrap();
+    let packed: Vec<bool> = regions.iter().map(|region| region["packed"].as_bool().unwrap()).collect();
+    assert_eq!(packed, [true, true, false, false]);
+    assert_eq!(regions[2]["key"], key(3).to_string());
+    assert!(regions[2]["taken_bytes"].as_u64().unwrap() >= 200_000);
+    let answer = pleach(folder, &["storage", "ls", "--ssd", "ssd"]);
+    assert!(
+        answer.stdout.starts_with("ssd: 4 regions, ") && answer.stdout.lines().count() == 5,
+        "{answer:?}"
+    );
+
+    let would = json(folder, &["storage", "gc", "--ssd", "ssd", "--keep", "1B", "--dry-run", "--json"]);
+    assert_eq!((&would[0]["regions"], &would[0]["dry_run"]), (&4.into(), &true.into()));
+    let kept = json(folder, &["storage", "gc", "--ssd", "ssd", "--older-than", "1h", "--json"]);
+    assert_eq!(kept[0]["regions"], 0);
+    let gone = json(folder, &["storage", "gc", "--ssd", "ssd", "--keep", "1B", "--json"]);
+    assert_eq!(gone[0]["regions"], 4);
+    assert!(gone[0]["held_bytes"].as_u64() < gone[0]["held_bytes_before"].as_u64());
+    assert_eq!(open(&folder.join("ssd")).list().unwrap(), []);
+}
+
+#[test]
+fn what_is_damaged_is_found_and_moved_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let ssd = folder.join("ssd");
+    fill(&ssd);
+    let whole = json(folder, &["storage", "verify", "--ssd", "ssd", "--json"]);
+    assert_eq!((&whole[0]["whole"], &whole[0]["bytes"]), (&4.into(), &501_300.into()));
+    let damage = |path: &Path, place: usize| {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[place] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    damage(&ssd.join(format!("0/4/{}.region", key(4))), 1000);
+    let pack = fs::read_dir(ssd.join("pack")).unwrap().next().unwrap().unwrap().path();
+    damage(&pack, 300);
+    let answer = pleach(folder, &["storage", "verify", "--ssd", "ssd", "--json"]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    let found: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let damaged = found[0]["damaged"].as_array().unwrap();
+    let keys: Vec<&str> = damaged.iter().map(|one| one["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, [key(1).to_string(), key(4).to_string()]);
+    assert!(Path::new(damaged[0]["quarantined"].as_str().unwrap()).starts_with("ssd/quarantine"));
+    assert_eq!(found[0]["whole"], 2);
+    let again = pleach(folder, &["storage", "verify", "--ssd", "ssd"]);
+    assert_eq!((again.code, again.stdout.lines().count()), (0, 1), "{again:?}");
+    let cleaned = json(folder, &["storage", "gc", "--ssd", "ssd", "--json"]);
+    assert_eq!(cleaned[0]["quarantined"], damaged.len());
+    assert_eq!(fs::read_dir(ssd.join("quarantine")).unwrap().count(), 0);
+}
+
+#[test]
+fn tiers_of_a_file_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    ["fast", "shared"].iter().for_each(|name| fs::create_dir(folder.join(name)).unwrap());
+    let list = "[[tier]]\nkind = \"ram\"\ncapacity = \"1MB\"\n[[tier]]\nkind = \"ssd\"\npath = \"fast\"\ncapacity = \"1GB\"\n\
+                [[tier]]\nkind = \"lustre\"\npath = \"shared\"\ncapacity = \"1GB\"\n";
+    fs::write(folder.join("tiers.toml"), list).unwrap();
+    let measured = json(folder, &["storage", "bench", "--tiers", "tiers.toml", "--size", "20kB", "--json"]);
+    let measured = measured.as_array().unwrap();
+    assert_eq!(measured.len(), 4);
+    for one in measured {
+        assert!(one["insert_gb_per_second"].as_f64().unwrap() > 0.0, "{one}");
+        assert!(one["plain_write_gb_per_second"].as_f64().unwrap() > 0.0, "{one}");
+    }
+    // Nothing of it stays.
+    assert_eq!(open(&folder.join("fast")).list().unwrap(), []);
+}
+
+#[test]
+fn what_is_refused_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("a")).unwrap();
+    let refused = |args: &[&str]| {
+        let answer = pleach(folder, &[&["storage", "ls"], args].concat());
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        answer.stderr
+    };
+    let error = refused(&["--ssd", "none"]);
+    let expected = "error: command line: tier 1: path: none: No such file or directory (os error 2); ";
+    assert!(error.starts_with(expected), "{error}");
+    let error = refused(&["--ssd", "a", "--lustre", "a"]);
+    assert!(error.contains("tier 2: path: a: it is the folder of tier 1; "), "{error}");
+    fs::write(folder.join("tiers.toml"), "[[tier]]\nkind = \"tape\"\n").unwrap();
+    let error = refused(&["--tiers", "tiers.toml"]);
+    assert!(error.starts_with("error: tiers.toml: tier 1: kind: \"tape\" is not allowed; "), "{error}");
+    let _open = open(&folder.join("a"));
+    assert!(refused(&["--ssd", "a"]).contains("another tier has it open"));
+    assert!(refused(&[]).contains("--ssd"));
+}
