@@ -1,13 +1,15 @@
 //! The command line's grammar.
 //!
 //! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
-//! processes of a cluster in [`node`].
+//! processes of a cluster in [`node`], those on stored data regions in [`region`].
 
 mod client;
 mod node;
+mod region;
 
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use node::{ManagerProcessArgs, Until, WorkerProcessArgs};
+pub(crate) use region::RegionCommand;
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
+    /// Show a stored data region, or write it as a file that other programs read
+    #[command(subcommand)]
+    Region(RegionCommand),
     /// Make certificates for the nodes of a cluster, and tokens to get one for
     #[command(subcommand)]
     Certs(CertsCommand),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 27] = [
     "",
     "run",
     "plan",
@@ -19,6 +19,9 @@ const COMMANDS: [&str; 24] = [
     "workflow check",
     "workflow show",
     "segment",
+    "region",
+    "region show",
+    "region export",
     "certs",
     "certs init",
     "certs issue",
