@@ -1,5 +1,7 @@
 //! `pleach region show|export`: files of a storage tier, opened by others' readers.
 
+#![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
+
 use crate::data::data;
 use crate::pleach::{Answer, pleach};
 use pleach_regions::{
