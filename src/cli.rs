@@ -1,16 +1,18 @@
 //! The command line's grammar.
 //!
 //! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
-//! processes of a cluster in [`node`].
+//! processes of a cluster in [`node`], those on stored data regions in [`region`].
 
 mod below;
 mod client;
 mod node;
+mod region;
 mod storage;
 
 pub(crate) use below::BelowArgs;
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
+pub(crate) use region::RegionCommand;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 
 use crate::exit::Stop;
@@ -46,6 +48,9 @@ pub(crate) enum Command {
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
+    /// Show a stored data region, or write it as a file that other programs read
+    #[command(subcommand)]
+    Region(RegionCommand),
     /// Make certificates for the nodes of a cluster, and tokens to get one for
     #[command(subcommand)]
     Certs(CertsCommand),

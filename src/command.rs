@@ -9,6 +9,7 @@ mod man;
 mod manager;
 pub(crate) mod node;
 mod plan;
+mod region;
 mod replay;
 mod results;
 mod run;
@@ -40,6 +41,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Explain(args) => explain::execute(&args),
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
+        Command::Region(command) => region::execute(&command),
         Command::Certs(command) => certs::execute(&command),
         Command::Manager(args) => manager::execute(&args),
         Command::Worker(args) => worker::execute(&args),

@@ -14,6 +14,7 @@ mod costs;
 mod execution;
 mod exit;
 mod explain;
+mod export;
 mod gallery;
 mod inputs;
 mod interrupt;

@@ -1,9 +1,11 @@
-//! `pleach segment`: the masks of the original program, and every kind of tile.
+//! `pleach segment`: the masks of the original program, and every kind of tile; `pleach region`, of the same images.
 
 #[path = "support/data.rs"]
 mod data;
 #[path = "support/pleach.rs"]
 mod pleach;
+#[path = "segment/region.rs"]
+mod region;
 #[path = "support/tables.rs"]
 mod tables;
 

@@ -122,6 +122,8 @@ async fn lend(
 /// labels do.
 async fn encode(region: Arc<DataRegion>, digest: Digest) -> Option<(Head, Bytes)> {
     let is_small = matches!(region.element(), ElementType::Mask | ElementType::Labels);
+    // Pixels are sent from where they are, and tables are short: that takes no time. Anything else is copied.
+    let takes_time = !matches!(region.element(), ElementType::Bgr8 | ElementType::Gray8 | ElementType::Table);
     let encode = move || {
         let (head, body) = region.encode_parts(&digest, is_small);
         match body {
@@ -129,7 +131,7 @@ async fn encode(region: Arc<DataRegion>, digest: Digest) -> Option<(Head, Bytes)
             Cow::Borrowed(_) => (head, Bytes::from_owner(Pixels(Arc::clone(&region)))),
         }
     };
-    if is_small { spawn_blocking(encode).await.ok() } else { Some(encode()) }
+    if takes_time { spawn_blocking(encode).await.ok() } else { Some(encode()) }
 }
 
 /// The pixels of a region, sent from where they are.

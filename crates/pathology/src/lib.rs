@@ -2,10 +2,11 @@
 //! masks and their objects (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
 //!
 //! Operations are reached by name through [`registry`] and run through the [`Operation`]
-//! trait; the [`kernels`] below them are plain functions on planes of pixels. Nothing here knows of studies, workers
-//! or keys, and nothing starts a thread. This is the only crate that links OpenCV.
+//! trait; the [`kernels`] below them are plain functions on planes of pixels, and [`matrix`] shows regions to OpenCV.
+//! Nothing here knows of studies, workers or keys, and nothing starts a thread. This is the only crate that links OpenCV.
 
 pub mod kernels;
+pub mod matrix;
 pub mod objects;
 pub mod tile;
 pub mod tissue;

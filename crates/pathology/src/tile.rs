@@ -16,7 +16,7 @@ mod reference;
 mod tiff;
 mod write;
 
-pub use encode::{is_image, jpeg_bytes, png_bytes};
+pub use encode::{is_image, jpeg_bytes, png_bytes, tiff_bytes};
 pub use geojson::{MAX_GEOJSON_BYTES, MAX_POSITION_PX, read_polygons};
 pub use read::{TileInfo, probe, read_bgr, read_labels, read_mask};
 pub use reference::{check_reference, read_reference};

@@ -4,7 +4,7 @@
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
 use pleach_pathology::tile::{self, MAX_SIDE_PX, TileError};
-use pleach_regions::{DataRegion, ElementType, Raster, Table};
+use pleach_regions::{DataRegion, DenseArray, ElementType, LabelMap, Raster, Table, Values};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -124,6 +124,25 @@ fn bytes_of_a_file_are_those_of_the_file() {
         assert!(matches!(tile::png_bytes(&region), Err(TileError::NotEncoded { .. })), "{region:?}");
     }
     assert!(!tile::is_image(ElementType::Table));
+}
+
+#[test]
+fn label_maps_and_arrays_are_images_too() {
+    let labels = |labels: Vec<u32>| DataRegion::Labels(LabelMap::new(2, 1, labels).unwrap());
+    let png = |region: &DataRegion| image::load_from_memory(&tile::png_bytes(region).unwrap()).unwrap();
+    assert_eq!(png(&labels(vec![7, 65_535])).into_luma16().as_raw(), &[7, 65_535]);
+    let said = tile::png_bytes(&labels(vec![0, 65_536])).unwrap_err().to_string();
+    let beyond = "cannot be encoded as an image: label 65536 is beyond the 16 bits that PNG has; TIFF has 32";
+    assert_eq!(said, beyond);
+    let array =
+        |channels, values: Values| DataRegion::Array(DenseArray::new(&[2, 1], channels, values).unwrap());
+    assert_eq!(png(&array(1, vec![1_u16, 40_000].into())).into_luma16().as_raw(), &[1, 40_000]);
+    assert_eq!(png(&array(3, vec![1_u8, 2, 3, 4, 5, 6].into())).into_rgb8().as_raw(), &[1, 2, 3, 4, 5, 6]);
+    for region in [array(2, vec![0_u8; 4].into()), array(1, vec![0.5_f32; 2].into())] {
+        assert!(matches!(tile::png_bytes(&region), Err(TileError::NotEncoded { .. })), "{region:?}");
+    }
+    let tiff = tile::tiff_bytes(&array(3, vec![1_u16, 2, 3, 4, 5, 60_000].into())).unwrap();
+    assert_eq!(image::load_from_memory(&tiff).unwrap().into_rgb16().as_raw(), &[1, 2, 3, 4, 5, 60_000]);
 }
 
 #[test]

@@ -1,8 +1,12 @@
-//! Digest, encoding and decoding of data regions of 1 and 16 million pixels. Figures are bytes of the region in memory a
-//! second.
+//! Digest, encoding and decoding of data regions of 1 and 16 million pixels; and of real masks, label maps and images what
+//! each effort saves and costs, where the test data is. Figures are bytes of the region in memory a second.
+
+#[path = "../../../tests/support/data.rs"]
+mod data;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pleach_regions::{DataRegion, LabelMap, Raster};
+use pleach_regions::{DataRegion, DenseArray, Effort, LabelMap, Raster};
+use std::path::{Path, PathBuf};
 
 /// Discs on a grid: about as many edges as nuclei make.
 fn inside(x: u32, y: u32) -> bool {
@@ -45,5 +49,96 @@ fn encoding(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, encoding);
+/// Images of one width, below each other.
+fn stacked(files: &[PathBuf]) -> Option<image::DynamicImage> {
+    let images: Vec<image::DynamicImage> = files.iter().filter_map(|file| image::open(file).ok()).collect();
+    let (width, height) = (images.first()?.width(), images.iter().map(image::DynamicImage::height).sum());
+    let mut all = if images.first()?.color().has_color() {
+        image::DynamicImage::new_rgb8(width, height)
+    } else {
+        image::DynamicImage::new_luma16(width, height)
+    };
+    let mut below = 0;
+    for image in images.iter().filter(|image| image.width() == width) {
+        image::imageops::replace(&mut all, image, 0, below);
+        below += i64::from(image.height());
+    }
+    Some(all)
+}
+
+/// Files of a folder whose names end so, in order.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| file.to_string_lossy().ends_with(end));
+    files.sort();
+    files
+}
+
+/// Real regions: one tile's reference masks and label maps of 512 px as they were annotated, and two kinds of tissue, the
+/// one with much glass and the other with none; shades of the last as real numbers.
+fn real(folder: &Path) -> Vec<(&'static str, DataRegion)> {
+    let mut regions = Vec::new();
+    let masks = files(&folder.join("reference/nscale/masks"), ".png");
+    let masks: Vec<PathBuf> =
+        masks.into_iter().filter(|file| file.to_string_lossy().contains("_2048__")).take(8).collect();
+    let raster = |width, data: Vec<u8>, channels: u8| {
+        let height = data.len() as u32 / width / u32::from(channels);
+        Raster::new(width, height, channels, data).ok()
+    };
+    if let Some(masks) = stacked(&masks) {
+        let (width, mask) = (masks.width(), masks.into_luma8().into_raw());
+        regions.extend(raster(width, mask, 1).map(|mask| ("masks", DataRegion::Mask(mask))));
+    }
+    if let Some(labels) = stacked(&files(&folder.join("annotated/gbm40"), "_labels.png")) {
+        let (width, height) = (labels.width(), labels.height());
+        let labels = labels.into_luma16().into_raw().into_iter().map(u32::from).collect();
+        let map = LabelMap::new(width, height, labels).ok();
+        regions.extend(map.map(|map| ("label maps", DataRegion::Labels(map))));
+    }
+    let dense = files(&folder.join("annotated/monuseg"), ".png");
+    let dense =
+        dense.into_iter().filter(|file| !file.to_string_lossy().ends_with("_labels.png")).take(5).collect();
+    for (name, files) in
+        [("image with glass", vec![folder.join("tiles/CMU-1_x150_y800_2048.png")]), ("dense images", dense)]
+    {
+        let Some(image) = stacked(&files) else { continue };
+        let (width, height) = (image.width(), image.height());
+        let mut pixels = image.to_rgb8().into_raw();
+        pixels.as_chunks_mut::<3>().0.iter_mut().for_each(|pixel| pixel.reverse());
+        regions.extend(raster(width, pixels, 3).map(|image| (name, DataRegion::Bgr8(image))));
+        if name == "dense images" {
+            let shades: Vec<f32> = image.into_luma8().into_raw().into_iter().map(f32::from).collect();
+            let array = DenseArray::new(&[width, height], 1, shades.into()).ok();
+            regions.extend(array.map(|array| ("real numbers", DataRegion::Array(array))));
+        }
+    }
+    regions
+}
+
+fn efforts(criterion: &mut Criterion) {
+    let Some(folder) = data::data("efforts") else { return };
+    for (name, region) in real(&folder) {
+        let digest = region.digest();
+        for effort in [Effort::None, Effort::Quick, Effort::Small] {
+            let (head, body) = region.encode_with(&digest, effort, None);
+            let percent = body.len() as f64 / region.bytes() as f64 * 100.0;
+            let mut group = criterion.benchmark_group("effort");
+            group.sample_size(10).throughput(Throughput::Bytes(region.bytes()));
+            let id = |what: &str| {
+                BenchmarkId::new(format!("{what} {name}"), format!("{effort:?}, {percent:.2} %"))
+            };
+            group.bench_function(id("encode"), |bencher| {
+                bencher.iter(|| region.encode_with(&digest, effort, None).1.len());
+            });
+            // With the digest, which whoever reads has to compute, and a copy of what is read.
+            group.bench_function(id("decode"), |bencher| {
+                bencher.iter(|| DataRegion::decode_parts(&head, body.to_vec()).is_ok());
+            });
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, encoding, efforts);
 criterion_main!(benches);

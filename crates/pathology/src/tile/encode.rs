@@ -2,10 +2,14 @@
 //!
 //! Nothing is scaled or cropped here, and no file is touched.
 
+mod tiff;
+
+pub use tiff::tiff_bytes;
+
 use super::{TileError, png, write};
 use image::ExtendedColorType;
 use image::codecs::jpeg::JpegEncoder;
-use pleach_regions::{DataRegion, ElementType, Raster};
+use pleach_regions::{DataRegion, DenseArray, ElementType, LabelMap, Raster, Values};
 use std::io;
 
 /// Whether regions of this type are images, which [`png_bytes`] encodes.
@@ -15,10 +19,12 @@ pub fn is_image(element: ElementType) -> bool {
 }
 
 /// A region as a PNG: a mask of 1 bit a pixel, grey of 8, colour of 24. The bytes are those that the functions that
-/// write files put there.
+/// write files put there. A label map has 16 bits a pixel; an array of 8 or 16 bits that has two axes is grey, or colour
+/// where it has three channels, which are taken as red, green and blue.
 ///
 /// # Errors
-/// [`TileError::NotEncoded`] when it is no image, or has another number of channels than its type.
+/// [`TileError::NotEncoded`] when it is no image, or has another number of channels than its type; or labels are beyond
+/// 16 bits.
 pub fn png_bytes(region: &DataRegion) -> Result<Vec<u8>, TileError> {
     let mut bytes = Vec::new();
     let written = match region {
@@ -31,9 +37,55 @@ pub fn png_bytes(region: &DataRegion) -> Result<Vec<u8>, TileError> {
         DataRegion::Bgr8(raster) if raster.channels() == 3 => {
             write::encode(&mut bytes, raster, &rgb(raster), ExtendedColorType::Rgb8)
         }
+        DataRegion::Labels(map) => labels_png(&mut bytes, map),
+        DataRegion::Array(array) => array_png(&mut bytes, array),
         other => Err(io::Error::other(format!("a region of type {} is no image", other.element()))),
     };
     written.map(|()| bytes).map_err(|cause| TileError::NotEncoded { cause })
+}
+
+fn labels_png(file: &mut Vec<u8>, map: &LabelMap) -> io::Result<()> {
+    let highest = map.labels().iter().copied().max().unwrap_or(0);
+    if highest > u32::from(u16::MAX) {
+        return Err(io::Error::other(format!(
+            "label {highest} is beyond the 16 bits that PNG has; TIFF has 32"
+        )));
+    }
+    let bytes: Vec<u8> = map.labels().iter().flat_map(|label| (*label as u16).to_ne_bytes()).collect();
+    write::encode_shape(file, map.width_px(), map.height_px(), &bytes, ExtendedColorType::L16)
+}
+
+fn array_png(file: &mut Vec<u8>, array: &DenseArray) -> io::Result<()> {
+    let (width_px, height_px) = plane_of(array)?;
+    match (array.values(), array.channels()) {
+        (Values::U8(values), 1) => {
+            write::encode_shape(file, width_px, height_px, values, ExtendedColorType::L8)
+        }
+        (Values::U8(values), 3) => {
+            write::encode_shape(file, width_px, height_px, values, ExtendedColorType::Rgb8)
+        }
+        (Values::U16(values), channels @ (1 | 3)) => {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            let colour = if channels == 1 { ExtendedColorType::L16 } else { ExtendedColorType::Rgb16 };
+            write::encode_shape(file, width_px, height_px, &bytes, colour)
+        }
+        (values, channels) => Err(no_picture(values, channels)),
+    }
+}
+
+/// Width and height of an array of two axes.
+fn plane_of(array: &DenseArray) -> io::Result<(u32, u32)> {
+    match *array.extents() {
+        [width_px, height_px] => Ok((width_px, height_px)),
+        ref extents => {
+            Err(io::Error::other(format!("{} axes are no image, two are; NPY holds any", extents.len())))
+        }
+    }
+}
+
+fn no_picture(values: &Values, channels: u16) -> io::Error {
+    let number = values.number();
+    io::Error::other(format!("{channels} channels of {number} are no pixels that it has; NPY holds any"))
 }
 
 /// A colour image as a JPEG of `quality` (1 to 100): for pictures to look at, which need not be exact.

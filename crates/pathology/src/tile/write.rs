@@ -54,7 +54,7 @@ pub(super) fn encode(
     encode_shape(file, raster.width_px(), raster.height_px(), data, colour)
 }
 
-fn encode_shape(
+pub(super) fn encode_shape(
     file: &mut dyn Write,
     width_px: u32,
     height_px: u32,

@@ -1,6 +1,8 @@
 //! Regions to store: each is known by its number, and so is its key.
 
-use pleach_regions::{DataRegion, LabelMap, Raster, RegionKey, Table};
+use pleach_regions::{
+    DataRegion, DenseArray, LabelMap, Objects, Points, Polygons, RaggedArray, Raster, RegionKey, Table,
+};
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, TierError};
 use std::path::Path;
@@ -25,7 +27,7 @@ pub(crate) fn region(number: u32) -> Arc<DataRegion> {
     };
     let raster =
         |channels: u32| Raster::new(width, height, channels as u8, noise(width * height * channels)).unwrap();
-    Arc::new(match number % 5 {
+    Arc::new(match number % 11 {
         0 => DataRegion::Bgr8(raster(3)),
         1 => DataRegion::Gray8(raster(1)),
         2 => DataRegion::Mask(Raster::filled(width, height, 1, 255).unwrap()),
@@ -33,7 +35,32 @@ pub(crate) fn region(number: u32) -> Arc<DataRegion> {
             let labels = noise(width * height).into_iter().map(u32::from).collect();
             DataRegion::Labels(LabelMap::new(width, height, labels).unwrap())
         }
-        _ => DataRegion::Table(Table::new([("number", f64::from(number))])),
+        4 => DataRegion::Table(Table::new([("number", f64::from(number))])),
+        5 => {
+            let values: Vec<f32> = noise(width * height).into_iter().map(f32::from).collect();
+            DataRegion::Array(DenseArray::new(&[width, height], 1, values.into()).unwrap())
+        }
+        6 => {
+            let ends = vec![0, u64::from(width), u64::from(width + height)];
+            DataRegion::Ragged(RaggedArray::new(ends, noise(width + height).into()).unwrap())
+        }
+        7 => {
+            let coordinates = noise(2 * width).into_iter().map(f64::from).collect();
+            DataRegion::Points(Points::new(2, coordinates).unwrap())
+        }
+        8 => {
+            let ring = |x: u32| vec![[f64::from(x), 0.0], [f64::from(x), 1.0], [f64::from(number), 2.0]];
+            DataRegion::Polygons(Box::new(Polygons::new((0..width).map(|x| [ring(x)])).unwrap()))
+        }
+        9 => {
+            let mut objects = Objects::new(["number"]).unwrap();
+            (0..width).for_each(|x| {
+                let low = [f64::from(x), 0.0];
+                objects.push_box(low, [f64::from(x + 1), 3.0], "nucleus", &[f64::from(number)]).unwrap();
+            });
+            DataRegion::Objects(Box::new(objects))
+        }
+        _ => DataRegion::Scalar(f64::from(number)),
     })
 }
 

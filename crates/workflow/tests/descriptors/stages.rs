@@ -2,6 +2,7 @@
 
 use crate::files::{Files, refused};
 use crate::registry::shipped;
+use pleach_regions::ElementType;
 use pleach_workflow::{Registry, Workflow};
 use serde_json::json;
 
@@ -22,6 +23,17 @@ fn a_program_without_operations_knows_none() {
     let error = Workflow::load(&shipped(), &Registry::default()).expect_err("nothing to run it with");
     assert_eq!(error.pointer, "/tasks/0/operation");
     assert_eq!(error.problem.to_string(), r#"operation "nuclei.normalize" is unknown; known are none"#);
+}
+
+/// Whatever a data region can hold may be declared, and has to be what is written.
+#[test]
+fn every_element_type_is_known() {
+    for element in ElementType::ALL.into_iter().filter(|element| *element != ElementType::Table) {
+        let said = format!(
+            r#"comparison.json#/outputs/0/region: region "metrics" holds table, but {element} is wanted by the outputs of stage "comparison""#
+        );
+        refused(|f| f.comparison()["outputs"][0]["type"] = json!(element.name()), &said);
+    }
 }
 
 #[test]
@@ -262,7 +274,7 @@ fn json() {
     );
     refused(
         |f| f.segmentation()["inputs"][0]["type"] = json!("rgb8"),
-        "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `labels`, `table`",
+        "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `labels`, `table`, `array-u8`, `array-u16`, `array-i32`, `array-f32`, `array-f64`, `ragged-u8`, `ragged-u16`, `ragged-i32`, `ragged-f32`, `ragged-f64`, `points`, `polygons`, `objects`, `scalar`",
     );
     refused(
         |f| *f.segmentation() = json!(7),

@@ -1,0 +1,66 @@
+//! CSV: tables, points, ragged arrays and scalars, each with a line of names. Numbers are written so that they are read
+//! as the same ones again.
+
+use pleach_regions::DataRegion;
+
+/// Names of coordinates.
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// What has rows, as a file.
+pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
+    match region {
+        DataRegion::Table(table) => {
+            let (names, numbers): (Vec<_>, Vec<_>) = table.columns().unzip();
+            if names.is_empty() {
+                return Ok(Vec::new());
+            }
+            write(&names, [numbers.iter().map(f64::to_string).collect()])
+        }
+        DataRegion::Points(points) => {
+            let rows = points.iter().map(|point| point.iter().map(f64::to_string).collect());
+            write(&AXES[..usize::from(points.axes())], rows)
+        }
+        DataRegion::Ragged(ragged) => {
+            let rows = (0..ragged.len()).filter_map(|row| Some((row, ragged.row(row)?)));
+            let values = rows.flat_map(|(row, places)| {
+                places.enumerate().filter_map(move |(place, of_all)| {
+                    let value = ragged.values().get_f64(of_all)?;
+                    Some(vec![row.to_string(), place.to_string(), value.to_string()])
+                })
+            });
+            write(&["row", "place", "value"], values)
+        }
+        DataRegion::Scalar(value) => write(&["value"], [vec![value.to_string()]]),
+        other => Err(format!("a region of type {} has no rows", other.element())),
+    }
+}
+
+fn write(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<u8>, String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(names).map_err(|error| error.to_string())?;
+    for row in rows {
+        writer.write_record(&row).map_err(|error| error.to_string())?;
+    }
+    writer.into_inner().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::{Points, RaggedArray, Table};
+
+    fn text(region: &DataRegion) -> String {
+        String::from_utf8(bytes(region).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn rows_are_as_written_by_hand() {
+        let table = Table::new([("dice", 0.1 + 0.2), ("a,b", f64::NAN)]);
+        assert_eq!(text(&DataRegion::Table(table)), "dice,\"a,b\"\n0.30000000000000004,NaN\n");
+        let points = Points::new(3, vec![1.0, 2.5, -3.0]).unwrap();
+        assert_eq!(text(&DataRegion::Points(points)), "x,y,z\n1,2.5,-3\n");
+        let ragged = RaggedArray::new(vec![1, 1, 3], vec![7_i32, 8, -9].into()).unwrap();
+        assert_eq!(text(&DataRegion::Ragged(ragged)), "row,place,value\n0,0,7\n2,0,8\n2,1,-9\n");
+        assert_eq!(text(&DataRegion::Scalar(1e300)).lines().count(), 2);
+    }
+}
