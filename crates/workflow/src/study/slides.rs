@@ -117,7 +117,7 @@ fn rectangle([x_px, y_px, width_px, height_px]: [u32; 4]) -> PixelRectangle {
 }
 
 /// Keys of `[input]` that only a study of slides has.
-pub(super) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "skip_background", "tissue"];
+pub(crate) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "skip_background", "tissue"];
 
 /// The slides of a study; none where it is one of tiles.
 pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> {
