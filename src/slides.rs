@@ -203,3 +203,6 @@ fn jpeg(raster: Raster) -> Result<Jpeg, String> {
     let bytes = jpeg_bytes(&raster, QUALITY).map_err(|error| error.to_string())?;
     Ok(Jpeg { bytes, width, height })
 }
+
+#[cfg(test)]
+mod tests;

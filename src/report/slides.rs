@@ -6,7 +6,7 @@
 use crate::report::Report;
 use crate::report::data_uri;
 use crate::report::html::{Html, figcaption, html, p, strong};
-use crate::report::number::{brief, count, counted};
+use crate::report::number::{count, counted};
 use crate::slides::Overview;
 use std::fmt::Write;
 
@@ -66,7 +66,9 @@ fn figure(slide: &Overview, tile_px: u32) -> Html {
         }
         Err(why) => p(format!("Not shown: {why}.")),
     };
-    let at = slide.magnification.map_or_else(String::new, |at| format!(" at {}x", brief(at)));
+    // By convention from microns a pixel it has more digits than anybody means.
+    let at = |at: f64| format!(" at {}x", (at * 100.0).round() / 100.0);
+    let at = slide.magnification.map_or_else(String::new, at);
     let mut text = html![
         strong(&slide.name),
         format!(
@@ -136,7 +138,7 @@ mod tests {
         fixture.gallery.slides = vec![overview(Ok(jpeg)), overview(Err("gone <away>".to_owned()))];
         let text = section(&fixture.report()).unwrap().into_string();
         for expected in [
-            "<strong>slide &lt;1&gt;</strong>: 1,024 × 512 px at 20x, 1 tile of 512 px, 1 left out.",
+            "<strong>slide &lt;1&gt;</strong>: 1024 × 512 px at 20x, 1 tile of 512 px, 1 left out.",
             "class=\"skipped\" d=\"M50 0H100V50H50zM50 0L100 50M100 0L50 50\"",
             "Not shown: gone &lt;away&gt;.",
             "each with 64 px around it",

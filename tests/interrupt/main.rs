@@ -3,6 +3,8 @@
 
 #[path = "../support/pleach.rs"]
 mod pleach;
+#[path = "../support/pyramid.rs"]
+mod pyramid;
 #[path = "../support/results.rs"]
 mod results;
 #[path = "../support/study.rs"]
@@ -177,4 +179,30 @@ fn a_study_that_is_killed_again_and_again_gets_there() {
         known_before = known;
     }
     panic!("it does not get there");
+}
+
+#[test]
+fn a_study_of_slides_is_continued() {
+    let study = Study::of_tissue(192);
+    let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
+    pyramid::write_image(&study.path("tiles/s.svs"), tissue.as_raw(), 192, pyramid::AT_20);
+    let cut = |halo: u32| {
+        let slides = format!("slides = [\"tiles/s.svs\"]\nmagnification = 20\ntile = 64\nhalo = {halo}");
+        study.edit(&[("tiles = [\"tiles/*.png\"]", slides.as_str())]);
+    };
+    cut(16);
+    pleach(study.folder(), &["run", "study.toml", "--out", "alone", "--quiet", "--workers=1"]).done();
+    let mut child = start(&study, &["--workers=1"]);
+    assert_eq!(wait_for_journal(&study, &mut child, 4_000), None, "ended before it was interrupted");
+    signal(&child, "KILL");
+    child.wait().expect("a child");
+    // Other tiles are another study.
+    cut(17);
+    let refused = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet", "--resume"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("tiles of slides"), "{refused:?}");
+    cut(16);
+    pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet", "--resume", "--workers=1"])
+        .done();
+    assert_eq!(outputs(&study.path("out")), outputs(&study.path("alone")));
 }

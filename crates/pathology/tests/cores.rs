@@ -83,12 +83,12 @@ fn assert_whole(parts: &[OwnedComparison], found: &Labels, reference: &Labels) {
 /// A nucleus that moved over a border: in both tiles it is as alike as on the whole image.
 #[test]
 fn a_pair_of_two_tiles_counts_by_half_in_each() {
-    let row = |objects: [std::ops::Range<usize>; 1]| -> Labels {
-        let labels = (0..8).map(|x| u32::from(objects[0].contains(&x))).collect();
+    let row = |object: std::ops::Range<usize>| -> Labels {
+        let labels = (0..8).map(|x| u32::from(object.contains(&x))).collect();
         (labels, 8)
     };
     // Pixels 2, 3 and 4 (centroid 3.5) against 3, 4 and 5 (centroid 4.5); the border is at 4.
-    let parts = tiled(&row([2..5]), &row([3..6]), 4, 8);
+    let parts = tiled(&row(2..5), &row(3..6), 4, 8);
     for (part, own) in parts.iter().zip([(1, 0, 3.0, 0.0), (0, 1, 0.0, 3.0)]) {
         assert_eq!((part.objects, part.reference_objects, part.area, part.reference_area), own);
         assert_eq!((part.shared_area(), part.pairs), (1.0, 0.5));
@@ -97,7 +97,7 @@ fn a_pair_of_two_tiles_counts_by_half_in_each() {
         assert!((part.pair_dice() - 2.0 / 3.0).abs() < 1e-15);
     }
     assert_eq!((parts[0].recall(), parts[1].recall()), (0.0, 2.0 / 3.0));
-    assert_whole(&parts, &row([2..5]), &row([3..6]));
+    assert_whole(&parts, &row(2..5), &row(3..6));
 }
 
 fn label_maps() -> impl Strategy<Value = (Labels, Labels)> {

@@ -16,6 +16,7 @@ use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
 pub use method::{BasePoints, Method};
 use serde::{Deserialize, Serialize};
+pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -289,7 +290,7 @@ fn load_workflow(
 fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
-    known.extend(slides::KEYS);
+    known.extend(SLIDE_KEYS);
     known.extend(workflow.reference.as_ref().map(|_| "reference"));
     known.extend(&switches);
     input.allow(&known)?;

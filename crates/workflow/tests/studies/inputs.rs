@@ -109,7 +109,7 @@ fn a_workflow_without_a_reference_takes_none() {
     let message = folder.example(&[workflow]).expect_err("a reference for nothing").to_string();
     assert_eq!(
         folder.shown(&message),
-        "DIR/study.toml: input.reference: unknown; known are tiles, normalize"
+        "DIR/study.toml: input.reference: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, normalize"
     );
     assert!(
         folder
