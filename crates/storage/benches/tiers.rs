@@ -30,11 +30,12 @@ fn folder() -> TempDir {
     tempfile::tempdir_in(place).expect("a folder that can be written to")
 }
 
-fn tiers(place: &TempDir) -> Vec<(&'static str, Box<dyn Tier>)> {
+fn tiers(place: &TempDir, packed: &TempDir) -> Vec<(&'static str, Box<dyn Tier>)> {
     let ram = BoundedRam::new(Arc::new(Ledger::default()), 1 << 30);
     let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30);
     let private = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
-    vec![("ram", Box::new(ram)), ("folder", Box::new(private))]
+    let packed = FolderTier::open(Arc::new(Disk), packed.path(), settings.packed()).expect("a new folder");
+    vec![("ram", Box::new(ram)), ("folder", Box::new(private)), ("packed folder", Box::new(packed))]
 }
 
 fn measure(criterion: &mut Criterion) {
@@ -44,8 +45,8 @@ fn measure(criterion: &mut Criterion) {
         let bytes = region.bytes();
         let mut group = criterion.benchmark_group("tiers");
         group.sample_size(10).throughput(Throughput::Bytes(bytes));
-        let place = folder();
-        for (tier_name, tier) in tiers(&place) {
+        let (place, packed) = (folder(), folder());
+        for (tier_name, tier) in tiers(&place, &packed) {
             let id = |what: &str| BenchmarkId::new(format!("{what} {tier_name}"), name);
             group.bench_function(id("insert"), |bencher| {
                 let empty = || tier.remove(key).expect("removed");

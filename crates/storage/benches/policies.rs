@@ -1,0 +1,136 @@
+//! What each policy finds in a level that is too small, on what a study really stored and read: `benches/trace.csv`, recorded
+//! at a worker's RAM tier, where everything had room. Sizes are those of the regions in memory, seconds what the thread that
+//! stored one took for it. A region that is read and not there is had again, and stored again.
+//!
+//! Nothing is stored here: the order in which regions go is the stack's own.
+
+#![expect(clippy::print_stdout, reason = "a bench prints")]
+
+use pleach_regions::RegionKey;
+use pleach_storage::{Policy, Ranking};
+use std::collections::HashMap;
+
+/// One line of the trace: what happened to the region of a number.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Store { number: u64, bytes: u64, seconds: f64 },
+    Read(u64),
+    Remove(u64),
+}
+
+fn trace() -> Vec<Event> {
+    let event = |line: &str| {
+        let mut fields = line.split(',');
+        let what = fields.next()?;
+        let number = fields.next()?.parse().ok()?;
+        Some(match what {
+            "store" => Event::Store {
+                number,
+                bytes: fields.next()?.parse().ok()?,
+                seconds: fields.next()?.parse().ok()?,
+            },
+            "read" => Event::Read(number),
+            "remove" => Event::Remove(number),
+            _ => return None,
+        })
+    };
+    include_str!("trace.csv").lines().skip(1).map(|line| event(line).expect("an event")).collect()
+}
+
+fn key(number: u64) -> RegionKey {
+    RegionKey(u128::from(number).to_be_bytes())
+}
+
+/// A level of so many bytes.
+struct Level {
+    ranking: Ranking,
+    held: HashMap<u64, u64>,
+    held_bytes: u64,
+    capacity_bytes: u64,
+}
+
+impl Level {
+    fn remove(&mut self, number: u64) {
+        self.held_bytes -= self.held.remove(&number).unwrap_or(0);
+    }
+
+    fn store(&mut self, number: u64, bytes: u64, seconds: f64) {
+        if self.held.contains_key(&number) || bytes > self.capacity_bytes {
+            return;
+        }
+        while self.held_bytes + bytes > self.capacity_bytes {
+            let Some(victim) = self.ranking.victim(true, |_| true) else { return };
+            self.ranking.evict(victim);
+            self.remove(u128::from_be_bytes(victim.0) as u64);
+        }
+        self.held.insert(number, bytes);
+        self.held_bytes += bytes;
+        self.ranking.touch(key(number), bytes, seconds);
+    }
+}
+
+/// Parts of the reads, their bytes and the seconds to have them again that a level served.
+fn served(events: &[Event], policy: Policy, capacity_bytes: u64) -> [f64; 3] {
+    let (held, held_bytes) = (HashMap::new(), 0);
+    let mut level = Level { ranking: Ranking::new(policy), held, held_bytes, capacity_bytes };
+    let mut about = HashMap::new();
+    let (mut all, mut hit) = ([0.0; 3], [0.0; 3]);
+    for event in events {
+        match *event {
+            Event::Store { number, bytes, seconds } => {
+                about.insert(number, (bytes, seconds));
+                level.store(number, bytes, seconds);
+            }
+            Event::Read(number) => {
+                let Some(&(bytes, seconds)) = about.get(&number) else { continue };
+                let is_hit = level.held.contains_key(&number);
+                for (place, worth) in [1.0, bytes as f64, seconds].into_iter().enumerate() {
+                    all[place] += worth;
+                    hit[place] += if is_hit { worth } else { 0.0 };
+                }
+                if is_hit {
+                    level.ranking.touch(key(number), bytes, seconds);
+                } else {
+                    level.store(number, bytes, seconds);
+                }
+            }
+            Event::Remove(number) => {
+                level.ranking.forget(key(number));
+                level.remove(number);
+            }
+        }
+    }
+    [0, 1, 2].map(|place| hit[place] / all[place])
+}
+
+/// The most bytes that were held at a time.
+fn peak_bytes(events: &[Event]) -> u64 {
+    let (mut held, mut now, mut peak) = (HashMap::new(), 0, 0);
+    for event in events {
+        match *event {
+            Event::Store { number, bytes, .. } => {
+                now += bytes - held.insert(number, bytes).unwrap_or(0);
+                peak = peak.max(now);
+            }
+            Event::Remove(number) => now -= held.remove(&number).unwrap_or(0),
+            Event::Read(_) => {}
+        }
+    }
+    peak
+}
+
+fn main() {
+    let events = trace();
+    let peak_bytes = peak_bytes(&events);
+    println!("{} events, {peak_bytes} bytes at most", events.len());
+    for percent in [5, 10, 25, 50, 75] {
+        for policy in [Policy::None, Policy::Lru, Policy::CostBenefit] {
+            let [reads, bytes, seconds] =
+                served(&events, policy, peak_bytes * percent / 100).map(|part| 100.0 * part);
+            let name = policy.name();
+            println!(
+                "{percent} % of that, {name}: {reads:.1} % of reads, {bytes:.1} % of bytes, {seconds:.1} % of seconds"
+            );
+        }
+    }
+}
