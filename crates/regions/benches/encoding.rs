@@ -49,21 +49,11 @@ fn encoding(criterion: &mut Criterion) {
     }
 }
 
-/// Images of one width, below each other.
-fn stacked(files: &[PathBuf]) -> Option<image::DynamicImage> {
-    let images: Vec<image::DynamicImage> = files.iter().filter_map(|file| image::open(file).ok()).collect();
-    let (width, height) = (images.first()?.width(), images.iter().map(image::DynamicImage::height).sum());
-    let mut all = if images.first()?.color().has_color() {
-        image::DynamicImage::new_rgb8(width, height)
-    } else {
-        image::DynamicImage::new_luma16(width, height)
-    };
-    let mut below = 0;
-    for image in images.iter().filter(|image| image.width() == width) {
-        image::imageops::replace(&mut all, image, 0, below);
-        below += i64::from(image.height());
-    }
-    Some(all)
+/// Images as wide as the first, below each other: the width, and what `values` makes of each.
+fn stacked<T>(files: &[PathBuf], values: impl Fn(image::DynamicImage) -> Vec<T>) -> Option<(u32, Vec<T>)> {
+    let mut images = files.iter().filter_map(|file| image::open(file).ok()).peekable();
+    let width = images.peek()?.width();
+    Some((width, images.filter(|image| image.width() == width).flat_map(values).collect()))
 }
 
 /// Files of a folder whose names end so, in order.
@@ -86,32 +76,29 @@ fn real(folder: &Path) -> Vec<(&'static str, DataRegion)> {
         let height = data.len() as u32 / width / u32::from(channels);
         Raster::new(width, height, channels, data).ok()
     };
-    if let Some(masks) = stacked(&masks) {
-        let (width, mask) = (masks.width(), masks.into_luma8().into_raw());
+    if let Some((width, mask)) = stacked(&masks, |mask| mask.into_luma8().into_raw()) {
         regions.extend(raster(width, mask, 1).map(|mask| ("masks", DataRegion::Mask(mask))));
     }
-    if let Some(labels) = stacked(&files(&folder.join("annotated/gbm40"), "_labels.png")) {
-        let (width, height) = (labels.width(), labels.height());
-        let labels = labels.into_luma16().into_raw().into_iter().map(u32::from).collect();
-        let map = LabelMap::new(width, height, labels).ok();
+    let annotated = files(&folder.join("annotated/gbm40"), "_labels.png");
+    if let Some((width, labels)) = stacked(&annotated, |labels| labels.into_luma16().into_raw()) {
+        let labels: Vec<u32> = labels.into_iter().map(u32::from).collect();
+        let map = LabelMap::new(width, labels.len() as u32 / width, labels).ok();
         regions.extend(map.map(|map| ("label maps", DataRegion::Labels(map))));
     }
-    let dense = files(&folder.join("annotated/monuseg"), ".png");
-    let dense =
-        dense.into_iter().filter(|file| !file.to_string_lossy().ends_with("_labels.png")).take(5).collect();
-    for (name, files) in
-        [("image with glass", vec![folder.join("tiles/CMU-1_x150_y800_2048.png")]), ("dense images", dense)]
-    {
-        let Some(image) = stacked(&files) else { continue };
-        let (width, height) = (image.width(), image.height());
-        let mut pixels = image.to_rgb8().into_raw();
+    let mut dense = files(&folder.join("annotated/monuseg"), ".png");
+    dense.retain(|file| !file.to_string_lossy().ends_with("_labels.png"));
+    let glass = vec![folder.join("tiles/CMU-1_x150_y800_2048.png")];
+    for (name, files) in [("image with glass", &glass), ("dense images", &dense)] {
+        let Some((width, mut pixels)) = stacked(files, |image| image.into_rgb8().into_raw()) else {
+            continue;
+        };
         pixels.as_chunks_mut::<3>().0.iter_mut().for_each(|pixel| pixel.reverse());
         regions.extend(raster(width, pixels, 3).map(|image| (name, DataRegion::Bgr8(image))));
-        if name == "dense images" {
-            let shades: Vec<f32> = image.into_luma8().into_raw().into_iter().map(f32::from).collect();
-            let array = DenseArray::new(&[width, height], 1, shades.into()).ok();
-            regions.extend(array.map(|array| ("real numbers", DataRegion::Array(array))));
-        }
+    }
+    if let Some((width, shades)) = stacked(&dense, |image| image.into_luma8().into_raw()) {
+        let shades: Vec<f32> = shades.into_iter().map(f32::from).collect();
+        let array = DenseArray::new(&[width, shades.len() as u32 / width], 1, shades.into()).ok();
+        regions.extend(array.map(|array| ("real numbers", DataRegion::Array(array))));
     }
     regions
 }

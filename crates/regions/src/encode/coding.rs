@@ -20,7 +20,7 @@ pub enum Effort {
     /// LZ4 is used where it saves at least a tenth.
     Quick,
     /// What takes less time than sending what it saves through a slow network: Zstandard (level 1) as well, of images
-    /// over differences between rows. For places that are far or small: below some 150 MB/s it pays for images.
+    /// over differences between rows. For places that are far or small: below 70 to 170 MB/s it pays for images.
     Small,
 }
 
