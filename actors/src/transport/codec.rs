@@ -107,7 +107,6 @@ mod tests {
             results: vec![],
             tasks: vec![],
             shared: false,
-            shared: false,
         })
         .unwrap();
         frame.truncate(3);
