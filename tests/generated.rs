@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 32] = [
     "",
     "run",
     "plan",
@@ -35,6 +35,11 @@ const COMMANDS: [&str; 27] = [
     "cancel",
     "drain",
     "replay",
+    "storage",
+    "storage bench",
+    "storage gc",
+    "storage ls",
+    "storage verify",
     "tissue",
     "completions",
     "man",
@@ -168,7 +173,7 @@ fn other_shells_accept_theirs() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "27 manual pages in a/man1\n");
+    assert_eq!(said, "32 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))

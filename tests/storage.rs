@@ -1,5 +1,6 @@
 //! `pleach storage`: tiers are listed, checked, cleaned and measured; what is refused is named.
 
+#[expect(dead_code, reason = "other tests want what was said")]
 #[path = "support/pleach.rs"]
 mod pleach;
 
@@ -19,27 +20,29 @@ fn key(number: u8) -> RegionKey {
 /// Grey noise of so many bytes.
 fn region(number: u8, bytes: u32) -> Arc<DataRegion> {
     let noise = (0..bytes).map(|place| (place.wrapping_mul(2_654_435_761 + u32::from(number)) >> 24) as u8);
-    Arc::new(DataRegion::Gray8(Raster::new(bytes, 1, 1, noise.collect()).unwrap()))
+    Arc::new(DataRegion::Gray8(
+        Raster::new(bytes, 1, 1, noise.collect()).expect("a tier in a folder of ours"),
+    ))
 }
 
 fn open(path: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30).packed();
-    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+    FolderTier::open(Arc::new(Disk), path, settings).expect("a tier in a folder of ours")
 }
 
 /// Two small regions, which are packed, and two large ones.
 fn fill(path: &Path) {
-    fs::create_dir(path).unwrap();
+    fs::create_dir(path).expect("a tier in a folder of ours");
     let tier = open(path);
     for (number, bytes) in [(1, 500), (2, 800), (3, 200_000), (4, 300_000)] {
-        tier.insert(key(number), &region(number, bytes)).unwrap();
+        tier.insert(key(number), &region(number, bytes)).expect("a tier in a folder of ours");
     }
 }
 
 fn json(folder: &Path, args: &[&str]) -> Value {
     let answer = pleach(folder, args);
     assert!(matches!(answer.code, 0 | 3), "{answer:?}");
-    serde_json::from_str(&answer.stdout).unwrap()
+    serde_json::from_str(&answer.stdout).expect("a tier in a folder of ours")
 }
 
 #[test]

@@ -102,7 +102,8 @@ pub(crate) fn keep_below(results: &Arc<Mutex<Results>>, below: &Arc<Below>, all:
     for fallen in all {
         let (key, bytes) = (fallen::key(&fallen.identity), fallen.region.bytes());
         let is_there = below.bytes(key).is_some();
-        if !is_there && !(is_worth_keeping(&fallen.region, fallen.seconds) && below.begin_writing(bytes)) {
+        let is_worth = is_there || is_worth_keeping(&fallen.region, fallen.seconds);
+        if !is_worth || !(is_there || below.begin_writing(bytes)) {
             continue;
         }
         let (results, to) = (Arc::clone(results), Arc::clone(below));

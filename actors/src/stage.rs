@@ -9,9 +9,9 @@ mod call;
 mod held;
 mod keys;
 mod leave;
+mod sources;
 
-use crate::recall::{self, Recall};
-use crate::results::{self, Reads};
+use crate::results;
 use crate::storage::{Get, NotDone};
 use crate::task::{Back, From, SHORT_SECONDS, TaskResult};
 use actix::prelude::*;
@@ -189,51 +189,6 @@ impl StageActor {
         results.begin(key);
         drop(results);
         self.start(slot, call, How::Run { keys, shared: true, found }, ctx);
-    }
-
-    /// What stands for a task: by what its inputs are known to be, and by how they came about.
-    fn keys(&self, call: &TaskCall) -> Option<Keys> {
-        let reads = self.reads(call)?;
-        let task = &self.stage.tasks[call.task];
-        let key = results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
-        let origin = results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
-        Some(Keys { key, origin })
-    }
-
-    /// For each input: what it is known to hold, and how it came about.
-    fn reads(&self, call: &TaskCall) -> Option<Vec<(Reads, Reads)>> {
-        let mut reads = Vec::with_capacity(call.inputs.len());
-        for input in &call.inputs {
-            reads.push(match *input {
-                Input::Stage { instance, input } => {
-                    let key = self.work.get(&instance)?.inputs[input];
-                    let identity = self.around.ram.identity(key);
-                    let identity = identity.or_else(|| self.around.past.identities.get(&key).copied());
-                    (identity.map_or(Reads::Stored(key), Reads::Output), Reads::Stored(key))
-                }
-                Input::Task(output) => {
-                    let Known { identity, origin } = self.held.known(output)?;
-                    (Reads::Output(identity), Reads::Output(origin))
-                }
-            });
-        }
-        Some(reads)
-    }
-
-    /// The task as earlier studies may have run it; `None` where there is no cache, or something that it reads is known
-    /// by its name alone.
-    fn recall(&self, call: &TaskCall, keys: Option<Keys>) -> Option<Recall> {
-        let cache = Arc::clone(self.around.past.cache.as_ref()?);
-        let inputs: Option<Vec<Identity>> = self
-            .reads(call)?
-            .into_iter()
-            .map(|(read, _)| match read {
-                Reads::Output(identity) => Some(identity),
-                Reads::Stored(_) => None,
-            })
-            .collect();
-        let components = recall::components(&*self.operations[call.task], &call.arguments, &inputs?);
-        Some(Recall { cache, key: keys?.key, components, wanted: call.wanted.clone() })
     }
 
     /// Starts the call: its inputs first, those from storage when they are there, then the task itself. The first call

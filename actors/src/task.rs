@@ -61,13 +61,16 @@ pub(crate) struct Back {
     outputs: Vec<Option<(Identity, Place)>>,
 }
 
+/// Outputs, and what stands for each.
+type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
+
 impl Back {
     pub(crate) fn new(below: &Arc<Below>, found: &Found) -> Self {
         Self { below: Arc::clone(below), outputs: found.outputs.clone() }
     }
 
-    /// The outputs, if all of them are what they were, and what stands for each.
-    fn bring(&self) -> Option<(Vec<Option<DataRegion>>, Vec<Option<Digest>>)> {
+    /// The outputs, if all of them are what they were.
+    fn bring(&self) -> Option<Brought> {
         let bring = |place: &Place| match place {
             Place::Here(region) => Some(DataRegion::clone(region)),
             Place::Below(key) => Some(Arc::unwrap_or_clone(self.below.get(*key)?)),

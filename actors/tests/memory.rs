@@ -132,7 +132,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
             ram.insert(key, region).expect("a new key");
         }
         // The first is older than the others, and has been asked for since; the second has to stay.
-        let [one, two, three, four] = [1, 2, 3, 4].map(|number| region(number));
+        let [one, two, three, four] = [1, 2, 3, 4].map(region);
         assert_eq!(storage.send(Get(one.0)).await.expect("there"), Ok(one.1.clone()));
         let but = HashSet::from([two.0]);
         storage.send(MakeRoom { bytes: 10_001, but }).await.expect("there");

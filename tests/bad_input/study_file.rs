@@ -26,7 +26,9 @@ fn fields() {
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
     edited("seed = 500", "seed = \"500\"", "study.seed: the text \"500\" is given, a whole number is wanted");
     edited("seed = 500", "seed = -1", "study.seed: -1 is not allowed; allowed: 0 or more");
-    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed");
+    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed, durable");
+    let durable = "study.durable: \"disk\" is not allowed; allowed: \"none\", \"outputs\", \"all\"";
+    edited("seed = 500", "durable = \"disk\"", durable);
     edited("name = \"nuclei-moat\"\n", "", "study.name: missing; a text is needed");
     edited("\"nuclei-moat\"", "7", "study.name: 7 is given, a text is wanted");
     let name =

@@ -161,8 +161,13 @@ impl<'a> Cluster<'a> {
         let mut command = self.command(name);
         command.args(["worker", "--manager", &manager, "--certs", &certs]);
         // Within the cluster's folder: a worker that is killed removes nothing.
-        command.args(["--listen", &self.place(name).any_port(), "--ssd", &format!("{name}-ssd")]);
-        command.args(["--cores", "1"]).args(options);
+        let given = options.iter().position(|option| *option == "--ssd").map(|place| options[place + 1]);
+        let ssd = given.map_or_else(|| format!("{name}-ssd"), str::to_owned);
+        fs::create_dir_all(self.path(&ssd)).expect("a folder");
+        command.args(["--listen", &self.place(name).any_port(), "--cores", "1"]).args(options);
+        if given.is_none() {
+            command.args(["--ssd", &ssd]);
+        }
         if !options.contains(&"--memory") {
             command.args(["--memory", "1GB"]);
         }

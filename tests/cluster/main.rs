@@ -8,6 +8,7 @@ mod cluster;
 #[path = "../support/data.rs"]
 mod data;
 mod disk;
+mod durable;
 mod hosts;
 mod namespaces;
 mod network;

@@ -1,9 +1,11 @@
-//! Studies within a budget of memory: the same results, and refused where they cannot be executed at all.
+//! Studies within a budget of memory: the same results, and refused where they cannot be executed at all. With tiers below
+//! memory, what does not fit is there.
 
 use crate::pleach::pleach;
 use crate::results::json;
 use crate::study::Study;
 use crate::{findings, run};
+use std::fs;
 
 /// The least megabytes that a refusal names.
 fn least_megabytes(said: &str) -> u64 {
@@ -47,4 +49,65 @@ fn paths_can_be_bounded() {
     run(&study, "two", &["--workers", "4", "--active-paths", "2", "--strategy", "none"]);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "x", "--active-paths", "0"]);
     assert!(refused.stderr.contains("a whole number of at least 1 is allowed"), "{refused:?}");
+}
+
+#[test]
+fn what_does_not_fit_is_below_memory() {
+    let study = Study::of_tissue(512);
+    study.edit(&[("normalize = true", "normalize = false")]);
+    let plenty = findings(&study, "plenty", &["--memory", "4GB", "--workers", "2"]);
+    let all = json(&study.path("plenty/run.json"))["peak_bytes_admitted"].as_u64().expect("bytes");
+    let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1MB"]);
+    let quarter = all / 4;
+    assert!(quarter >= least_megabytes(&refused.stderr) * 1_000_000, "{all} bytes: {}", refused.stderr);
+    let memory = quarter.to_string();
+    // Another file system, as a shared one is.
+    let elsewhere = tempfile::tempdir_in("/dev/shm").expect("memory as a disk");
+    let elsewhere = elsewhere.path().to_str().expect("UTF-8");
+    fs::create_dir(study.path("ssd")).expect("a folder");
+    fs::create_dir(study.path("first")).expect("a folder");
+    // The first of two is too small for all that comes to it.
+    let list = format!(
+        "[[tier]]\nkind = \"ssd\"\npath = \"first\"\ncapacity = \"8MB\"\n[[tier]]\nkind = \"lustre\"\npath = \"{elsewhere}\"\n"
+    );
+    study.write("tiers.toml", list + "capacity = \"1GB\"\n");
+    for tiers in [["--ssd", "ssd"], ["--lustre", elsewhere], ["--tiers", "tiers.toml"]] {
+        let out = tiers[0].trim_start_matches('-');
+        let args = ["--memory", &memory, "--workers", "2", tiers[0], tiers[1]];
+        assert_eq!(findings(&study, out, &args), plenty, "{tiers:?}");
+        let run = json(&study.path(out).join("run.json"));
+        assert!(run["peak_bytes_admitted"].as_u64().expect("bytes") <= quarter, "{run}");
+        let storage = &run["storage"];
+        for moved in ["demoted", "promoted"] {
+            assert!(storage[moved]["regions"].as_u64().expect("a number") > 0, "{tiers:?}: {storage}");
+        }
+        assert_eq!((&storage["lost"], &storage["refused"]), (&0.into(), &0.into()), "{tiers:?}");
+        let tiers = storage["tiers"].as_array().expect("tiers");
+        assert!(
+            tiers.iter().all(|tier| tier["held_bytes"].as_u64() < Some(4 << 20)),
+            "something is left: {storage}"
+        );
+    }
+    let listed = pleach(study.folder(), &["storage", "ls", "--ssd", "ssd/regions", "--json"]).done();
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!(listed[0]["regions"], serde_json::json!([]));
+}
+
+#[test]
+fn tiers_that_cannot_be_used_are_refused_before_anything_begins() {
+    let study = Study::of_tissue(64);
+    study.write("file", "");
+    let refused = |args: &[&str], said: &str| {
+        let answer = pleach(study.folder(), &[&["run", "study.toml", "--out", "out"], args].concat());
+        assert_eq!(answer.code, 2, "{answer:?}");
+        assert!(answer.stderr.contains(said), "{answer:?}");
+        assert!(!study.path("out").exists(), "something was begun");
+    };
+    refused(&["--ssd", "nowhere"], "--ssd nowhere: a folder that exists is needed");
+    refused(&["--ssd", "file"], "--ssd file: a folder that exists is needed");
+    refused(&["--lustre", "nowhere"], "nowhere");
+    refused(&["--lustre", "file"], "file: it is no folder");
+    refused(&["--tiers", "nowhere.toml"], "nowhere.toml: failed to read");
+    study.write("tiers.toml", "[[tier]]\nkind = \"ssd\"\npath = \".\"\ncapacity = \"0\"\n");
+    refused(&["--tiers", "tiers.toml"], "tiers.toml: tier 1: capacity");
 }

@@ -1,0 +1,67 @@
+//! Regions that outlive the workers that stored them, in a folder that all workers share.
+
+use crate::chaos::{moment, seeds};
+use crate::cluster::{self, Cluster, expected};
+use crate::study::Study;
+use std::fs;
+
+/// A study whose stage outputs are to be durable.
+fn study() -> Study {
+    let study = cluster::study(8, 192);
+    study.edit(&[
+        ("trajectories = 2", "trajectories = 8"),
+        ("seed = 500", "seed = 500\ndurable = \"outputs\""),
+    ]);
+    study
+}
+
+fn shared(cluster: &Cluster<'_>) -> String {
+    let folder = cluster.path("shared");
+    fs::create_dir_all(&folder).expect("a folder");
+    folder.to_str().expect("UTF-8").to_owned()
+}
+
+/// Regions in the shared folder, large ones and small.
+fn regions(cluster: &Cluster<'_>) -> usize {
+    let listed = cluster.call(&["storage", "ls", "--lustre", "shared", "--json"]).done();
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    listed[0]["regions"].as_array().expect("regions").len()
+}
+
+#[test]
+fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
+    let study = study();
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        let folder = shared(&cluster);
+        for name in ["w0", "w1"] {
+            cluster.start_worker(name, &["--lustre", &folder]);
+        }
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        assert!(regions(&cluster) > 0, "nothing is shared");
+        // Together they take everything along but what they have shared.
+        cluster.kill_worker("w0");
+        cluster.kill_worker("w1");
+        for name in ["w2", "w3"] {
+            cluster.start_worker(name, &["--lustre", &folder]);
+        }
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_shared_tier_that_is_full_holds_nothing_up() {
+    let study = study();
+    let expected = expected(&study);
+    let mut cluster = Cluster::new(&study);
+    shared(&cluster);
+    let tiers = "[[tier]]\nkind = \"lustre\"\npath = \"shared\"\ncapacity = \"2MB\"\n";
+    fs::write(cluster.path("tiers.toml"), tiers).expect("a file written");
+    for name in ["w0", "w1"] {
+        cluster.start_worker(name, &["--tiers", "tiers.toml"]);
+    }
+    assert_eq!(cluster.submit_and_wait(&[]), expected);
+    cluster.nothing_is_left();
+}
