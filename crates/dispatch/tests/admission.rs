@@ -377,3 +377,42 @@ fn told_to_stop_with_nothing_running_a_worker_leaves_at_once() {
     stuck.handle_echo(number);
     assert_eq!(effects(&mut stuck), [Effect::Leave]);
 }
+
+#[test]
+fn room_is_made_below_before_a_task_is_refused() {
+    let mut worker = worker(100, 0);
+    worker.handle_below(50, 1000);
+    worker.handle_stored(80);
+    assign(&mut worker, 0, 0);
+    // Of what could leave memory, it reads 10 itself.
+    worker.handle_demand(LeaseId(0), Demand { here_bytes: 10, ..task(45) });
+    let asked = Effect::MakeRoom { bytes: 25, lease: LeaseId(0) };
+    assert!(effects(&mut worker).contains(&asked));
+    // Nothing else begins meanwhile: it might read what is leaving.
+    assign(&mut worker, 1, 1);
+    worker.handle_demand(LeaseId(1), task(1));
+    assert_eq!(grants(&mut worker), NONE);
+    worker.handle_below(20, 970);
+    worker.handle_stored(50);
+    worker.handle_room_made();
+    assert_eq!(grants(&mut worker), [1, 0]);
+}
+
+#[test]
+fn room_that_cannot_be_made_is_not_asked_for_again() {
+    let mut worker = worker(100, 0);
+    worker.handle_below(50, 1000);
+    worker.handle_stored(80);
+    assign(&mut worker, 0, 0);
+    worker.handle_demand(LeaseId(0), task(45));
+    assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 25, lease: LeaseId(0) }));
+    // The disk is broken: as much is stored as before.
+    worker.handle_below(50, 1000);
+    worker.handle_stored(80);
+    worker.handle_room_made();
+    let call = call(&mut worker).expect("nothing runs");
+    worker.handle_echo(call);
+    // Its turn has come, whatever it takes.
+    assert_eq!(grants(&mut worker), [0]);
+    assert_eq!(worker.peak_bytes(), 125);
+}

@@ -418,17 +418,40 @@ impl Cluster {
         ready.map(|(id, bucket)| (Reverse(self.stage(bucket[0])), id)).collect()
     }
 
+    /// What others hold and the worker does not of what a bucket reads.
+    fn far_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
+        let members = &self.buckets[bucket.index()];
+        // All of a bucket read the same, as a rule; here the first that is open says what.
+        let first = members.iter().filter(|id| !self.is_over(**id)).min().expect("it is ready");
+        let first = &self.plan.instances[first.index()];
+        let declared = &self.plan.stages[first.stage].inputs;
+        let pixels =
+            self.plan.buckets.iter().find(|plan| plan.instances.contains(&members[0])).expect("known").pixels;
+        let inputs: BTreeMap<RegionKey, u64> = first
+            .inputs
+            .iter()
+            .zip(declared)
+            .map(|(key, input)| (*key, input.region.element.bytes(pixels)))
+            .collect();
+        let is_far =
+            |key: &RegionKey| self.holders.get(key).is_some_and(|holders| !holders.contains(&worker));
+        inputs.iter().filter(|(key, _)| is_far(key)).map(|(_, bytes)| bytes).sum()
+    }
+
     fn stage(&self, instance: InstanceId) -> u32 {
         self.plan.instances[instance.index()].stage as u32
     }
 
     fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
         assert!(!self.stopping, "assigned after the stop");
-        let first = self.ready().first().copied();
+        let ready: Vec<_> = self.ready().into_iter().collect();
+        let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
+        // Far fewer than the manager looks at are ready here; of equally near ones the first.
+        let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
         assert_eq!(
-            first,
-            Some((Reverse(work.stage), work.bucket)),
-            "later stages first, then the plan's order"
+            nearest,
+            Some(&(Reverse(work.stage), work.bucket)),
+            "later stages first, then what is near, then the plan's order"
         );
         if later {
             let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
