@@ -2,7 +2,7 @@
 //! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
 
 use crate::failures::failure;
-use crate::regions::{is_needed, reports, stored, uses};
+use crate::regions::{input_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::message::BucketWork;
@@ -423,16 +423,7 @@ impl Cluster {
         let members = &self.buckets[bucket.index()];
         // All of a bucket read the same, as a rule; here the first that is open says what.
         let first = members.iter().filter(|id| !self.is_over(**id)).min().expect("it is ready");
-        let first = &self.plan.instances[first.index()];
-        let declared = &self.plan.stages[first.stage].inputs;
-        let pixels =
-            self.plan.buckets.iter().find(|plan| plan.instances.contains(&members[0])).expect("known").pixels;
-        let inputs: BTreeMap<RegionKey, u64> = first
-            .inputs
-            .iter()
-            .zip(declared)
-            .map(|(key, input)| (*key, input.region.element.bytes(pixels)))
-            .collect();
+        let inputs = input_bytes(&self.plan, *first);
         let is_far =
             |key: &RegionKey| self.holders.get(key).is_some_and(|holders| !holders.contains(&worker));
         inputs.iter().filter(|(key, _)| is_far(key)).map(|(_, bytes)| bytes).sum()

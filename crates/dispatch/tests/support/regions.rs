@@ -3,7 +3,7 @@
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
 use pleach_regions::RegionKey;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether an instance is to be executed: it has something to report that is not known, or something that is to be
 /// executed reads from it, or it is the end of its chain and reports nothing.
@@ -27,4 +27,12 @@ pub(crate) fn uses(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
 
 pub(crate) fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
     instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
+}
+
+/// What an instance reads, and the bytes of each.
+pub(crate) fn input_bytes(plan: &ExecutionPlan, id: InstanceId) -> BTreeMap<RegionKey, u64> {
+    let instance = &plan.instances[id.index()];
+    let bucket = plan.buckets.iter().find(|bucket| bucket.instances.contains(&id)).expect("one has it");
+    let declared = instance.inputs.iter().zip(&plan.stages[instance.stage].inputs);
+    declared.map(|(key, input)| (*key, input.region.element.bytes(bucket.pixels))).collect()
 }
