@@ -2,7 +2,7 @@
 //! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
 
 use crate::failures::failure;
-use crate::regions::{input_bytes, is_needed, reports, stored, uses};
+use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::message::BucketWork;
@@ -418,15 +418,9 @@ impl Cluster {
         ready.map(|(id, bucket)| (Reverse(self.stage(bucket[0])), id)).collect()
     }
 
-    /// What others hold and the worker does not of what a bucket reads.
     fn far_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
-        let members = &self.buckets[bucket.index()];
-        // All of a bucket read the same, as a rule; here the first that is open says what.
-        let first = members.iter().filter(|id| !self.is_over(**id)).min().expect("it is ready");
-        let inputs = input_bytes(&self.plan, *first);
-        let is_far =
-            |key: &RegionKey| self.holders.get(key).is_some_and(|holders| !holders.contains(&worker));
-        inputs.iter().filter(|(key, _)| is_far(key)).map(|(_, bytes)| bytes).sum()
+        let open = self.buckets[bucket.index()].iter().filter(|id| !self.is_over(**id));
+        far_bytes(&self.plan, *open.min().expect("it is ready"), &self.holders, worker)
     }
 
     fn stage(&self, instance: InstanceId) -> u32 {
@@ -439,11 +433,8 @@ impl Cluster {
         let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
         // Far fewer than the manager looks at are ready here; of equally near ones the first.
         let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
-        assert_eq!(
-            nearest,
-            Some(&(Reverse(work.stage), work.bucket)),
-            "later stages first, then what is near, then the plan's order"
-        );
+        let order = "later stages first, then what is near, then the plan's order";
+        assert_eq!(nearest, Some(&(Reverse(work.stage), work.bucket)), "{order}");
         if later {
             let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
             assert!(!idle, "{worker} got {work:?}, and others are idle");

@@ -1,7 +1,7 @@
 //! What a plan says of its instances: which are needed, and which regions they use.
 
-use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
+use pleach_dispatch::{InstanceId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,10 +29,19 @@ pub(crate) fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey>
     instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }
 
-/// What an instance reads, and the bytes of each.
-pub(crate) fn input_bytes(plan: &ExecutionPlan, id: InstanceId) -> BTreeMap<RegionKey, u64> {
-    let instance = &plan.instances[id.index()];
-    let bucket = plan.buckets.iter().find(|bucket| bucket.instances.contains(&id)).expect("one has it");
+/// What others hold and the worker does not of what a bucket reads: all of it read the same, as a rule; here the first
+/// that is open says what.
+pub(crate) fn far_bytes(
+    plan: &ExecutionPlan,
+    first: InstanceId,
+    holders: &BTreeMap<RegionKey, BTreeSet<WorkerId>>,
+    worker: WorkerId,
+) -> u64 {
+    let instance = &plan.instances[first.index()];
+    let bucket = plan.buckets.iter().find(|bucket| bucket.instances.contains(&first)).expect("one has it");
     let declared = instance.inputs.iter().zip(&plan.stages[instance.stage].inputs);
-    declared.map(|(key, input)| (*key, input.region.element.bytes(bucket.pixels))).collect()
+    let inputs: BTreeMap<_, _> =
+        declared.map(|(key, input)| (key, input.region.element.bytes(bucket.pixels))).collect();
+    let is_far = |key: &RegionKey| holders.get(key).is_some_and(|holders| !holders.contains(&worker));
+    inputs.into_iter().filter(|(key, _)| is_far(key)).map(|(_, bytes)| bytes).sum()
 }
