@@ -1,5 +1,8 @@
 //! What lies below the memory of a node: a stack of slower tiers, and threads that wait for their disks.
 //!
+//! A key stands for one content within a study; what outlives it, and what others store in the same folder, has keys of its
+//! own: they are stored under names that this process, or all workers of one manager, have for themselves.
+//!
 //! Regions that come here leave memory, and come back when they are asked for; the copy below stays until nobody will read
 //! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
 
@@ -58,12 +61,22 @@ fn add(counters: &[AtomicU64; 2], bytes: u64) {
     counters[1].fetch_add(bytes, Ordering::Relaxed);
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The key that it is stored under.
+    stored: RegionKey,
+    /// Its bytes in memory.
+    bytes: u64,
+}
+
 /// See the module.
 pub struct Below {
     stack: TierStack,
     pool: rayon::ThreadPool,
-    /// What this node has put there and will still read, with its bytes in memory.
-    kept: Mutex<HashMap<RegionKey, u64>>,
+    /// What makes keys into those that are stored.
+    space: Mutex<[u8; 16]>,
+    /// What this node has put there and will still read.
+    kept: Mutex<HashMap<RegionKey, Kept>>,
     counters: Counters,
     writing: AtomicU64,
     /// What is yet to be done, and done.
@@ -87,7 +100,29 @@ impl Below {
             .thread_name(|number| format!("below-{number}"))
             .build()?;
         let (kept, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
-        Ok(Self { stack, pool, kept, counters, writing: AtomicU64::new(0), waits })
+        let space = Mutex::new(rand::random());
+        Ok(Self { stack, pool, space, kept, counters, writing: AtomicU64::new(0), waits })
+    }
+
+    /// From now on, what this node stores is found by all that say the same; nothing of it is found by others, nor what was
+    /// stored before.
+    pub fn share_with(&self, manager: u64) {
+        let mut space = [0; 16];
+        space[..8].copy_from_slice(&manager.to_le_bytes());
+        *self.space.lock().unwrap_or_else(PoisonError::into_inner) = space;
+    }
+
+    fn stored(&self, key: RegionKey) -> RegionKey {
+        let space = *self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hash = blake3::Hasher::new();
+        hash.update(b"pleach below 1").update(&space).update(&key.0);
+        let mut stored = [0; 16];
+        stored.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+        RegionKey(stored)
+    }
+
+    fn keep_book(&self, key: RegionKey, stored: RegionKey, bytes: u64) {
+        self.kept().insert(key, Kept { stored, bytes });
     }
 
     /// What has passed until now.
@@ -141,7 +176,7 @@ impl Below {
 
     /// The bytes that a region would take in memory; none if it is not here.
     pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
-        self.kept().get(&key).copied()
+        self.kept().get(&key).map(|kept| kept.bytes)
     }
 
     /// Has something done on the threads that may wait for disks.
@@ -170,9 +205,10 @@ impl Below {
     pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<(), TierError> {
         // To compute it again others would have to be told that it is gone.
         let worth = Worth { seconds: f64::INFINITY, durable: false };
-        match self.stack.store(key, region, worth) {
+        let stored = self.stored(key);
+        match self.stack.store(stored, region, worth) {
             Ok(_) => {
-                self.kept().insert(key, region.bytes());
+                self.keep_book(key, stored, region.bytes());
                 add(&self.counters.demoted, region.bytes());
                 Ok(())
             }
@@ -191,9 +227,10 @@ impl Below {
 
     /// Writes a region to a tier that all nodes share; waits for it.
     pub(crate) fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
-        let is_shared = self.stack.share(key, region).is_ok();
+        let stored = self.stored(key);
+        let is_shared = self.stack.share(stored, region).is_ok();
         if is_shared {
-            self.kept().insert(key, region.bytes());
+            self.keep_book(key, stored, region.bytes());
             add(&self.counters.shared, region.bytes());
         } else {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -203,17 +240,19 @@ impl Below {
 
     /// Reads a region that another node has shared; waits for it.
     pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let (region, _) = self.stack.get(key).ok().flatten()?;
-        self.kept().insert(key, region.bytes());
+        let stored = self.stored(key);
+        let (region, _) = self.stack.get(stored).ok().flatten()?;
+        self.keep_book(key, stored, region.bytes());
         add(&self.counters.promoted, region.bytes());
         Some(region)
     }
 
     /// Writes a region that can be computed again in so many seconds, and may make room for others; waits for the disk.
     pub(crate) fn keep(&self, key: RegionKey, region: &Arc<DataRegion>, seconds: f64) -> bool {
-        let is_kept = self.stack.store(key, region, Worth { seconds, durable: false }).is_ok();
+        let stored = self.stored(key);
+        let is_kept = self.stack.store(stored, region, Worth { seconds, durable: false }).is_ok();
         if is_kept {
-            self.kept().insert(key, region.bytes());
+            self.keep_book(key, stored, region.bytes());
             add(&self.counters.demoted, region.bytes());
         } else {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -233,9 +272,9 @@ impl Below {
 
     /// Reads a region; waits for the disk. None if it is not here, or not any more what it was: then it is forgotten.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        self.bytes(key)?;
+        let stored = self.kept().get(&key)?.stored;
         // What a tier says of a region that it could not give, its own figures tell.
-        match self.stack.get(key) {
+        match self.stack.get(stored) {
             Ok(Some((region, _))) => {
                 add(&self.counters.promoted, region.bytes());
                 Some(region)
@@ -250,8 +289,9 @@ impl Below {
 
     /// Nobody will read a region again; waits for the disk. One that cannot be removed makes room for others first.
     pub(crate) fn remove(&self, key: RegionKey) {
-        if self.kept().remove(&key).is_some() {
-            _ = self.stack.remove(key);
+        let kept = self.kept().remove(&key);
+        if let Some(Kept { stored, .. }) = kept {
+            _ = self.stack.remove(stored);
         }
     }
 
@@ -260,7 +300,7 @@ impl Below {
         add(&self.counters.dropped, bytes);
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<RegionKey, u64>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<RegionKey, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

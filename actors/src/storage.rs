@@ -8,6 +8,7 @@
 //! when it is asked for; the rest goes to the tiers below, if there are any.
 
 mod elsewhere;
+mod file;
 mod room;
 
 use crate::below::Below;
@@ -89,6 +90,11 @@ pub struct Get(pub RegionKey);
 #[rtype(result = "()")]
 pub struct Expect(pub Vec<(RegionKey, Origin)>);
 
+/// From now on, what comes from files is shared with other nodes, and looked for there first.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct ShareInputs;
+
 /// Nobody will read these regions again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
@@ -113,6 +119,11 @@ struct Loaded {
 #[rtype(result = "()")]
 struct Lost(RegionKey);
 
+/// A region that comes from a file has not been shared yet.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct NotShared(RegionKey);
+
 /// See the module.
 pub struct StorageActor {
     ram: Arc<RamTier>,
@@ -121,6 +132,8 @@ pub struct StorageActor {
     exchange: Option<Exchange>,
     /// The memory's count of changes when a region was last asked for.
     asked: HashMap<RegionKey, u64>,
+    /// What comes from files is shared with other nodes.
+    shares_inputs: bool,
     /// How fast regions come from elsewhere.
     rates: Rates,
     /// Those who wait for a load that is under way.
@@ -147,7 +160,18 @@ impl StorageActor {
         let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
         let (asked, rates) = (HashMap::new(), Rates::default());
-        Self { ram, below: None, origins, exchange: None, asked, rates, waiting, failed, pool }
+        Self {
+            ram,
+            below: None,
+            origins,
+            exchange: None,
+            asked,
+            shares_inputs: false,
+            rates,
+            waiting,
+            failed,
+            pool,
+        }
     }
 
     /// The same, which has tiers below its memory.
@@ -177,34 +201,10 @@ impl StorageActor {
             });
         }
         match self.origins.get(&key).cloned() {
-            Some(Origin::Source(source)) => {
-                let preparation = source.prepare();
-                let pool = Arc::clone(&self.pool);
-                let told = storage.clone();
-                let load = move || {
-                    pool.spawn(move || {
-                        let result = crate::task::guarded("input", || source.load());
-                        let result = result.map(Arc::new).map_err(NotDone::Failed);
-                        storage.do_send(Loaded { key, result, took: None });
-                    });
-                };
-                match preparation {
-                    None => load(),
-                    Some(preparation) => {
-                        let load = async move {
-                            match preparation.await {
-                                Ok(()) => load(),
-                                Err(cause) => told.do_send(Loaded {
-                                    key,
-                                    result: Err(NotDone::Failed(cause)),
-                                    took: None,
-                                }),
-                            }
-                        };
-                        ctx.spawn(load.into_actor(self));
-                    }
-                }
-            }
+            Some(Origin::Source(source)) => match self.below.clone().filter(|_| self.shares_inputs) {
+                Some(below) => self.look_shared(key, &below, ctx),
+                None => self.read(key, source, ctx),
+            },
             Some(Origin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
             None => storage.do_send(Loaded { key, result: Err(NotDone::Lacks(key)), took: None }),
         }
@@ -241,8 +241,10 @@ impl Handler<Expect> for StorageActor {
     fn handle(&mut self, Expect(regions): Expect, ctx: &mut Self::Context) {
         for (key, origin) in regions {
             let is_new = !self.origins.contains_key(&key) && self.ram.get(key).is_none();
+            // Somebody may have shared it: then its file is not needed.
             if let Origin::Source(source) = &origin
                 && is_new
+                && !self.shares_inputs
                 && let Some(preparation) = source.prepare()
             {
                 // Whoever asks for the region finds out what came of it.
@@ -281,6 +283,24 @@ impl Handler<Lost> for StorageActor {
     /// Where it came from it may be had again; if nowhere, the manager has it made again.
     fn handle(&mut self, Lost(key): Lost, ctx: &mut Self::Context) {
         self.load(key, ctx);
+    }
+}
+
+impl Handler<NotShared> for StorageActor {
+    type Result = ();
+
+    fn handle(&mut self, NotShared(key): NotShared, ctx: &mut Self::Context) {
+        if let Some(Origin::Source(source)) = self.origins.get(&key).cloned() {
+            self.read(key, source, ctx);
+        }
+    }
+}
+
+impl Handler<ShareInputs> for StorageActor {
+    type Result = ();
+
+    fn handle(&mut self, _: ShareInputs, _: &mut Self::Context) {
+        self.shares_inputs = self.below.as_ref().is_some_and(|below| below.is_shared());
     }
 }
 

@@ -17,7 +17,7 @@ pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
 
 use crate::results::Results;
 use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, input_bytes};
-use crate::storage::{Held, Release};
+use crate::storage::{Held, Release, ShareInputs};
 use crate::task::TaskActor;
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
@@ -208,6 +208,9 @@ impl WorkerActor {
             ToWorker::Study { study, stages, least_bytes, durable } => {
                 self.core.handle_study(study, stages.len() as u32, least_bytes);
                 self.durable.insert(study, durable);
+                if durable == Durable::All {
+                    self.setup.storage.do_send(ShareInputs);
+                }
                 self.studies.insert(study, bucket::runnable(&stages, &self.setup.registry));
             }
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {

@@ -156,6 +156,34 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
     });
 }
 
+/// A key stands for one content within a study, and no longer.
+#[test]
+fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
+    let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
+    let runs = [1, 2].map(|_| below(Arc::clone(&tier)));
+    let contents = [5, 6].map(|number| region(number).1);
+    let of = |run: &Arc<Below>, key: RegionKey, content: &Arc<DataRegion>| {
+        let ram = Arc::new(RamTier::default());
+        ram.insert(key, Arc::clone(content)).expect("a new key");
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+        let storage = StorageActor::new(HashMap::new(), pool, ram).with_below(Some(Arc::clone(run)));
+        actix::System::new().block_on(async {
+            let storage = storage.start();
+            storage.send(MakeRoom { bytes: 1, but: HashSet::new() }).await.expect("there");
+            storage.send(Get(key)).await.expect("there")
+        })
+    };
+    for (run, content) in runs.iter().zip(&contents) {
+        assert_eq!(of(run, RegionKey([9; 16]), content).as_ref(), Ok(content));
+    }
+    // Workers of one manager say the same, and find what another has left.
+    runs.iter().for_each(|run| run.share_with(7));
+    let key = RegionKey([8; 16]);
+    assert_eq!(of(&runs[0], key, &contents[0]).as_ref(), Ok(&contents[0]));
+    assert_eq!(of(&runs[1], key, &contents[0]).as_ref(), Ok(&contents[0]));
+    assert_eq!(tier.list().expect("memory").len(), 3);
+}
+
 #[test]
 fn what_was_damaged_on_the_disk_is_lacking() {
     with_storage(|storage, ram, below, folder| async move {

@@ -5,13 +5,11 @@ use crate::cluster::{self, Cluster, expected};
 use crate::study::Study;
 use std::fs;
 
-/// A study whose stage outputs are to be durable.
-fn study() -> Study {
+/// A study of which so much is to be durable.
+fn study(durable: &str) -> Study {
     let study = cluster::study(8, 192);
-    study.edit(&[
-        ("trajectories = 2", "trajectories = 8"),
-        ("seed = 500", "seed = 500\ndurable = \"outputs\""),
-    ]);
+    let seed = format!("seed = 500\ndurable = \"{durable}\"");
+    study.edit(&[("trajectories = 2", "trajectories = 8"), ("seed = 500", &seed)]);
     study
 }
 
@@ -30,7 +28,7 @@ fn regions(cluster: &Cluster<'_>) -> usize {
 
 #[test]
 fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
-    let study = study();
+    let study = study("outputs");
     let expected = expected(&study);
     for seed in seeds() {
         let mut cluster = Cluster::new(&study);
@@ -53,7 +51,7 @@ fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
 
 #[test]
 fn a_shared_tier_that_is_full_holds_nothing_up() {
-    let study = study();
+    let study = study("all");
     let expected = expected(&study);
     let mut cluster = Cluster::new(&study);
     shared(&cluster);

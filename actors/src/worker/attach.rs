@@ -157,6 +157,9 @@ impl WorkerActor {
             studies.into_iter().for_each(|study| self.over(study, ctx));
         }
         self.manager = Some(manager);
+        if let Some(below) = &self.setup.below {
+            below.share_with(manager);
+        }
     }
 
     /// Of a lease from before, others have what is not among `instances`.

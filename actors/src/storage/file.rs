@@ -1,0 +1,53 @@
+//! Regions that come from files: read here, or, where inputs are shared, taken from whoever has read them first.
+
+use super::{Loaded, NotDone, NotShared, Source, StorageActor};
+use crate::below::Below;
+use actix::prelude::*;
+use pleach_regions::RegionKey;
+use std::sync::Arc;
+
+impl StorageActor {
+    /// Looks for a region where others may have put it; if it is not there, it is read.
+    pub(super) fn look_shared(&self, key: RegionKey, below: &Arc<Below>, ctx: &mut Context<Self>) {
+        let (storage, from) = (ctx.address(), Arc::clone(below));
+        below.spawn(move || match from.get_shared(key) {
+            Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
+            None => storage.do_send(NotShared(key)),
+        });
+    }
+
+    /// Reads a file, once it is here, and shares what it holds if that is to be.
+    pub(super) fn read(&self, key: RegionKey, source: Arc<dyn Source>, ctx: &mut Context<Self>) {
+        let storage = ctx.address();
+        let preparation = source.prepare();
+        let pool = Arc::clone(&self.pool);
+        let told = storage.clone();
+        let shares = self.below.clone().filter(|_| self.shares_inputs);
+        let load = move || {
+            pool.spawn(move || {
+                let result = crate::task::guarded("input", || source.load());
+                let result = result.map(Arc::new).map_err(NotDone::Failed);
+                if let (Some(below), Ok(region)) = (shares, &result) {
+                    let (to, region) = (Arc::clone(&below), Arc::clone(region));
+                    // Where that fails, others read the file.
+                    below.spawn(move || _ = to.share(key, &region));
+                }
+                storage.do_send(Loaded { key, result, took: None });
+            });
+        };
+        match preparation {
+            None => load(),
+            Some(preparation) => {
+                let load = async move {
+                    match preparation.await {
+                        Ok(()) => load(),
+                        Err(cause) => {
+                            told.do_send(Loaded { key, result: Err(NotDone::Failed(cause)), took: None })
+                        }
+                    }
+                };
+                ctx.spawn(load.into_actor(self));
+            }
+        }
+    }
+}
