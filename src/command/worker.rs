@@ -9,9 +9,9 @@ use crate::exit::{Outcome, Stop};
 use crate::inputs::FileOpener;
 use crate::interrupt::Interrupt;
 use crate::machine::default_memory_bytes;
-use crate::size::MemorySize;
+use crate::size::{MemorySize, human};
 use actix::prelude::*;
-use pleach_actors::exchange::{Exchange, ExchangeSetup};
+use pleach_actors::exchange::{Counts, Exchange, ExchangeSetup};
 use pleach_actors::files::Files;
 use pleach_actors::stage::Past;
 use pleach_actors::storage::StorageActor;
@@ -150,6 +150,8 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             worker.do_send(EndBy(Instant::now() + left(until, Duration::ZERO)));
         }
         let served = process.serve(&worker, told, asked).await;
+        let Counts { fetched, fetched_bytes, .. } = exchange.counts();
+        say(&format!("{fetched} regions came from other workers, {} in all", human(fetched_bytes)));
         exchange.close().await;
         // Its last words are on their way; a manager that takes longer than this to hear them counts as gone.
         let _ = tokio::time::timeout(process.settings.idle, process.connector.idle()).await;

@@ -37,13 +37,33 @@ impl Manager {
         let mut waiting = self.queue.later();
         let found = waiting.find_map(|(worker, after)| Some((worker, self.choose(worker, Some(after))?)));
         drop(waiting);
-        let Some((worker, (study, bucket))) = found else { return false };
+        let Some(found) = found else { return false };
+        let (worker, (study, bucket)) = self.nearer(found);
         self.queue.leave_after(worker);
         if let Some(member) = self.members.get_mut(&worker) {
             member.wants_later = false;
         }
         self.grant(worker, study, bucket, true);
         true
+    }
+
+    /// Where what a worker would get has to be brought to it, and somebody who has it waits as well: the same for that one.
+    /// Nobody's slot is idle: it does not matter who is first.
+    fn nearer(&self, found: (WorkerId, (StudyId, BucketId))) -> (WorkerId, (StudyId, BucketId)) {
+        let (worker, (id, bucket)) = found;
+        let is_near = |(id, bucket): (StudyId, BucketId), worker: WorkerId| {
+            self.studies.get(&id).is_some_and(|study| study.far_bytes(bucket, worker) == 0)
+        };
+        if !self.by_data || is_near((id, bucket), worker) {
+            return found;
+        }
+        let holders = self.studies.get(&id).map(|study| study.holders_of(bucket)).unwrap_or_default();
+        let nearer = |holder: WorkerId| {
+            let (_, after) = self.queue.later().find(|(waiting, _)| *waiting == holder)?;
+            let chosen = self.choose(holder, Some(after))?;
+            is_near(chosen, holder).then_some((holder, chosen))
+        };
+        holders.into_iter().filter(|holder| *holder != worker).find_map(nearer).unwrap_or(found)
     }
 
     /// What a worker is to get: nothing while it has something that must be alone, or is to have nothing else.

@@ -5,10 +5,14 @@
 use super::grant::Suits;
 use super::{Rank, Study};
 use crate::{BucketId, WorkerId};
+use std::collections::BTreeSet;
 
 /// Ready buckets that are looked at for one that is nearer than the first: those of all tiles that a few dozen workers have
 /// under way at a time. Looking takes less than a tenth of what a grant does.
 const LOOKED_AT: usize = 64;
+
+/// Holders of a region that are asked for whether they wait.
+const HOLDERS_LOOKED_AT: usize = 4;
 
 impl Study {
     /// The nearest to a worker of `first` and the buckets of its stage that are ready after it; the first of equals.
@@ -30,6 +34,17 @@ impl Study {
             }
         }
         best.1
+    }
+
+    /// Workers that hold something of what a bucket reads; not all of them, where there are many.
+    #[must_use]
+    pub fn holders_of(&self, bucket: BucketId) -> BTreeSet<WorkerId> {
+        let Some(first) = self.buckets[bucket.index()].open.first() else { return BTreeSet::new() };
+        let inputs = &self.plan.instances[first.index()].inputs;
+        let holders = inputs.iter().filter_map(|key| self.holders.get(key));
+        // Of what everybody has, everybody is a holder: the few first ones do.
+        let few = holders.flat_map(|holders| holders.iter().take(HOLDERS_LOOKED_AT));
+        few.copied().filter(|holder| *holder != WorkerId::SHARED).collect()
     }
 
     /// What a bucket reads that others hold and the worker does not.
