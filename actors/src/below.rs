@@ -7,7 +7,7 @@
 //! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
 
 use pleach_regions::{DataRegion, RegionKey};
-use pleach_storage::{LevelCounts, TierError, TierStack, Worth};
+use pleach_storage::{LevelCounts, Placed, TierError, TierStack, Worth};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -168,12 +168,6 @@ impl Below {
         self.stack.free_bytes()
     }
 
-    /// The keys of what is here and will still be read, in any order.
-    #[must_use]
-    pub fn keys(&self) -> Vec<RegionKey> {
-        self.kept().keys().copied().collect()
-    }
-
     /// The bytes that a region would take in memory; none if it is not here.
     pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
         self.kept().get(&key).map(|kept| kept.bytes)
@@ -198,25 +192,10 @@ impl Below {
         }
     }
 
-    /// Writes a region; waits for the disk.
-    ///
-    /// # Errors
-    /// What the tiers say.
-    pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<(), TierError> {
+    /// Writes a region that will be read again; waits for the disk. Says whether it is there.
+    pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
         // To compute it again others would have to be told that it is gone.
-        let worth = Worth { seconds: f64::INFINITY, durable: false };
-        let stored = self.stored(key);
-        match self.stack.store(stored, region, worth) {
-            Ok(_) => {
-                self.keep_book(key, stored, region.bytes());
-                add(&self.counters.demoted, region.bytes());
-                Ok(())
-            }
-            Err(error) => {
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                Err(error)
-            }
-        }
+        self.keep(key, region, f64::INFINITY)
     }
 
     /// Whether other nodes see any of the tiers.
@@ -227,15 +206,8 @@ impl Below {
 
     /// Writes a region to a tier that all nodes share; waits for it.
     pub(crate) fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
-        let stored = self.stored(key);
-        let is_shared = self.stack.share(stored, region).is_ok();
-        if is_shared {
-            self.keep_book(key, stored, region.bytes());
-            add(&self.counters.shared, region.bytes());
-        } else {
-            self.counters.refused.fetch_add(1, Ordering::Relaxed);
-        }
-        is_shared
+        let write = |stored| self.stack.share(stored, region);
+        self.write(key, region, &self.counters.shared, write)
     }
 
     /// Reads a region that another node has shared; waits for it.
@@ -249,15 +221,27 @@ impl Below {
 
     /// Writes a region that can be computed again in so many seconds, and may make room for others; waits for the disk.
     pub(crate) fn keep(&self, key: RegionKey, region: &Arc<DataRegion>, seconds: f64) -> bool {
+        let worth = Worth { seconds, durable: false };
+        self.write(key, region, &self.counters.demoted, |stored| self.stack.store(stored, region, worth))
+    }
+
+    fn write(
+        &self,
+        key: RegionKey,
+        region: &DataRegion,
+        counter: &[AtomicU64; 2],
+        write: impl FnOnce(RegionKey) -> Result<Placed, TierError>,
+    ) -> bool {
         let stored = self.stored(key);
-        let is_kept = self.stack.store(stored, region, Worth { seconds, durable: false }).is_ok();
-        if is_kept {
+        // What a tier says of a region that it could not take, its own figures tell.
+        let is_written = write(stored).is_ok();
+        if is_written {
             self.keep_book(key, stored, region.bytes());
-            add(&self.counters.demoted, region.bytes());
+            add(counter, region.bytes());
         } else {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
         }
-        is_kept
+        is_written
     }
 
     /// Whether so many bytes more may wait to be written, which nobody counts until they are.

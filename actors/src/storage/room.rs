@@ -45,7 +45,7 @@ impl Handler<MakeRoom> for StorageActor {
             let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
             below.spawn(move || {
                 // One that cannot be written stays. One that is gone meanwhile has been released.
-                if to.put(key, &region).is_ok() && ram.remove(key).is_none() {
+                if to.put(key, &region) && ram.remove(key).is_none() {
                     to.remove(key);
                 }
                 drop(region);

@@ -54,6 +54,16 @@ fn open(study: &Study, finished: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> 
     open.filter(|(_, open)| *open).map(|(id, _)| id).collect()
 }
 
+fn all_is_done_within(node: &mut Node<'_>, study: &Study, budget: u64) -> Result<(), TestCaseError> {
+    while node.step() {}
+    prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
+    prop_assert_eq!(node.done.len(), study.plan.instances.len());
+    prop_assert_eq!(node.held_bytes(), 0);
+    let most = node.worker.peak_bytes().max(node.most_bytes);
+    prop_assert!(most <= budget, "{most} of {budget}:\n{}", node.log.join("\n"));
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn what_the_rehearsal_takes_is_enough_and_never_exceeded(
@@ -66,12 +76,7 @@ proptest! {
         let study = rehearsed(study, 4);
         let budget = study.plan.needs.least_bytes + more;
         let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed: 4, seed, below: 0 }, &BTreeSet::new());
-        while node.step() {}
-        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
-        prop_assert_eq!(node.done.len(), study.plan.instances.len());
-        prop_assert_eq!(node.held_bytes(), 0);
-        let most = node.worker.peak_bytes().max(node.most_bytes);
-        prop_assert!(most <= budget, "{most} of {budget}:\n{}", node.log.join("\n"));
+        all_is_done_within(&mut node, &study, budget)?;
     }
 
 }
@@ -92,12 +97,7 @@ proptest! {
         let budget = needs.busy_bytes + more;
         let setup = Setup { slots, budget, active_paths, believed: 4, seed, below: 1 << 40 };
         let mut node = Node::new(&study, setup, &BTreeSet::new());
-        while node.step() {}
-        prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
-        prop_assert_eq!(node.done.len(), study.plan.instances.len());
-        prop_assert_eq!(node.held_bytes(), 0);
-        let most = node.worker.peak_bytes().max(node.most_bytes);
-        prop_assert!(most <= budget, "{most} of {budget}:\n{}", node.log.join("\n"));
+        all_is_done_within(&mut node, &study, budget)?;
     }
 
     /// However little room there is below memory.

@@ -115,18 +115,6 @@ macro_rules! samples {
                 Values::$kind(values)
             }
         }
-
-        impl LittleEndian for $type {
-            type Bytes = [u8; size_of::<$type>()];
-
-            fn to_bytes(self) -> Self::Bytes {
-                self.to_le_bytes()
-            }
-
-            fn from_bytes(bytes: &Self::Bytes) -> Self {
-                Self::from_le_bytes(*bytes)
-            }
-        }
     )* };
 }
 
@@ -140,7 +128,7 @@ pub(crate) trait LittleEndian: Copy {
 
 samples! { u8 U8 u16 U16 i32 I32 f32 F32 f64 F64 }
 
-macro_rules! counts {
+macro_rules! little_endian {
     ($($type:ident)*) => { $(
         impl LittleEndian for $type {
             type Bytes = [u8; size_of::<$type>()];
@@ -156,7 +144,7 @@ macro_rules! counts {
     )* };
 }
 
-counts! { u32 u64 }
+little_endian! { u8 u16 i32 f32 f64 u32 u64 }
 
 /// Writes numbers as bytes; `bytes` is exactly as long.
 pub(crate) fn write_numbers<T: LittleEndian>(numbers: &[T], bytes: &mut [u8]) {
