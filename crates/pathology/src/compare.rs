@@ -43,15 +43,20 @@ pub(crate) const OBJECTS: Declared = Declared {
 #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
 fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let compared = objects::compare(&inputs.objects(0)?, &inputs.objects(1)?);
-    let metrics = Table::new([
-        ("object-dice", compared.dice()),
-        ("object-jaccard", compared.jaccard()),
-        ("object-pair-dice", compared.pair_dice()),
-        ("object-recall", compared.recall()),
-        ("nuclei", compared.objects as f64),
-        ("mean-area", compared.mean_area()),
-    ]);
-    Ok(vec![DataRegion::Table(metrics)])
+    Ok(object_metrics([
+        compared.dice(),
+        compared.jaccard(),
+        compared.pair_dice(),
+        compared.recall(),
+        compared.objects as f64,
+        compared.mean_area(),
+    ]))
+}
+
+/// What is said of objects, whichever of them count.
+fn object_metrics(values: [f64; 6]) -> Vec<DataRegion> {
+    let names = ["object-dice", "object-jaccard", "object-pair-dice", "object-recall", "nuclei", "mean-area"];
+    vec![DataRegion::Table(Table::new(names.into_iter().zip(values)))]
 }
 
 fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {

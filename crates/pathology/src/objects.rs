@@ -81,6 +81,15 @@ pub fn compare<O: Objects>(found: &O, reference: &O) -> Comparison {
     }
 }
 
+/// `part / whole`; of nothing it is 1 where there is nothing on either side, and 0 where one side has something.
+fn ratio(part: f64, whole: f64, is_empty: bool) -> f64 {
+    match whole {
+        0.0 if is_empty => 1.0,
+        0.0 => 0.0,
+        _ => part / whole,
+    }
+}
+
 impl Comparison {
     /// 2ΣI / (A₁ + A₂): 1 where both sides are the same area or both are empty, 0 where one is empty or nothing is
     /// shared.
@@ -119,10 +128,6 @@ impl Comparison {
 
     /// `part / whole`; of nothing it is 1 where both sides are empty, and 0 where one is.
     fn ratio(&self, part: f64, whole: f64) -> f64 {
-        match whole {
-            0.0 if self.area + self.reference_area == 0.0 => 1.0,
-            0.0 => 0.0,
-            _ => part / whole,
-        }
+        ratio(part, whole, self.area + self.reference_area == 0.0)
     }
 }

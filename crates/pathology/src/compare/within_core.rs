@@ -1,10 +1,10 @@
 //! The same comparisons on the window of a slide's tile: of pixels those of the core count, of objects those whose
 //! centroid is there, so that what lies on a border counts once. Whose a pair is, is said in `objects/owned.rs`.
 
-use super::{count, metrics};
+use super::{count, metrics, object_metrics};
 use crate::declared::{Arguments, Declared, Inputs, port};
 use crate::objects::compare_owned;
-use pleach_regions::{DataRegion, ElementType, Table};
+use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
 pub(crate) const CORE_MASKS: Declared = Declared {
@@ -58,13 +58,12 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
 #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
 fn objects(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let compared = compare_owned(&inputs.objects(0)?, &inputs.objects(1)?, inputs.core(2)?);
-    let metrics = Table::new([
-        ("object-dice", compared.dice()),
-        ("object-jaccard", compared.jaccard()),
-        ("object-pair-dice", compared.pair_dice()),
-        ("object-recall", compared.recall()),
-        ("nuclei", compared.objects as f64),
-        ("mean-area", compared.mean_area()),
-    ]);
-    Ok(vec![DataRegion::Table(metrics)])
+    Ok(object_metrics([
+        compared.dice(),
+        compared.jaccard(),
+        compared.pair_dice(),
+        compared.recall(),
+        compared.objects as f64,
+        compared.mean_area(),
+    ]))
 }

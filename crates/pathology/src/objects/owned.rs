@@ -7,7 +7,7 @@
 //! pixel; how wide it is, is not decided here.
 
 use super::pixels::PixelObjects;
-use super::{Objects, pairs};
+use super::{Objects, pairs, ratio};
 use pleach_regions::PixelRectangle;
 
 /// What two sets of objects have in common, as far as it is one tile's.
@@ -117,10 +117,6 @@ impl OwnedComparison {
 
     /// `part / whole`; of nothing it is 1 where both sides are empty, and 0 where one is.
     fn ratio(&self, part: f64, whole: f64) -> f64 {
-        match whole {
-            0.0 if self.area + self.reference_area == 0.0 => 1.0,
-            0.0 => 0.0,
-            _ => part / whole,
-        }
+        ratio(part, whole, self.area + self.reference_area == 0.0)
     }
 }
