@@ -9,6 +9,7 @@
 
 mod elsewhere;
 mod file;
+mod replica;
 mod room;
 
 use crate::below::Below;
@@ -17,6 +18,7 @@ use actix::prelude::*;
 use elsewhere::{Rates, Way};
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
+pub use replica::Keep;
 pub use room::MakeRoom;
 use std::collections::HashMap;
 use std::fmt;

@@ -29,6 +29,7 @@ use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{LeaseId, StudyId};
 use pleach_regions::RegionKey;
 use pleach_workflow::Durable;
+use share::Finished;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +61,10 @@ pub struct WorkerActor {
     running: HashMap<LeaseId, Bucket>,
     /// Instances that are finished, and reported when what others read of them is shared.
     sharing: usize,
+    /// Their reports, where another worker is to fetch that.
+    replicating: HashMap<Finished, ToManager>,
+    /// Second copies of what other workers have stored, in memory as long as nothing else needs the room.
+    replicas: HashMap<RegionKey, StudyId>,
     /// The storage's count of changes, when buckets' missing inputs were looked for last.
     looked_at: u64,
     /// The studies of regions that are, or may come to be, in storage.
@@ -107,6 +112,8 @@ impl WorkerActor {
             durable: HashMap::new(),
             running: HashMap::new(),
             sharing: 0,
+            replicating: HashMap::new(),
+            replicas: HashMap::new(),
             looked_at: 0,
             study_of: HashMap::new(),
             manager: None,
@@ -189,7 +196,10 @@ impl WorkerActor {
             let from = Arc::clone(below);
             below.spawn(move || fallen.into_iter().for_each(|key| from.remove(key)));
         }
-        keys.iter().for_each(|key| _ = self.study_of.remove(key));
+        for key in &keys {
+            self.study_of.remove(key);
+            self.replicas.remove(key);
+        }
         self.setup.storage.do_send(Release(keys));
         // Storage works in the order in which it was told: what comes after the release finds the regions gone.
         let gone = self.setup.storage.send(Held).into_actor(self);
@@ -220,7 +230,10 @@ impl WorkerActor {
             ToWorker::Keep { lease, instances, .. } => self.keep(lease, instances, ctx),
             ToWorker::Revoke { lease } => self.revoke(lease, ctx),
             ToWorker::Share { lease } => self.hand_back(lease, Which::Part, ctx),
-            ToWorker::Copy { study, key, from } => self.copy(study, key, from, ctx),
+            ToWorker::Copy { study, key, from, replica } => self.copy(study, key, from, replica, ctx),
+            ToWorker::Replicated { study, lease, instance } => {
+                self.replicated((study, lease, instance), ctx);
+            }
             ToWorker::Release { keys } => self.release(keys, None, ctx),
             ToWorker::Over { study } => self.over(study, ctx),
             ToWorker::Durable { reports } => self.unsafe_reports.are_safe(reports),

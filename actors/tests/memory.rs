@@ -135,7 +135,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         let [one, two, three, four] = [1, 2, 3, 4].map(region);
         assert_eq!(storage.send(Get(one.0)).await.expect("there"), Ok(one.1.clone()));
         let but = HashSet::from([two.0]);
-        storage.send(MakeRoom { bytes: 10_001, but }).await.expect("there");
+        storage.send(MakeRoom { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
         let mut left = ram.keys();
         left.sort_unstable();
         assert_eq!(left, [one.0, two.0]);
@@ -145,7 +145,10 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         }
         assert_eq!(ram.held_bytes(), 40_000);
         // It lies there already: nothing is written again.
-        storage.send(MakeRoom { bytes: 40_000, but: HashSet::new() }).await.expect("there");
+        storage
+            .send(MakeRoom { bytes: 40_000, but: HashSet::new(), replicas: Vec::new() })
+            .await
+            .expect("there");
         let passed = below.passed();
         assert_eq!((ram.len(), passed.demoted, passed.dropped, passed.promoted), (0, 4, 2, 2));
         let keys = (1..=4).map(|number| RegionKey([number; 16])).collect();
@@ -169,7 +172,10 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
         let storage = StorageActor::new(HashMap::new(), pool, ram).with_below(Some(Arc::clone(run)));
         actix::System::new().block_on(async {
             let storage = storage.start();
-            storage.send(MakeRoom { bytes: 1, but: HashSet::new() }).await.expect("there");
+            storage
+                .send(MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() })
+                .await
+                .expect("there");
             storage.send(Get(key)).await.expect("there")
         })
     };
@@ -184,12 +190,32 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
     assert_eq!(tier.list().expect("memory").len(), 3);
 }
 
+/// Where nothing is below memory, only what other workers have as well can go.
+#[test]
+fn second_copies_make_room_where_there_is_nothing_below() {
+    let ram = Arc::new(RamTier::default());
+    for (key, region) in (1..=4).map(region) {
+        ram.insert(key, region).expect("a new key");
+    }
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+    let keys = [1, 2, 3, 4].map(|number| region(number).0);
+    actix::System::new().block_on(async {
+        let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram)).start();
+        let (but, replicas) = (HashSet::new(), vec![keys[3], keys[1], keys[2]]);
+        let gone = storage.send(MakeRoom { bytes: 10_001, but, replicas }).await.expect("there");
+        assert_eq!(gone, [keys[1], keys[2]]);
+    });
+    let mut left = ram.keys();
+    left.sort_unstable();
+    assert_eq!(left, [keys[0], keys[3]]);
+}
+
 #[test]
 fn what_was_damaged_on_the_disk_is_lacking() {
     with_storage(|storage, ram, below, folder| async move {
         let (key, region) = region(7);
         ram.insert(key, region).expect("a new key");
-        storage.send(MakeRoom { bytes: 1, but: HashSet::new() }).await.expect("there");
+        storage.send(MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() }).await.expect("there");
         assert_eq!((ram.len(), below.len()), (0, 1));
         let mut files = vec![folder];
         let mut damaged = 0;

@@ -147,6 +147,7 @@ fn connect(peer: Peer) -> Connect {
                 memory_bytes: hello.memory_bytes,
                 below_bytes: below,
                 operations: Some(operations.collect()),
+                host: Some(address.ip()),
             },
             regions: Some(regions),
             lease_end_seconds: hello.lease_end_seconds,

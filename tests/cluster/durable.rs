@@ -1,9 +1,11 @@
-//! Regions that outlive the workers that stored them, in a folder that all workers share.
+//! Regions that outlive the workers that stored them: in a folder that all workers share, or with a second worker.
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
+use crate::pleach::pleach;
 use crate::study::Study;
 use std::fs;
+use std::path::Path;
 
 /// A study of which so much is to be durable.
 fn study(durable: &str) -> Study {
@@ -62,4 +64,44 @@ fn a_shared_tier_that_is_full_holds_nothing_up() {
     }
     assert_eq!(cluster.submit_and_wait(&[]), expected);
     cluster.nothing_is_left();
+}
+
+/// Bytes of files in a folder, wherever they are.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
+    entries.map(|entry| if entry.path().is_dir() { bytes_in(&entry.path()) } else { of(&entry.path()) }).sum()
+}
+
+#[test]
+fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
+    let study = study("outputs");
+    let expected = expected(&study);
+    let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1kB"]);
+    let least = refused.stderr.split(" needs ").nth(1).and_then(|rest| rest.split(' ').next());
+    // Beside what the study needs there is hardly room for copies: they make way.
+    let least = format!("{}MB", least.and_then(|least| least.parse::<u64>().ok()).expect("a number"));
+    for (seed, way) in seeds().flat_map(|seed| ["disks", "memory", "little memory"].map(|way| (seed, way))) {
+        let mut cluster = Cluster::new(&study);
+        for name in ["w0", "w1"] {
+            let folder = cluster.path(name);
+            fs::create_dir_all(&folder).expect("a folder");
+            let folder = folder.to_str().expect("UTF-8").to_owned();
+            let options = match way {
+                "disks" => vec!["--ssd", &folder],
+                "memory" => Vec::new(),
+                _ => vec!["--memory", &least],
+            };
+            cluster.start_worker(name, &options);
+        }
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        if way == "disks" {
+            // There is memory for all of the study: what is on a disk is the other worker's.
+            assert!(bytes_in(&cluster.path("w1")) > 100_000, "nothing is copied");
+        }
+        cluster.kill_worker("w0");
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}, {way}");
+        cluster.nothing_is_left();
+    }
 }

@@ -25,11 +25,16 @@ impl ManagerActor {
                 }
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
                 Effect::Share { worker, lease, .. } => self.send(worker, &ToWorker::Share { lease }),
-                Effect::Copy { worker, study, key, from } => {
+                Effect::Copy { worker, study, key, from, replica } => {
                     let from = self.connection_of(from).and_then(|connection| connection.exchange);
-                    if let Some(from) = from {
-                        self.send(worker, &ToWorker::Copy { study, key, from });
+                    match from {
+                        Some(from) => self.send(worker, &ToWorker::Copy { study, key, from, replica }),
+                        // Nobody can fetch from it.
+                        None => self.core.handle_not_copied(worker, study, key),
                     }
+                }
+                Effect::Replicated { worker, study, lease, instance } => {
+                    self.send(worker, &ToWorker::Replicated { study, lease, instance });
                 }
                 Effect::Study(id, effect) => {
                     touched.insert(id);

@@ -52,7 +52,14 @@ impl ManagerActor {
             (ToManager::Back { study, lease, instances }, Some(worker)) => {
                 self.core.handle_back(worker, study, lease, &instances);
             }
+            (ToManager::Replicate { study, lease, instance, regions }, Some(worker)) => {
+                self.core.handle_replicate(worker, study, lease, instance, &regions);
+            }
             (ToManager::Copied { study, key }, Some(worker)) => self.core.handle_copied(worker, study, key),
+            (ToManager::NotCopied { study, key }, Some(worker)) => {
+                self.core.handle_not_copied(worker, study, key);
+            }
+            (ToManager::Dropped { study, key }, Some(worker)) => self.core.handle_dropped(worker, study, key),
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest),
             (ToManager::Stored { bytes }, Some(_)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
@@ -101,7 +108,7 @@ impl ManagerActor {
             // The same process over a new connection: the old one is dead, and does not know yet.
             self.close(other, false, ctx);
         }
-        let facts = pleach_dispatch::manager::Facts { slots, ..newcomer.facts.clone() };
+        let facts = pleach_dispatch::manager::Facts { slots, host: newcomer.host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
             // The clocks of a cluster agree to a second or so, which leases are not cut to.

@@ -10,21 +10,28 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Asks for so many bytes of memory, at least; answered when what could be done is done.
+/// Asks for so many bytes of memory, at least; answered when what could be done is done, with those second copies that are
+/// gone for good.
 #[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[rtype(result = "Vec<RegionKey>")]
 pub struct MakeRoom {
     /// Bytes.
     pub bytes: u64,
     /// What has to stay in memory.
     pub but: HashSet<RegionKey>,
+    /// Second copies of what other workers hold, which go where nothing is below memory.
+    pub replicas: Vec<RegionKey>,
 }
 
 impl Handler<MakeRoom> for StorageActor {
-    type Result = ResponseFuture<()>;
+    type Result = ResponseFuture<Vec<RegionKey>>;
 
-    fn handle(&mut self, MakeRoom { bytes, but }: MakeRoom, _: &mut Self::Context) -> Self::Result {
-        let Some(below) = self.below.clone() else { return Box::pin(async {}) };
+    fn handle(&mut self, room: MakeRoom, _: &mut Self::Context) -> Self::Result {
+        let MakeRoom { bytes, but, replicas } = room;
+        let Some(below) = self.below.clone() else {
+            let gone = self.drop_some(bytes, replicas);
+            return Box::pin(async move { gone });
+        };
         let mut held = self.ram.held();
         held.retain(|region| !but.contains(&region.key));
         held.sort_unstable_by_key(|region| (self.last_use(region), region.key));
@@ -57,11 +64,26 @@ impl Handler<MakeRoom> for StorageActor {
             for is_done in written {
                 let _ = is_done.await;
             }
+            Vec::new()
         })
     }
 }
 
 impl StorageActor {
+    /// Lets go of regions until there is so much room; says which.
+    fn drop_some(&self, bytes: u64, mut replicas: Vec<RegionKey>) -> Vec<RegionKey> {
+        replicas.sort_unstable();
+        let mut made = 0;
+        replicas.retain(|key| {
+            let goes = made < bytes;
+            if goes {
+                made += self.ram.remove(*key).map_or(0, |region| region.bytes());
+            }
+            goes
+        });
+        replicas
+    }
+
     fn last_use(&self, region: &HeldRegion) -> u64 {
         self.asked.get(&region.key).map_or(region.since, |asked| region.since.max(*asked))
     }

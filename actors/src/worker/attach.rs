@@ -100,6 +100,7 @@ impl WorkerActor {
     /// The link is gone.
     pub(super) fn disconnected(&mut self, ctx: &mut Context<Self>) {
         let was_there = self.link.take().is_some();
+        self.report_unreplicated(ctx);
         match &self.setup.remote {
             Some(_) if self.dismissed => self.end(ctx),
             // Whoever brings another one may be gone with the process.

@@ -2,7 +2,7 @@
 
 use super::{Bucket, HandBack, Which, WorkerActor};
 use crate::stage::{Runnable, StageActor, Surroundings};
-use crate::storage::{Expect, Get, Origin};
+use crate::storage::{Expect, Origin};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
 use pleach_dispatch::{LeaseId, StudyId, WorkerId};
@@ -102,22 +102,6 @@ impl WorkerActor {
             let asked = bucket.stage.send(HandBack(Which::All)).into_actor(self);
             ctx.spawn(asked.map(|_, actor, ctx| actor.perform(ctx)));
         }
-    }
-
-    /// Fetches a region that would be lost with another worker.
-    pub(super) fn copy(&mut self, study: StudyId, key: RegionKey, from: SocketAddr, ctx: &mut Context<Self>) {
-        self.study_of.insert(key, study);
-        self.setup
-            .storage
-            .do_send(Expect(vec![(key, Origin::Elsewhere { workers: vec![from], shared: false })]));
-        let got = self.setup.storage.send(Get(key)).into_actor(self);
-        ctx.spawn(got.map(move |got, actor, ctx| {
-            if matches!(got, Ok(Ok(_))) {
-                actor.send(&ToManager::Copied { study, key }, ctx);
-            }
-            actor.look();
-            actor.perform(ctx);
-        }));
     }
 }
 

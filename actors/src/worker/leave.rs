@@ -39,7 +39,7 @@ impl WorkerActor {
     pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
         // Without a manager there is nobody to hand anything to.
         let may = self.dismissed || (self.draining && self.link.is_none());
-        if may && self.running.is_empty() && self.sharing == 0 && self.unsafe_reports.is_empty() {
+        if may && self.running.is_empty() && !self.is_sharing() && self.unsafe_reports.is_empty() {
             let _ = self.sent(&ToManager::Leave);
             self.end(ctx);
         }

@@ -1,7 +1,8 @@
 //! Memory where it is short: what leaves it, in order of what that costs.
 //!
 //! What tasks have computed and nobody holds goes first: below, where it is found faster than it is computed again. Then what is stored and no bucket under way reads,
-//! when the state machine asks for its room: dropped or moved below by the storage actor. Then tasks wait. What does not fit
+//! when the state machine asks for its room: dropped or moved below by the storage actor. Where there is nothing below, second
+//! copies of what other workers hold are dropped. Then tasks wait. What does not fit
 //! into an empty worker was refused before anything began.
 
 use super::WorkerActor;
@@ -11,6 +12,7 @@ use crate::storage::MakeRoom;
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::memory::Demand;
+use pleach_dispatch::message::ToManager;
 use pleach_regions::RegionKey;
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -36,7 +38,12 @@ impl WorkerActor {
 
     /// Says what could leave memory, where there is room below it.
     pub(super) fn look_below(&mut self) {
-        let Some(below) = &self.setup.below else { return };
+        let Some(below) = &self.setup.below else {
+            let read = self.read(None);
+            let idle = self.replicas.keys().filter(|key| !read.contains(*key));
+            let movable_bytes = idle.filter_map(|key| self.setup.ram.bytes(*key)).sum();
+            return self.core.handle_below(movable_bytes, 0);
+        };
         let read: u64 = self.read(None).into_iter().filter_map(|key| self.setup.ram.bytes(key)).sum();
         let free_bytes = below.free_bytes();
         let movable_bytes = self.setup.ram.held_bytes().saturating_sub(read).min(free_bytes);
@@ -52,8 +59,14 @@ impl WorkerActor {
 
     pub(super) fn have_room_made(&mut self, bytes: u64, lease: LeaseId, ctx: &mut Context<Self>) {
         let but = self.read(Some(lease));
-        let made = self.setup.storage.send(MakeRoom { bytes, but }).into_actor(self);
-        ctx.spawn(made.map(|_, actor, ctx| {
+        let replicas = self.replicas.keys().copied().filter(|key| !but.contains(key)).collect();
+        let made = self.setup.storage.send(MakeRoom { bytes, but, replicas }).into_actor(self);
+        ctx.spawn(made.map(|dropped, actor, ctx| {
+            for key in dropped.unwrap_or_default() {
+                if let Some(study) = actor.replicas.remove(&key) {
+                    actor.send(&ToManager::Dropped { study, key }, ctx);
+                }
+            }
             actor.look();
             actor.core.handle_room_made();
             actor.perform(ctx);
@@ -62,7 +75,8 @@ impl WorkerActor {
 
     /// What was in memory when a bucket that has not begun said what it could use may have left it since.
     pub(super) fn as_it_is(&self, lease: LeaseId, demand: Demand) -> Demand {
-        let waits = self.setup.below.is_some() && !demand.started;
+        let may_leave = self.setup.below.is_some() || self.setup.remote.is_some();
+        let waits = may_leave && !demand.started;
         let Some(bucket) = self.running.get(&lease).filter(|_| waits) else { return demand };
         let (here_bytes, load_bytes) = input_bytes(&self.setup.ram, &bucket.inputs);
         Demand { here_bytes, load_bytes, ..demand }

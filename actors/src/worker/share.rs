@@ -1,34 +1,45 @@
-//! What has to outlive this worker: put into a tier that all workers share before its instance is reported.
+//! What has to outlive this worker: put into a tier that all workers share before its instance is reported, or, where there
+//! is none or it fails, fetched by a second worker. Here are both sides of that: who stores, and who fetches.
 
 use super::WorkerActor;
+use crate::storage::{Expect, Get, Keep, Origin, Release};
 use actix::prelude::*;
-use pleach_dispatch::StudyId;
 use pleach_dispatch::message::ToManager;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_workflow::Durable;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A tier that takes longer than this counts as gone: the instance is reported without, and what it stored is computed
-/// again should this worker be lost.
+/// A tier, or another worker, that takes longer than this counts as gone: the instance is reported without, and what it
+/// stored is computed again should this worker be lost.
 const SHARED_WITHIN: Duration = Duration::from_secs(30);
 
+/// An instance that is finished, as this worker has it.
+pub(super) type Finished = (StudyId, LeaseId, InstanceId);
+
 impl WorkerActor {
-    /// Whether what others read of a study's instances is shared before they are reported.
+    /// Whether what others read of a study's instances is to outlive this worker before they are reported.
     pub(super) fn shares(&self, study: StudyId) -> bool {
         let durable = self.durable.get(&study).copied().unwrap_or_default();
-        durable != Durable::None && self.setup.below.as_ref().is_some_and(|below| below.is_shared())
+        durable != Durable::None && (self.setup.remote.is_some() || self.has_shared())
+    }
+
+    fn has_shared(&self) -> bool {
+        self.setup.below.as_ref().is_some_and(|below| below.is_shared())
     }
 
     /// Shares what an instance has stored, and reports it then.
     pub(super) fn share(&mut self, mut message: ToManager, keys: Vec<RegionKey>, ctx: &mut Context<Self>) {
-        let find = |key: RegionKey| Some((key, self.setup.ram.get(key)?));
+        let find = |key: &RegionKey| Some((*key, self.setup.ram.get(*key)?));
         // What has left memory meanwhile is no more than private. A second copy of an instance shares nothing new.
-        let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.into_iter().map(find).collect();
-        let (Some(below), Some(regions)) = (self.setup.below.clone(), regions) else {
-            return self.report(&message, ctx);
+        let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
+        let below = self.setup.below.clone().filter(|below| below.is_shared());
+        let (Some(below), Some(regions)) = (below, regions) else {
+            return self.replicate(message, &keys, ctx);
         };
         self.sharing += 1;
         let (done, is_done) = oneshot::channel();
@@ -44,7 +55,95 @@ impl WorkerActor {
             if let ToManager::Done { shared, .. } = &mut message {
                 *shared = is_shared;
             }
-            actor.report(&message, ctx);
+            match is_shared {
+                true => actor.report(&message, ctx),
+                false => actor.replicate(message, &keys, ctx),
+            }
+            actor.look();
+            actor.perform(ctx);
+        }));
+    }
+
+    /// Has another worker fetch what an instance has stored; it is reported when that is so, or cannot be.
+    fn replicate(&mut self, message: ToManager, keys: &[RegionKey], ctx: &mut Context<Self>) {
+        let bytes = |key: RegionKey| {
+            let below = || self.setup.below.as_ref().and_then(|below| below.bytes(key));
+            self.setup.ram.bytes(key).or_else(below)
+        };
+        let regions: Vec<(RegionKey, u64)> =
+            keys.iter().filter_map(|key| Some((*key, bytes(*key)?))).collect();
+        let ToManager::Done { study, lease, instance, .. } = message else { return };
+        if self.link.is_none() || self.setup.remote.is_none() {
+            return self.report(&message, ctx);
+        }
+        let finished = (study, lease, instance);
+        self.replicating.insert(finished, message);
+        ctx.run_later(SHARED_WITHIN, move |actor, ctx| {
+            actor.replicated(finished, ctx);
+            actor.perform(ctx);
+        });
+        self.send(&ToManager::Replicate { study, lease, instance, regions }, ctx);
+    }
+
+    /// There is a second copy of what an instance has stored, or there will be none.
+    pub(super) fn replicated(&mut self, finished: Finished, ctx: &mut Context<Self>) {
+        if let Some(message) = self.replicating.remove(&finished) {
+            self.report(&message, ctx);
+        }
+    }
+
+    /// Over a link that is gone nobody answers.
+    pub(super) fn report_unreplicated(&mut self, ctx: &mut Context<Self>) {
+        let waiting: Vec<Finished> = self.replicating.keys().copied().collect();
+        waiting.into_iter().for_each(|finished| self.replicated(finished, ctx));
+    }
+
+    /// Whether an instance is finished that the manager has not been told of.
+    pub(super) fn is_sharing(&self) -> bool {
+        self.sharing > 0 || !self.replicating.is_empty()
+    }
+
+    /// Fetches a region that would be lost with another worker. A `replica`, of so many bytes, goes below memory where there
+    /// is something below; else it stays in memory as long as nothing else needs its room.
+    pub(super) fn copy(
+        &mut self,
+        study: StudyId,
+        key: RegionKey,
+        from: SocketAddr,
+        replica: Option<u64>,
+        ctx: &mut Context<Self>,
+    ) {
+        let is_here = self.setup.ram.bytes(key).is_some();
+        let in_memory = replica.filter(|_| self.setup.below.is_none() && !is_here);
+        if in_memory.is_some_and(|bytes| !self.core.handle_copy(bytes)) {
+            return self.send(&ToManager::NotCopied { study, key }, ctx);
+        }
+        self.study_of.insert(key, study);
+        let storage = self.setup.storage.clone();
+        let got = async move {
+            storage.do_send(Expect(vec![(key, Origin::Elsewhere { workers: vec![from], shared: false })]));
+            match replica {
+                Some(bytes) => storage.send(Keep { key, from, bytes }).await.unwrap_or(false),
+                None => matches!(storage.send(Get(key)).await, Ok(Ok(_))),
+            }
+        };
+        ctx.spawn(got.into_actor(self).map(move |got, actor, ctx| {
+            actor.look();
+            if let Some(bytes) = in_memory {
+                actor.core.handle_copy_over(bytes);
+            }
+            // What has been released meanwhile nobody will read.
+            let is_wanted = actor.study_of.contains_key(&key);
+            match got {
+                true if !is_wanted => actor.setup.storage.do_send(Release(vec![key])),
+                true => {
+                    if in_memory.is_some() {
+                        actor.replicas.insert(key, study);
+                    }
+                    actor.send(&ToManager::Copied { study, key }, ctx);
+                }
+                false => actor.send(&ToManager::NotCopied { study, key }, ctx),
+            }
             actor.look();
             actor.perform(ctx);
         }));

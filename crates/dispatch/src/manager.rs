@@ -7,149 +7,38 @@
 //!
 //! `serve` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
 //! are not, `drain` lets a worker go without losing what it holds, `end` minds those that end at a known time, `speed` measures
-//! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before.
+//! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before,
+//! `replicas` has copied what is to survive its worker; `member` is what it knows of a worker, `effect` what it has done.
 
 mod alone;
 mod attach;
 mod check;
 mod drain;
+mod effect;
 mod end;
 mod help;
+mod member;
 mod queue;
+mod replicas;
 mod serve;
 mod speed;
 
-use crate::message::{BucketWork, TaskFailure};
+use crate::message::TaskFailure;
 use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
 use crate::study::{self, Study};
 use crate::{InstanceId, LeaseId, StudyId, WorkerId};
+pub use effect::Effect;
+pub use member::Facts;
+use member::{Member, Suited};
 use pleach_regions::RegionKey;
 use queue::Queue;
-use serde::{Deserialize, Serialize};
+use replicas::Replicas;
 use speed::{Speed, Speeds};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Lease ids of one start of the manager: those of the next one begin behind them, so that no lease is ever given twice.
 const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
-
-/// What the shell is to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Tell a worker what there is to know of a study before it gets the first bucket of it.
-    Introduce {
-        /// To whom.
-        worker: WorkerId,
-        /// The study.
-        study: StudyId,
-    },
-    /// Send a bucket to a worker.
-    Assign {
-        /// To whom.
-        worker: WorkerId,
-        /// Of which study.
-        study: StudyId,
-        /// Under which lease.
-        lease: LeaseId,
-        /// The bucket, without instances that are already finished.
-        work: BucketWork,
-        /// It answers the worker's request for a later stage, not one for any bucket: the worker counts them apart.
-        later: bool,
-    },
-    /// Tell a worker that it need not go on with a lease.
-    Revoke {
-        /// Whom.
-        worker: WorkerId,
-        /// Of which study.
-        study: StudyId,
-        /// The lease.
-        lease: LeaseId,
-    },
-    /// Ask a worker to hand back what it has not begun of a lease: others are idle.
-    Share {
-        /// Whom.
-        worker: WorkerId,
-        /// Of which study.
-        study: StudyId,
-        /// The lease.
-        lease: LeaseId,
-    },
-    /// Have a worker fetch a region from one that leaves.
-    Copy {
-        /// Who is to fetch.
-        worker: WorkerId,
-        /// Of which study.
-        study: StudyId,
-        /// The region.
-        key: RegionKey,
-        /// Who has it.
-        from: WorkerId,
-    },
-    /// Something happened to a study.
-    Study(StudyId, study::Effect),
-    /// A worker will hear nothing more of a study.
-    Over {
-        /// Who.
-        worker: WorkerId,
-        /// The study.
-        study: StudyId,
-    },
-    /// There are more or fewer processors for a study than it was cut for.
-    Replan(StudyId),
-    /// Tell a worker to begin nothing more and to hand back what it can.
-    Drain(WorkerId),
-    /// Nothing of a draining worker is needed any more: it may leave.
-    Dismiss(WorkerId),
-    /// Tell all workers to start nothing more and leave.
-    Stop,
-    /// The manager was told to stop, and no worker is left.
-    Stopped,
-}
-
-/// What is known of a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
-    /// Tasks it can run at once.
-    pub slots: u32,
-    /// Bytes that it may hold.
-    pub memory_bytes: u64,
-    /// Bytes that it can store in slower tiers besides.
-    pub below_bytes: u64,
-    /// Names and versions of the operations it can run; `None`: all there are.
-    pub operations: Option<BTreeSet<(String, u32)>>,
-}
-
-impl Facts {
-    /// A worker that can do everything.
-    pub const ANY: Self = Self { slots: 1, memory_bytes: u64::MAX, below_bytes: 0, operations: None };
-}
-
-/// What a study means to a worker.
-#[derive(Debug)]
-struct Suited {
-    /// By stage: whether it can run it.
-    runs: Vec<bool>,
-    /// By stage: it has handed back what it has not the time for.
-    late: Vec<bool>,
-    /// It has been introduced.
-    told: bool,
-}
-
-#[derive(Debug)]
-struct Member {
-    facts: Facts,
-    /// Buckets asked for and not yet given.
-    wanted: u32,
-    /// Has asked for a bucket after some stage, and not got it yet.
-    wants_later: bool,
-    draining: bool,
-    /// When it has to end, if that is known.
-    end: Option<Duration>,
-    speed: Speed,
-    /// Regions on their way to others, since this one drains.
-    copied: BTreeMap<(StudyId, RegionKey), WorkerId>,
-    studies: BTreeMap<StudyId, Suited>,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -164,6 +53,7 @@ pub struct Manager {
     /// Members that get nothing more until they have nothing: something waits that has to be alone.
     kept: BTreeSet<WorkerId>,
     queue: Queue,
+    replicas: Replicas,
     next_worker: u32,
     next_lease: u64,
     /// When the last event was, since whatever the shell counts from.
@@ -188,6 +78,7 @@ impl Manager {
             speeds: Speeds::default(),
             kept: BTreeSet::new(),
             queue: Queue::default(),
+            replicas: Replicas::default(),
             next_worker: 0,
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
             now: Duration::ZERO,
@@ -366,6 +257,7 @@ impl Manager {
         self.kept.remove(&worker);
         self.queue.remove(worker);
         self.draining.remove(&worker);
+        self.replicas_without(worker);
         let ids: Vec<StudyId> = self.studies.keys().copied().collect();
         for id in ids {
             if let Some(study) = self.studies.get_mut(&id) {
@@ -463,6 +355,7 @@ impl Manager {
     }
 
     fn forget(&mut self, id: StudyId) {
+        self.end_replicas(id);
         for (worker, member) in &mut self.members {
             member.copied.retain(|(study, _), _| *study != id);
             if member.studies.remove(&id).is_some_and(|suited| suited.told) {
@@ -479,20 +372,5 @@ impl Manager {
         if self.stopping && self.members.is_empty() && !self.studies.is_empty() {
             self.effects.push_back(Effect::Stopped);
         }
-    }
-}
-
-impl Suited {
-    fn of(facts: &Facts, plan: &ExecutionPlan) -> Self {
-        let has = |operation: &str, version: u32| {
-            facts.operations.as_ref().is_none_or(|all| all.contains(&(operation.to_owned(), version)))
-        };
-        let fits = plan.needs.with_below(facts.below_bytes) <= facts.memory_bytes;
-        let runs = plan
-            .stages
-            .iter()
-            .map(|stage| fits && stage.tasks.iter().all(|task| has(&task.operation, task.version)));
-        let runs: Vec<bool> = runs.collect();
-        Self { late: vec![false; runs.len()], runs, told: false }
     }
 }

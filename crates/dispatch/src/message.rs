@@ -88,8 +88,34 @@ pub enum ToManager {
         /// The instances.
         instances: Vec<InstanceId>,
     },
+    /// What an instance is to leave is stored, and is to have a second copy with another worker before the instance is
+    /// reported: answered by [`Replicated`](ToWorker::Replicated).
+    Replicate {
+        /// The study.
+        study: StudyId,
+        /// The lease it was granted under.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// The regions, and their bytes.
+        regions: Vec<(RegionKey, u64)>,
+    },
     /// A region has been fetched from another worker, as it was told to.
     Copied {
+        /// The study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
+    /// A region could not be fetched from another worker, or there is no room for it.
+    NotCopied {
+        /// The study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
+    /// A second copy had to make room.
+    Dropped {
         /// The study.
         study: StudyId,
         /// The region.
@@ -184,7 +210,7 @@ pub enum ToWorker {
         /// The lease.
         lease: LeaseId,
     },
-    /// Fetch a region from a worker that leaves, and say so.
+    /// Fetch a region from a worker that leaves, or that may be lost, and say what came of it.
     Copy {
         /// The study.
         study: StudyId,
@@ -192,6 +218,17 @@ pub enum ToWorker {
         key: RegionKey,
         /// Where it is.
         from: SocketAddr,
+        /// It is to be a second copy, of so many bytes, only where there is room that nothing else needs.
+        replica: Option<u64>,
+    },
+    /// What an instance has stored has been copied, as far as anybody could: it may be reported.
+    Replicated {
+        /// The study.
+        study: StudyId,
+        /// The lease.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
     },
     /// Nobody will read these regions again.
     Release {

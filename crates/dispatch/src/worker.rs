@@ -135,6 +135,8 @@ pub struct Worker {
     running: BTreeMap<SlotId, (LeaseId, u64)>,
     /// Regions in this worker's storage.
     stored_bytes: u64,
+    /// Second copies of others' regions that are on their way here.
+    coming_bytes: u64,
     /// Room that there is, or can be made, in storage.
     below: Below,
     peak_bytes: u64,
@@ -173,6 +175,7 @@ impl Worker {
             rank_of: BTreeMap::new(),
             running: BTreeMap::new(),
             stored_bytes: 0,
+            coming_bytes: 0,
             below: Below::default(),
             peak_bytes: 0,
             asked: 0,

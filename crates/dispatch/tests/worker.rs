@@ -336,3 +336,22 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     // Between the two, the first bucket took the slot.
     assert_eq!(effects(&mut worker), [grant(0, 1)]);
 }
+
+#[test]
+fn a_second_copy_of_what_others_have_takes_no_room_that_is_needed() {
+    let budget = Budget { bytes: 100, ..Budget::UNLIMITED };
+    let mut worker = Worker::new(1, budget);
+    worker.handle_study(StudyId(0), 1, 40);
+    worker.handle_stored(30);
+    // What the study needs at least stays free.
+    assert!(!worker.handle_copy(31));
+    assert!(worker.handle_copy(30));
+    assert_eq!(worker.needed_bytes(), 60);
+    assert!(!worker.handle_copy(1), "what is on its way counts");
+    worker.handle_stored(60);
+    worker.handle_copy_over(30);
+    assert_eq!(worker.needed_bytes(), 60);
+    assert!(!worker.handle_copy(1));
+    worker.handle_stored(30);
+    assert!(worker.handle_copy(30));
+}

@@ -9,6 +9,7 @@
 mod grant;
 mod hear;
 mod pace;
+mod replicas;
 mod study;
 
 use crate::event::{Answer, Event};
@@ -17,6 +18,7 @@ use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::study::{Effect as Happened, Study};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
+use replicas::{Ask, Asker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use study::{Fate, StudyModel};
@@ -93,6 +95,8 @@ pub struct Audit {
     to_reopen: BTreeMap<StudyId, BTreeSet<InstanceId>>,
     /// Regions of the study that is being cancelled.
     given_up: BTreeSet<RegionKey>,
+    /// Second copies that workers wait for.
+    asks: BTreeMap<Asker, Ask>,
     /// Studies that this event has ended.
     ended: BTreeSet<StudyId>,
 }
@@ -183,7 +187,13 @@ impl Audit {
                 });
                 granted.map(|granted| granted.asked = true).ok_or_else(|| breach("not to be shared", effect))
             }
-            Effect::Copy { worker, study, key, from } => {
+            Effect::Copy { worker, study, key, from, replica: Some(_) } => {
+                self.follow_replica((*worker, *study, *key, *from), effect)
+            }
+            Effect::Replicated { worker, study, lease, instance } => {
+                self.is_replicated((*worker, *study, *lease, *instance), effect)
+            }
+            Effect::Copy { worker, study, key, from, replica: None } => {
                 let fits = self.workers.get(worker).is_some_and(|model| !model.draining)
                     && self.workers.get(from).is_some_and(|model| model.draining);
                 let held = self.studies.get(study).is_some_and(|model| {
@@ -316,6 +326,7 @@ impl Audit {
             let counted = manager.study(*id).map(Study::unfinished);
             require(counted == Some(open), "counts as open what is not", &(id, counted, open))?;
         }
+        self.nobody_waits_for_nothing()?;
         self.nobody_waits(manager)
     }
 }

@@ -108,6 +108,37 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
+    /// A worker has stored regions that are to survive it.
+    Replicate {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// Under which lease.
+        lease: LeaseId,
+        /// The instance.
+        instance: InstanceId,
+        /// The regions, and their bytes.
+        regions: Vec<(RegionKey, u64)>,
+    },
+    /// A worker could not fetch a region from another one.
+    NotCopied {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
+    /// A worker has let go of a copy.
+    Dropped {
+        /// Who.
+        worker: WorkerId,
+        /// Of which study.
+        study: StudyId,
+        /// The region.
+        key: RegionKey,
+    },
     /// A worker has fetched a region from another one.
     Copied {
         /// Who.
@@ -230,6 +261,11 @@ impl Event {
                 return Answer::Accepted(manager.handle_replanned(*study, buckets.clone()).is_ok());
             }
             Self::Drain { worker } => manager.handle_drain(*worker),
+            Self::Replicate { worker, study, lease, instance, regions } => {
+                manager.handle_replicate(*worker, *study, *lease, *instance, regions);
+            }
+            Self::NotCopied { worker, study, key } => manager.handle_not_copied(*worker, *study, *key),
+            Self::Dropped { worker, study, key } => manager.handle_dropped(*worker, *study, *key),
             Self::Copied { worker, study, key } => manager.handle_copied(*worker, *study, *key),
             Self::Leave { worker, lost } => manager.handle_leave(*worker, *lost),
             Self::Adopt { worker, study, lease, instances } => {

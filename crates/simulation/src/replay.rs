@@ -133,6 +133,16 @@ pub fn event_in_words(event: &Event) -> String {
             format!("{study} is cut anew, into {} other buckets", buckets.len())
         }
         Event::Drain { worker } => format!("{worker} is to leave"),
+        Event::Replicate { worker, study, lease, instance, regions } => {
+            let regions = regions.len();
+            format!(
+                "{worker} has {regions} regions of {instance} of {study} under {lease} that are to survive it"
+            )
+        }
+        Event::NotCopied { worker, study, key } => {
+            format!("{worker} could not get region {key} of {study}")
+        }
+        Event::Dropped { worker, study, key } => format!("{worker} has let go of region {key} of {study}"),
         Event::Copied { worker, study, key } => format!("{worker} has got region {key} of {study}"),
         Event::Leave { worker, lost: false } => format!("{worker} leaves"),
         Event::Leave { worker, lost: true } => format!("{worker} is lost"),
@@ -162,7 +172,10 @@ pub fn effect_in_words(effect: &Effect) -> String {
         }
         Effect::Revoke { worker, study, lease } => format!("{worker} need not go on with {lease} of {study}"),
         Effect::Share { worker, study, lease } => format!("{worker} is to share {lease} of {study}"),
-        Effect::Copy { worker, study, key, from } => {
+        Effect::Replicated { worker, study, lease, instance } => {
+            format!("{worker} may report {instance} of {study} under {lease}")
+        }
+        Effect::Copy { worker, study, key, from, .. } => {
             format!("{worker} is to get region {key} of {study} from {from}")
         }
         Effect::Study(study, Happened::Release(keys)) => {

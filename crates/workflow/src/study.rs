@@ -49,7 +49,8 @@ pub struct Study {
     pub durable: Durable,
 }
 
-/// What is in a tier that all workers share before its instance counts as finished, where there is such a tier.
+/// What is in a tier that all workers share before its instance counts as finished, or, where there is none, with a second
+/// worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durable {

@@ -16,6 +16,7 @@ impl Manager {
                 return Err(format!("{id} counts on {worker}, which is not there"));
             }
         }
+        self.check_replicas()?;
         let mut speeds = Speeds::default();
         for member in self.members.values().filter(|member| !member.draining) {
             speeds.add(member.facts.slots, member.speed);

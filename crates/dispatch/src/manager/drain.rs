@@ -24,6 +24,7 @@ impl Manager {
     pub fn handle_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
         if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains_key(&worker)) {
             study.note_copy(worker, key);
+            self.note_replica(worker, id, key);
         }
         self.serve();
     }
@@ -71,7 +72,7 @@ impl Manager {
             if asked.is_none_or(|asked| others.binary_search(asked).is_err()) {
                 let worker = others[number % others.len()];
                 member.copied.insert((study, key), worker);
-                self.effects.push_back(Effect::Copy { worker, study, key, from });
+                self.effects.push_back(Effect::Copy { worker, study, key, from, replica: None });
             }
         }
         true

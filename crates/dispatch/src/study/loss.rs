@@ -43,6 +43,32 @@ impl Study {
         }
     }
 
+    /// Whether a region that an instance has stored, and somebody will read, is with this worker at most.
+    #[must_use]
+    pub fn is_single(&self, key: RegionKey, instance: InstanceId, worker: WorkerId) -> bool {
+        let is_its = self.users.contains_key(&key) && self.producers.get(&key) == Some(&instance);
+        let others = |holders: &BTreeSet<WorkerId>| holders.iter().any(|holder| *holder != worker);
+        is_its && !self.holders.get(&key).is_some_and(others)
+    }
+
+    /// A worker has a second copy of a region whose instance has yet to be reported.
+    pub fn note_replica(&mut self, worker: WorkerId, key: RegionKey) {
+        if self.users.contains_key(&key) && self.producers.contains_key(&key) {
+            self.holders.entry(key).or_default().insert(worker);
+        }
+    }
+
+    /// A worker has let go of a region. Returns whether it counted as a holder.
+    pub fn handle_dropped(&mut self, worker: WorkerId, key: RegionKey) -> bool {
+        let Some(holders) = self.holders.get_mut(&key) else { return false };
+        let counted = holders.remove(&worker);
+        if holders.is_empty() {
+            self.holders.remove(&key);
+            self.reopen_producers(&[key]);
+        }
+        counted
+    }
+
     /// Regions that somebody will read and only this worker holds.
     #[must_use]
     pub fn held_alone(&self, worker: WorkerId) -> Vec<RegionKey> {

@@ -105,7 +105,9 @@ impl Worker {
     /// moment at which neither this nor what is reserved counts it.
     pub(super) fn held_bytes(&self) -> u64 {
         let demands = self.leases.values().filter_map(|held| held.demand);
-        demands.fold(self.stored_bytes, |sum, demand| sum.saturating_add(demand.held_bytes))
+        demands.fold(self.stored_bytes.saturating_add(self.coming_bytes), |sum, demand| {
+            sum.saturating_add(demand.held_bytes)
+        })
     }
 
     fn fits(&self, demand: &Demand) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! What is moved, and where to, is the storage's; here is only how much of it there is to count on.
 
+use super::Worker;
 use crate::memory::Demand;
 
 /// What storage could do for a task that does not fit.
@@ -28,5 +29,24 @@ impl Below {
     /// What can still be stored below memory when `moved` bytes have gone there.
     pub(super) fn free_after(&self, moved: u64) -> u64 {
         self.free_bytes.saturating_sub(moved)
+    }
+}
+
+impl Worker {
+    /// A second copy of another worker's region is to come into memory: only where nothing that this worker has, or may
+    /// have to begin, needs the room. It counts as held from now on, until [`handle_copy_over`](Self::handle_copy_over).
+    pub fn handle_copy(&mut self, bytes: u64) -> bool {
+        let needed = self.needed_bytes().saturating_add(self.budget.least_bytes);
+        let fits = needed.saturating_add(bytes) <= self.budget.bytes;
+        if fits {
+            self.coming_bytes = self.coming_bytes.saturating_add(bytes);
+        }
+        fits
+    }
+
+    /// It has come, and counts as stored, or has not.
+    pub fn handle_copy_over(&mut self, bytes: u64) {
+        self.coming_bytes = self.coming_bytes.saturating_sub(bytes);
+        self.balance();
     }
 }

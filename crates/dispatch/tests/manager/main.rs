@@ -11,6 +11,7 @@ mod histories;
 mod plans;
 #[path = "../support/regions.rs"]
 mod regions;
+mod replicas;
 #[path = "../support/shapes.rs"]
 mod shapes;
 #[path = "../support/solo.rs"]

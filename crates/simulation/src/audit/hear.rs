@@ -123,9 +123,22 @@ impl Audit {
                 if let Some(holders) = holders.filter(|_| is_there) {
                     holders.insert(*worker);
                 }
+                if is_there {
+                    self.replica_came(*worker, *study, *key);
+                }
+            }
+            Event::Replicate { worker, study, lease, instance, regions } => {
+                self.asked_to_replicate((*worker, *study, *lease, *instance), regions);
+            }
+            Event::NotCopied { worker, study, key } => self.replica_failed(*worker, *study, *key),
+            Event::Dropped { worker, study, key } => {
+                if let Some(model) = self.studies.get_mut(study) {
+                    model.drop_copy(*worker, *key);
+                }
             }
             Event::Leave { worker, lost } => {
                 if self.workers.remove(worker).is_some() {
+                    self.replicas_without(*worker);
                     self.studies.values_mut().for_each(|model| leave(model, *worker, *lost));
                 }
             }

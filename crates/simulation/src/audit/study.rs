@@ -122,6 +122,15 @@ impl StudyModel {
         }
     }
 
+    pub(super) fn drop_copy(&mut self, worker: WorkerId, key: RegionKey) {
+        if let Some(holders) = self.holders.get_mut(&key) {
+            holders.remove(&worker);
+            if holders.is_empty() {
+                self.holders.remove(&key);
+            }
+        }
+    }
+
     pub(super) fn drop_holder(&mut self, worker: WorkerId) {
         self.holders.retain(|_, holders| {
             holders.remove(&worker);

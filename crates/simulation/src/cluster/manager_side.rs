@@ -105,7 +105,11 @@ impl Cluster {
                 self.send_to(worker, Hear::Revoke(lease));
             }
             Effect::Share { worker, lease, .. } => self.send_to(worker, Hear::Share(lease)),
-            Effect::Copy { worker, study, key, from } => self.send_to(worker, Hear::Copy(study, key, from)),
+            // Nobody here asks for second copies.
+            Effect::Replicated { .. } => {}
+            Effect::Copy { worker, study, key, from, .. } => {
+                self.send_to(worker, Hear::Copy(study, key, from))
+            }
             Effect::Drain(worker) => self.send_to(worker, Hear::Drain),
             Effect::Dismiss(worker) => self.send_to(worker, Hear::Dismiss),
             Effect::Replan(study) => {

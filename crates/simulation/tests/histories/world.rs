@@ -9,6 +9,7 @@ use pleach_regions::RegionKey;
 use pleach_simulation::audit::Audit;
 use pleach_simulation::event::{Answer, Event, ran};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,16 @@ pub(crate) enum Step {
         worker: usize,
     },
     Copied {
+        which: usize,
+        succeeds: bool,
+    },
+    /// What an instance has stored is to survive its worker.
+    Replicate {
+        which: usize,
+    },
+    /// A worker lets go of something.
+    Dropped {
+        worker: usize,
         which: usize,
     },
     Leave {
@@ -220,7 +231,8 @@ impl World {
                     (0..4).filter(|stage| lacks >> stage & 1 == 0).map(|stage| (format!("test.s{stage}"), 1));
                 let operations = (lacks > 150).then(|| some.collect());
                 let memory_bytes = if memory == 3 { u64::MAX } else { memory };
-                self.join(Facts { slots, memory_bytes, below_bytes: 0, operations });
+                let host = (lacks % 4 > 0).then(|| IpAddr::from([10, 0, 0, lacks % 4]));
+                self.join(Facts { slots, memory_bytes, below_bytes: 0, operations, host });
             }
             Step::Ask { worker, buckets } => {
                 if let Some(worker) = choose(&workers, worker) {
@@ -274,9 +286,27 @@ impl World {
                     self.tell(Event::Drain { worker });
                 }
             }
-            Step::Copied { which } => {
+            Step::Copied { which, succeeds } => {
                 if let Some(copy) = choose(&self.copies, which) {
-                    self.copy(copy);
+                    self.copy(copy, succeeds);
+                }
+            }
+            Step::Replicate { which } => {
+                if let Some(Granted { study, lease, worker, instance }) = choose(&granted, which) {
+                    let outputs = &self.plans[self.submitted[&study]].instances[instance.index()].outputs;
+                    let stored = outputs.iter().filter(|output| output.stored);
+                    let mut regions: Vec<(RegionKey, u64)> = stored.map(|output| (output.key, 1)).collect();
+                    // What is not its own is none of its business.
+                    regions.push((RegionKey([which as u8; 16]), 1));
+                    self.tell(Event::Replicate { worker, study, lease, instance, regions });
+                }
+            }
+            Step::Dropped { worker, which } => {
+                let studies: Vec<StudyId> = self.audit.studies().collect();
+                if let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which))
+                    && let Some(key) = choose(&self.audit.held(study, worker), which / 7)
+                {
+                    self.tell(Event::Dropped { worker, study, key });
                 }
             }
             Step::Leave { worker, lost } => {
@@ -318,10 +348,13 @@ impl World {
     }
 
     /// Makes a copy, if who was asked for it is still there.
-    fn copy(&mut self, copy: (WorkerId, StudyId, RegionKey)) {
+    fn copy(&mut self, copy: (WorkerId, StudyId, RegionKey), succeeds: bool) {
         self.copies.retain(|other| *other != copy);
         let (worker, study, key) = copy;
-        self.tell(Event::Copied { worker, study, key });
+        self.tell(match succeeds {
+            true => Event::Copied { worker, study, key },
+            false => Event::NotCopied { worker, study, key },
+        });
     }
 
     /// Cuts some of the buckets of a stage anew that nobody has begun.
@@ -432,7 +465,7 @@ impl World {
             self.tell(Event::Back { worker, study, lease, instances: vec![instance] });
         }
         while let Some(copy) = self.copies.last().copied() {
-            self.copy(copy);
+            self.copy(copy, true);
         }
         for worker in draining {
             assert!(self.dismissed.contains(&worker), "{worker} is kept for ever");

@@ -1,0 +1,70 @@
+//! Second copies of what other workers have stored: fetched into a tier below memory, or into memory where there is none.
+
+use super::StorageActor;
+use crate::below::Below;
+use actix::prelude::*;
+use pleach_regions::{DataRegion, RegionKey};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Fetches a region that nobody here reads; says whether it is here.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "bool")]
+pub struct Keep {
+    /// The region.
+    pub key: RegionKey,
+    /// Who has it.
+    pub from: SocketAddr,
+    /// Its bytes, as whoever has it says.
+    pub bytes: u64,
+}
+
+impl Handler<Keep> for StorageActor {
+    type Result = ResponseFuture<bool>;
+
+    fn handle(&mut self, Keep { key, from, bytes }: Keep, _: &mut Self::Context) -> Self::Result {
+        let is_below = self.below.as_ref().is_some_and(|below| below.bytes(key).is_some());
+        if is_below || self.ram.get(key).is_some() {
+            return Box::pin(async { true });
+        }
+        let Some(exchange) = self.exchange.clone() else { return Box::pin(async { false }) };
+        match self.below.clone() {
+            Some(below) if below.free_bytes() < bytes || !below.begin_writing(bytes) => {
+                Box::pin(async { false })
+            }
+            Some(below) => Box::pin(async move {
+                let fetched = exchange.fetch(key, &[from]).await.ok();
+                let is_kept = match fetched {
+                    Some(region) => put(&below, key, region).await,
+                    None => false,
+                };
+                below.end_writing(bytes);
+                is_kept
+            }),
+            None => {
+                let ram = Arc::clone(&self.ram);
+                Box::pin(async move {
+                    let fetched = exchange.fetch(key, &[from]).await.ok();
+                    // Said to be smaller than it is, it would be more than there is room for.
+                    let fetched = fetched.filter(|region| region.bytes() <= bytes);
+                    fetched.is_some_and(|region| {
+                        // One that was made here meanwhile is the same.
+                        let _ = ram.insert(key, region);
+                        true
+                    })
+                })
+            }
+        }
+    }
+}
+
+async fn put(below: &Arc<Below>, key: RegionKey, region: Arc<DataRegion>) -> bool {
+    let (done, is_done) = oneshot::channel();
+    let to = Arc::clone(below);
+    below.spawn(move || {
+        // Whoever asked may be gone.
+        let _ = done.send(to.put(key, &region));
+    });
+    is_done.await.unwrap_or(false)
+}

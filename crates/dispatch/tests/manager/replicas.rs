@@ -1,0 +1,98 @@
+//! What is to survive its worker: who is asked for a second copy, and what the copy is good for.
+
+use crate::elastic::{ask, done, effects, manager};
+use crate::plans::{chain, output_key};
+use crate::solo::STUDY;
+use pleach_dispatch::manager::{Facts, Manager};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Two instances of a first stage, and one that reads each.
+fn plan() -> ExecutionPlan {
+    chain(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]])
+}
+
+fn replicate(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> Vec<String> {
+    let regions: Vec<(RegionKey, u64)> = vec![(output_key(instance, 0), 100)];
+    manager.handle_replicate(worker, STUDY, LeaseId(lease), InstanceId(instance), &regions);
+    effects(manager)
+}
+
+fn copied(manager: &mut Manager, worker: WorkerId, instance: u32) -> Vec<String> {
+    manager.handle_copied(worker, STUDY, output_key(instance, 0));
+    effects(manager)
+}
+
+fn replicated(worker: u32, lease: u64, instance: u32) -> String {
+    format!(
+        "Replicated {{ worker: WorkerId({worker}), study: StudyId(0), lease: LeaseId({lease}), instance: InstanceId({instance}) }}"
+    )
+}
+
+#[test]
+fn what_has_a_second_copy_survives_its_worker() {
+    let (mut manager, workers) = manager(plan(), 3);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(replicate(&mut manager, workers[0], 0, 0), ["copy 0 to w1 from w0"]);
+    assert_eq!(copied(&mut manager, workers[1], 0), [replicated(0, 0, 0)]);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    manager.handle_leave(workers[0], true);
+    assert_eq!(effects(&mut manager), Vec::<String>::new(), "nothing is reopened");
+    // The reader goes to who has it, and everybody else is told who that is.
+    assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 2 under 1"]);
+    // Without a copy it is computed again; and so is what has lost both.
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 2"]);
+    assert_eq!(done(&mut manager, workers[1], 2, 1), ["finished 1"]);
+    manager.handle_leave(workers[1], true);
+    assert_eq!(effects(&mut manager), ["reopened 0", "reopened 1"]);
+}
+
+#[test]
+fn who_has_no_room_or_leaves_is_not_asked_again() {
+    let (mut manager, workers) = manager(plan(), 3);
+    ask(&mut manager, workers[1]);
+    assert_eq!(replicate(&mut manager, workers[1], 0, 0), ["copy 0 to w2 from w1"]);
+    manager.handle_not_copied(workers[2], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["copy 0 to w0 from w1"]);
+    manager.handle_leave(workers[0], true);
+    // There is nobody left.
+    assert_eq!(effects(&mut manager), [replicated(1, 0, 0)]);
+    assert_eq!(done(&mut manager, workers[1], 0, 0), ["finished 0"]);
+    // What comes late is of use, and answers nobody.
+    assert_eq!(copied(&mut manager, workers[2], 0), Vec::<String>::new());
+    manager.handle_leave(workers[1], true);
+    assert_eq!(effects(&mut manager), Vec::<String>::new());
+    manager.handle_dropped(workers[2], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+}
+
+#[test]
+fn another_host_is_better_than_another_process() {
+    let mut manager = Manager::new(0);
+    manager.handle_submit(STUDY, plan(), &BTreeSet::new()).expect("a plan");
+    let host = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
+    let [first, _, third] =
+        [1, 1, 2].map(|last| manager.handle_join(Facts { host: host(last), ..Facts::ANY }));
+    ask(&mut manager, first);
+    assert_eq!(replicate(&mut manager, first, 0, 0), ["copy 0 to w2 from w0"]);
+    manager.handle_not_copied(third, STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["copy 0 to w1 from w0"]);
+}
+
+#[test]
+fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
+    let (mut manager, workers) = manager(plan(), 1);
+    ask(&mut manager, workers[0]);
+    assert_eq!(replicate(&mut manager, workers[0], 0, 0), [replicated(0, 0, 0)]);
+    let other = manager.handle_join(Facts::ANY);
+    // Of somebody else's instance, and of one that nobody reads.
+    assert_eq!(replicate(&mut manager, workers[0], 0, 3), [replicated(0, 0, 3)]);
+    assert_eq!(replicate(&mut manager, workers[0], 0, 0), ["copy 0 to w1 from w0"]);
+    // A study that is over answers all.
+    manager.handle_cancel(STUDY);
+    assert!(effects(&mut manager).contains(&replicated(0, 0, 0)));
+    assert_eq!(copied(&mut manager, other, 0), Vec::<String>::new());
+}

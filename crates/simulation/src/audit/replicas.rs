@@ -1,0 +1,125 @@
+//! Second copies of what workers have stored, as the model understands them: who waits for which, whom it may be asked of,
+//! and that nobody waits for nothing.
+
+use super::{Audit, Breach, require};
+use pleach_dispatch::manager::Effect;
+use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use std::collections::BTreeSet;
+
+/// Who asks, and for which instance under which lease.
+pub(super) type Asker = (WorkerId, StudyId, LeaseId, InstanceId);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ask {
+    waiting: BTreeSet<RegionKey>,
+    to: Option<WorkerId>,
+    /// What `to` has been told to fetch.
+    told: BTreeSet<RegionKey>,
+    refused: BTreeSet<WorkerId>,
+}
+
+impl Audit {
+    pub(super) fn asked_to_replicate(&mut self, asker: Asker, regions: &[(RegionKey, u64)]) {
+        let (worker, study, _, instance) = asker;
+        if !self.workers.contains_key(&worker) {
+            return;
+        }
+        let is_single = |key: &RegionKey| {
+            self.studies.get(&study).is_some_and(|model| {
+                let others = model.holders.get(key).into_iter().flatten().any(|holder| *holder != worker);
+                model.is_used(*key) && model.producers.get(key) == Some(&instance) && !others
+            })
+        };
+        let waiting = regions.iter().map(|(key, _)| *key).filter(is_single).collect();
+        self.asks.insert(asker, Ask { waiting, ..Ask::default() });
+    }
+
+    /// A worker that is there has fetched a region, for whatever reason.
+    pub(super) fn replica_came(&mut self, worker: WorkerId, study: StudyId, key: RegionKey) {
+        for (_, ask) in self.asks.iter_mut().filter(|(asker, ask)| asker.1 == study && ask.to == Some(worker))
+        {
+            let model = self.studies.get_mut(&study).filter(|_| ask.waiting.remove(&key));
+            if let Some(model) = model.filter(|model| model.is_used(key)) {
+                model.holders.entry(key).or_default().insert(worker);
+            }
+        }
+    }
+
+    pub(super) fn replica_failed(&mut self, worker: WorkerId, study: StudyId, key: RegionKey) {
+        for (_, ask) in self.asks.iter_mut().filter(|(asker, _)| asker.1 == study) {
+            if ask.to == Some(worker) && ask.waiting.contains(&key) {
+                ask.give_up(worker);
+            }
+        }
+    }
+
+    pub(super) fn replicas_without(&mut self, worker: WorkerId) {
+        self.asks.retain(|asker, _| asker.0 != worker);
+        self.asks.values_mut().filter(|ask| ask.to == Some(worker)).for_each(|ask| ask.give_up(worker));
+    }
+
+    /// Who may be asked for it: on other hosts, if there is anybody.
+    fn candidates(&self, from: WorkerId, refused: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+        let may = |worker: &WorkerId| *worker != from && !refused.contains(worker);
+        let there = self.workers.iter().filter(|(worker, model)| may(worker) && !model.draining);
+        let host = self.workers.get(&from).and_then(|model| model.facts.host);
+        let (near, far): (BTreeSet<_>, BTreeSet<_>) = there
+            .map(|(worker, model)| (model.facts.host, *worker))
+            .partition(|(of, _)| host.is_some() && *of == host);
+        let best = if far.is_empty() { near } else { far };
+        best.into_iter().map(|(_, worker)| worker).collect()
+    }
+
+    pub(super) fn follow_replica(
+        &mut self,
+        (worker, study, key, from): (WorkerId, StudyId, RegionKey, WorkerId),
+        effect: &Effect,
+    ) -> Result<(), Breach> {
+        let mut found = false;
+        let asks = self.asks.iter().filter(|(asker, ask)| {
+            asker.0 == from && asker.1 == study && ask.waiting.contains(&key) && !ask.told.contains(&key)
+        });
+        let asks: Vec<(Asker, BTreeSet<WorkerId>)> =
+            asks.map(|(asker, ask)| (*asker, self.candidates(from, &ask.refused))).collect();
+        for (asker, candidates) in asks {
+            let Some(ask) = self.asks.get_mut(&asker).filter(|ask| ask.to.is_none_or(|to| to == worker))
+            else {
+                continue;
+            };
+            require(candidates.contains(&worker), "not to be asked for a copy", effect)?;
+            ask.to = Some(worker);
+            found |= ask.told.insert(key);
+            if found {
+                break;
+            }
+        }
+        require(found, "a copy that nobody wants", effect)
+    }
+
+    pub(super) fn is_replicated(&mut self, asker: Asker, effect: &Effect) -> Result<(), Breach> {
+        let Some(ask) = self.asks.remove(&asker) else {
+            return require(false, "replicated, and nobody has asked", effect);
+        };
+        let nobody = self.candidates(asker.0, &ask.refused).is_empty();
+        let is_over = !self.studies.contains_key(&asker.1);
+        require(ask.waiting.is_empty() || nobody || is_over, "said to be replicated, and is not", effect)
+    }
+
+    /// Somebody is on the way for each that waits.
+    pub(super) fn nobody_waits_for_nothing(&self) -> Result<(), Breach> {
+        let is_void = |ask: &&Ask| {
+            let there = ask.to.is_some_and(|to| self.workers.contains_key(&to));
+            !there || ask.waiting.is_empty() || !ask.waiting.is_subset(&ask.told)
+        };
+        let void = self.asks.values().find(is_void);
+        require(void.is_none(), "waits for copies that nobody makes", &void)
+    }
+}
+
+impl Ask {
+    fn give_up(&mut self, worker: WorkerId) {
+        self.refused.insert(worker);
+        (self.to, self.told) = (None, BTreeSet::new());
+    }
+}
