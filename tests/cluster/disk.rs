@@ -2,84 +2,20 @@
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
+use crate::mounted::Disk;
 use crate::place::Place;
 use crate::skipped;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::fs;
 use std::time::Duration;
 
-/// A small disk of its own, which is seen from one place only. It goes with this value.
-struct SmallDisk {
-    /// Its file system lives as long as this process, which waits.
-    holder: Child,
-    folder: PathBuf,
+/// Where a disk is seen.
+fn place(disk: &Disk) -> Place {
+    Place { way: disk.way(), ..Place::default() }
 }
 
-impl SmallDisk {
-    /// Mounted at `folder`; `None` where the system does not let us mount.
-    fn at(folder: &Path) -> Option<Self> {
-        fs::create_dir_all(folder).expect("a folder");
-        // Room for whole results; more than that only takes longer to fill.
-        let script = r#"mount -t tmpfs -o size=8m tmpfs "$0" && echo there && exec cat"#;
-        let mut holder = Command::new("unshare")
-            .args(["--mount", "--map-root-user", "sh", "-c", script])
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("unshare starts");
-        let mut said = String::new();
-        BufReader::new(holder.stdout.take().expect("piped")).read_line(&mut said).expect("a line");
-        let disk = Self { holder, folder: folder.to_owned() };
-        (said == "there\n").then_some(disk)
-    }
-
-    /// From where it is seen.
-    fn place(&self) -> Place {
-        let holder = self.holder.id().to_string();
-        let here = self.folder.parent().expect("the cluster's").display().to_string();
-        let script = r#"cd "$0" && exec "$@""#;
-        let enter = ["nsenter", "--user", "--mount", "--preserve-credentials", "--target", &holder];
-        let [a, b, c, d, e, f] = enter;
-        Place::by([a, b, c, d, e, f, "sh", "-c", script, &here])
-    }
-
-    /// The folder, for us who are elsewhere.
-    fn seen(&self) -> PathBuf {
-        let inside = self.folder.strip_prefix("/").expect("an absolute path");
-        Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside)
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.seen().join("filler")
-    }
-
-    /// Fills it to the last page.
-    fn fill(&self) {
-        let mut file = File::create(self.filler()).expect("a file");
-        let error = loop {
-            if let Err(error) = file.write_all(&[0; 4096]) {
-                break error;
-            }
-        };
-        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.filler()).expect("it is there");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
+/// Room for whole results; more than that only takes longer to fill.
+const MEGABYTES: u32 = 8;
 
 /// Evaluations of which the journal holds the runs of both tiles.
 fn evaluations(journal: &str) -> usize {
@@ -106,17 +42,17 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
     let expected = expected(&study);
     for seed in seeds() {
         let mut cluster = Cluster::to_be(&study);
-        let Some(disk) = SmallDisk::at(&cluster.path("state")) else {
+        let Some(disk) = Disk::tmpfs(&cluster.path("state"), MEGABYTES) else {
             let test = "a_full_disk_halts_a_study_that_goes_on_when_there_is_room";
             return skipped(test, "the system does not let us mount");
         };
-        cluster.places.insert("manager".to_owned(), disk.place());
+        cluster.places.insert("manager".to_owned(), place(&disk));
         cluster.state = disk.seen();
         cluster.start_manager();
         cluster.start_workers(0..2);
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
-        disk.fill();
+        let filler = disk.fill();
         cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
         let told = cluster.study_of(&id);
         let message = told["message"].as_str().expect("it says why");
@@ -139,7 +75,7 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
         let refused = cluster.manager_command().output().expect("it starts");
         let text = String::from_utf8(refused.stderr).expect("UTF-8");
         assert!(refused.status.code() == Some(2) && text.contains("manager.json: No space left"), "{text}");
-        disk.make_room();
+        fs::remove_file(filler).expect("it is there");
         cluster.start_manager();
         assert_eq!(cluster.completed(&id), expected, "seed {seed}");
         cluster.nothing_is_left();
@@ -150,18 +86,18 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
 fn a_study_that_was_halted_can_be_cancelled() {
     let study = cluster::study(8, 192);
     let mut cluster = Cluster::to_be(&study);
-    let Some(disk) = SmallDisk::at(&cluster.path("state")) else {
+    let Some(disk) = Disk::tmpfs(&cluster.path("state"), MEGABYTES) else {
         return skipped("a_study_that_was_halted_can_be_cancelled", "the system does not let us mount");
     };
-    cluster.places.insert("manager".to_owned(), disk.place());
+    cluster.places.insert("manager".to_owned(), place(&disk));
     cluster.state = disk.seen();
     cluster.start_manager();
     cluster.start_workers(0..2);
     let id = cluster.submit(&[]);
     cluster.wait_for_responses(&id, 1000);
-    disk.fill();
+    let filler = disk.fill();
     cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
-    disk.make_room();
+    fs::remove_file(filler).expect("it is there");
     cluster.ask(&["cancel", &id]).done();
     assert_eq!(cluster.state_of(&id), "cancelled");
     cluster.nothing_is_left();

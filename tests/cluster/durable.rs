@@ -2,10 +2,15 @@
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
+use crate::mounted::Disk;
+use crate::place::Place;
 use crate::pleach::pleach;
+use crate::skipped;
 use crate::study::Study;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 /// A study of which so much is to be durable.
 fn study(durable: &str) -> Study {
@@ -95,13 +100,61 @@ fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
             cluster.start_worker(name, &options);
         }
         let id = cluster.submit(&[]);
-        cluster.wait_for_responses(&id, moment(seed));
         if way == "disks" {
             // There is memory for all of the study: what is on a disk is the other worker's.
-            assert!(bytes_in(&cluster.path("w1")) > 100_000, "nothing is copied");
+            let all = |cluster: &Cluster<'_>| {
+                ["w0", "w1"].map(|name| bytes_in(&cluster.path(name))).iter().sum::<u64>()
+            };
+            cluster.wait_until(|cluster| all(cluster) > 10_000);
         }
+        cluster.wait_for_responses(&id, moment(seed));
         cluster.kill_worker("w0");
         assert_eq!(cluster.completed(&id), expected, "seed {seed}, {way}");
+        cluster.nothing_is_left();
+    }
+}
+
+/// Nothing can be written to it, nor can what waits for that be told so, for as long as this value lives.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn of(folder: PathBuf) -> Self {
+        let frozen = Command::new("fsfreeze").arg("--freeze").arg(&folder).status().expect("fsfreeze starts");
+        assert!(frozen.success());
+        Self(folder)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // A disk that is not thawed cannot be unmounted.
+        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_shared_tier_that_hangs_is_waited_for_or_done_without() {
+    let study = study("outputs");
+    let expected = expected(&study);
+    for seed in seeds() {
+        let mut cluster = Cluster::new(&study);
+        let Some(disk) = Disk::ext4(&cluster.path("disk"), 64) else {
+            let test = "a_shared_tier_that_hangs_is_waited_for_or_done_without";
+            return skipped(test, "the system does not let us mount");
+        };
+        for name in ["w0", "w1"] {
+            cluster.places.insert(name.to_owned(), Place { way: disk.way(), ..Place::default() });
+            cluster.start_worker(name, &["--lustre", "disk"]);
+        }
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, moment(seed));
+        let frozen = Frozen::of(disk.seen());
+        cluster.let_pass(Duration::from_secs(5));
+        // Workers that wait for it are alive to the manager.
+        let workers = cluster.status()["workers"].as_array().map(Vec::len);
+        assert_eq!(workers, Some(2), "seed {seed}");
+        drop(frozen);
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
         cluster.nothing_is_left();
     }
 }

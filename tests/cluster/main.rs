@@ -10,6 +10,8 @@ mod data;
 mod disk;
 mod durable;
 mod hosts;
+#[path = "../support/disk.rs"]
+mod mounted;
 mod namespaces;
 mod network;
 mod place;

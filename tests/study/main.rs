@@ -2,6 +2,9 @@
 
 #[path = "../support/data.rs"]
 mod data;
+#[path = "../support/disk.rs"]
+mod disk;
+mod faults;
 mod inputs;
 #[path = "../support/masks.rs"]
 mod masks;

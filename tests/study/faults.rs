@@ -1,0 +1,138 @@
+//! Disks that fail below the memory of a study that needs them: the same results, and what went wrong is said.
+
+use crate::disk::Disk;
+use crate::results::json;
+use crate::study::Study;
+use crate::{FINDINGS, findings, results};
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// A bound for waits that would otherwise be endless.
+const DEADLINE: Duration = Duration::from_secs(150);
+
+#[expect(clippy::print_stderr, reason = "a test that does not run says so")]
+fn skipped(test: &str) {
+    eprintln!("SKIPPED {test}: the system does not let us mount");
+}
+
+/// A study that takes four times the memory that it gets.
+struct Tight {
+    study: Study,
+    expected: Vec<String>,
+    memory: String,
+}
+
+impl Tight {
+    fn new() -> Self {
+        let study = Study::of_tissue(512);
+        study.edit(&[("normalize = true", "normalize = false"), ("trajectories = 2", "trajectories = 4")]);
+        let expected = findings(&study, "plenty", &["--memory", "4GB", "--workers", "2"]);
+        let run = json(&study.path("plenty/run.json"));
+        let memory = (run["peak_bytes_admitted"].as_u64().expect("bytes") / 4).to_string();
+        Self { study, expected, memory }
+    }
+
+    /// Runs it with the folder `disk`, where that is seen.
+    fn start(&self, way: &[String]) -> Child {
+        let pleach = assert_cmd::cargo::cargo_bin!("pleach").to_str().expect("UTF-8");
+        let run = ["run", "study.toml", "--out", "out", "--quiet", "--workers", "2"];
+        let rest = ["--memory", &self.memory, "--ssd", "disk"];
+        let all: Vec<&str> = way.iter().map(String::as_str).chain([pleach]).chain(run).chain(rest).collect();
+        let mut command = Command::new(all[0]);
+        command.current_dir(self.study.folder()).args(&all[1..]).spawn().expect("pleach starts")
+    }
+
+    /// The study has ended as if nothing had happened; gives what became of storage.
+    fn check(&self, status: ExitStatus) -> serde_json::Value {
+        assert!(status.success(), "{status}");
+        let out = self.study.path("out");
+        let found: Vec<String> = FINDINGS.iter().map(|name| results::text(&out.join(name))).collect();
+        assert_eq!(found, self.expected);
+        json(&out.join("run.json"))["storage"].clone()
+    }
+}
+
+/// All files in a folder, wherever they are.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn bytes(folder: &Path) -> u64 {
+    files(folder).iter().filter_map(|file| fs::metadata(file).ok()).map(|meta| meta.len()).sum()
+}
+
+/// Waits until a folder holds something; the process that writes there goes on meanwhile.
+fn wait_for_bytes(folder: &Path, least: u64, child: &mut Child) {
+    let begun = Instant::now();
+    while bytes(folder) < least {
+        assert!(begun.elapsed() < DEADLINE, "nothing is written");
+        assert!(child.try_wait().expect("a child").is_none(), "it has ended, and nothing was written");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_ssd_that_becomes_full_is_done_without() {
+    let tight = Tight::new();
+    let Some(disk) = Disk::tmpfs(&tight.study.path("disk"), 64) else {
+        return skipped("an_ssd_that_becomes_full_is_done_without");
+    };
+    let mut child = tight.start(&disk.way());
+    wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);
+    disk.fill();
+    let storage = tight.check(child.wait().expect("it ends"));
+    assert!(storage["demoted"]["regions"].as_u64() > Some(0), "{storage}");
+}
+
+#[test]
+fn an_ssd_that_becomes_read_only_is_done_without() {
+    let tight = Tight::new();
+    let Some(disk) = Disk::ext4(&tight.study.path("disk"), 64) else {
+        return skipped("an_ssd_that_becomes_read_only_is_done_without");
+    };
+    let mut child = tight.start(&disk.way());
+    wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);
+    let (find, way) =
+        (["findmnt", "--noheadings", "--output", "SOURCE", "disk"].map(str::to_owned), disk.way());
+    let device = Command::new(&way[0]).args(way[1..].iter().chain(&find)).output().expect("a device").stdout;
+    let device = String::from_utf8(device).expect("UTF-8");
+    let device = device.trim().strip_prefix("/dev/").expect("a device");
+    // As it does when it finds itself damaged: whoever has files open finds out with the next byte.
+    fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1").expect("ext4");
+    assert!(fs::write(disk.seen().join("file"), "").is_err(), "it can be written");
+    let storage = tight.check(child.wait().expect("it ends"));
+    assert!(storage["demoted"]["regions"].as_u64() > Some(0), "{storage}");
+}
+
+#[test]
+fn what_an_ssd_gives_back_changed_is_computed_again() {
+    let tight = Tight::new();
+    fs::create_dir(tight.study.path("disk")).expect("a folder");
+    let regions = tight.study.path("disk/regions");
+    let mut child = tight.start(&[]);
+    let mut flips = 0_u64;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        for path in files(&regions) {
+            let Ok(file) = fs::File::options().read(true).write(true).open(&path) else { continue };
+            let length = file.metadata().map_or(0, |meta| meta.len());
+            // One bit a kilobyte, elsewhere each time.
+            for place in (flips % 1009..length).step_by(1009) {
+                let mut byte = [0];
+                if file.read_exact_at(&mut byte, place).is_ok() {
+                    // What is gone meanwhile is nobody's.
+                    let _ = file.write_at(&[byte[0] ^ 0x10], place);
+                    flips += 1;
+                }
+            }
+        }
+    };
+    let storage = tight.check(status);
+    assert!(flips > 0 && storage["lost"].as_u64() > Some(0), "{flips} flips: {storage}");
+}
