@@ -15,5 +15,6 @@ mod power;
 mod recorder;
 mod regions;
 mod rooms;
+mod scratch;
 mod shared;
 mod stack;
