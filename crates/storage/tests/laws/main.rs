@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
+mod ahead;
 mod apart;
 mod contract;
 mod damage;
