@@ -30,6 +30,14 @@ pub enum SlideError {
         /// The file.
         path: PathBuf,
     },
+    /// It is a slide in several files, and which they are is not known.
+    #[error("{}: is a slide in several files, and {cause}", path.display())]
+    Files {
+        /// The file that it is named by.
+        path: PathBuf,
+        /// What is wrong, in one line.
+        cause: String,
+    },
     /// It is a slide, and something is wrong with it.
     #[error("{}: the slide is damaged or of a kind that is not read: {cause}", path.display())]
     Damaged {

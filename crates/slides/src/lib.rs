@@ -7,12 +7,14 @@
 //! study's.
 
 mod error;
+mod files;
 mod read;
 mod scale;
 mod slide;
 mod tissue;
 
 pub use error::SlideError;
+pub use files::files_of;
 pub use scale::Scale;
 pub use slide::{Level, Slide};
 pub use tissue::{MOST_SATURATION, Tissue};

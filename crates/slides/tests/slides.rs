@@ -2,12 +2,15 @@
 
 #[path = "../../../tests/support/data.rs"]
 mod data;
+#[path = "../../../tests/support/mirax.rs"]
+mod mirax;
 #[path = "../../../tests/support/pyramid.rs"]
 mod pyramid;
 
 use data::data;
+use mirax::write_mirax;
 use pleach_regions::{PixelRectangle, Raster};
-use pleach_slides::{Scale, Slide, Tissue};
+use pleach_slides::{Scale, Slide, Tissue, files_of};
 use proptest::prelude::*;
 use pyramid::{AT_20, Pyramid, write_image};
 use std::path::{Path, PathBuf};
@@ -358,4 +361,88 @@ fn damage_anywhere_is_an_error_or_pixels() {
         failed += usize::from(slide.read(&scale, corner).is_err());
     }
     assert!(opened > 50 && refused > 50 && failed > 20, "{opened} {refused} {failed}");
+}
+
+/// The names of the files of a slide, the folder left out.
+fn names(folder: &TempDir, name: &str) -> Vec<String> {
+    let files = files_of(&folder.path().join(name)).unwrap();
+    let within = |file: &PathBuf| file.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
+    files.iter().map(within).collect()
+}
+
+#[test]
+fn a_slide_in_several_files_is_read_and_its_files_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.mrxs");
+    let pixels: Vec<u8> = (0..192 * 128 * 3_u32).map(|n| (n.wrapping_mul(40_503) >> 7) as u8).collect();
+    write_mirax(&path, &pixels, 192, 64, 20);
+    let slide = Slide::open(&path).unwrap();
+    assert_eq!((slide.format(), slide.magnification()), ("mirax", Some(20.0)));
+    let scale = slide.scale(None).unwrap();
+    assert_eq!((scale.width_px, scale.height_px), (192, 128));
+    let read = slide.read(&scale, all(&scale)).unwrap();
+    assert!(read.data().chunks(3).zip(pixels.chunks(3)).all(|(bgr, rgb)| bgr == [rgb[2], rgb[1], rgb[0]]));
+    let expected = ["s.mrxs", "s/Data0000.dat", "s/Data0001.dat", "s/Index.dat", "s/Slidedat.ini"];
+    std::fs::write(folder.path().join("s/notes.txt"), "not read").unwrap();
+    assert_eq!(names(&folder, "s.mrxs"), expected);
+    // Without any of them it is no slide: no more and no less is named than is needed.
+    for name in &expected[1..] {
+        let (file, away) = (folder.path().join(name), folder.path().join("away"));
+        std::fs::rename(&file, &away).unwrap();
+        let read = Slide::open(&path).and_then(|slide| slide.read(&scale, all(&scale)));
+        assert!(read.is_err(), "{name}");
+        std::fs::rename(&away, &file).unwrap();
+    }
+    assert!(Slide::open(&path).is_ok());
+}
+
+#[test]
+fn files_that_a_text_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    assert_eq!(names(&folder, "one.svs"), ["one.svs"], "whether it is there or not");
+    let text = "[Virtual Microscope Specimen]\nNoLayers=1\nImageFile=b.jpg\nImageFile(1,0)=c.jpg\n#ImageFile(2,0)=d.jpg\n\
+                MapFile=map.jpg\nMacroImage=\nOptimisationFile=o.opt\nImageFiles=9\n";
+    write("s.vms", text);
+    assert_eq!(names(&folder, "s.vms"), ["s.vms", "b.jpg", "c.jpg", "map.jpg"]);
+    write("o.opt", "");
+    assert_eq!(names(&folder, "s.vms"), ["s.vms", "b.jpg", "c.jpg", "map.jpg", "o.opt"]);
+    write("s.vmu", "[Uncompressed Virtual Microscope Specimen]\nImageFile=a.ngr\n");
+    assert_eq!(names(&folder, "s.vmu"), ["s.vmu", "a.ngr"]);
+
+    let refused = |name: &str| files_of(&folder.path().join(name)).unwrap_err().to_string();
+    let said = |name: &str, what: &str| {
+        let text = refused(name);
+        let expected = format!("/{name}: is a slide in several files, and {what}");
+        assert!(text.contains(&expected) && !text.contains('\n'), "{text}");
+    };
+    write("none.vms", "ImageFiles=9\n");
+    said("none.vms", "it names no ImageFile");
+    for name in ["../b.jpg", "/b.jpg", "a\\b", "..", "a\u{1}b"] {
+        write("bad.vms", &format!("ImageFile={name}\n"));
+        said("bad.vms", &format!("it names {name:?}, which is no name of a file beside it"));
+    }
+    write("long.vms", &"#".repeat((1 << 20) + 1));
+    assert!(refused("long.vms").ends_with("no file of up to 1048576 bytes"));
+    assert!(refused("gone.vms").ends_with("No such file or directory (os error 2)"));
+    write("m.mrxs", "");
+    assert!(refused("m.mrxs").ends_with("m/Slidedat.ini: No such file or directory (os error 2)"));
+    std::fs::create_dir(folder.path().join("m")).unwrap();
+    let hierarchical = "[HIERARCHICAL]\nINDEXFILE=Index.dat\n[DATAFILE]\n";
+    for (text, what) in [
+        ("", "Slidedat.ini does not say FILE_COUNT of [DATAFILE]"),
+        ("[DATAFILE]\nFILE_COUNT=1", "Slidedat.ini does not say INDEXFILE of [HIERARCHICAL]"),
+        (&format!("{hierarchical}FILE_COUNT=1"), "Slidedat.ini does not say FILE_0 of [DATAFILE]"),
+        (
+            &format!("{hierarchical}FILE_COUNT=4000000000"),
+            "FILE_COUNT of Slidedat.ini is no number of up to 10000 files",
+        ),
+        (
+            &format!("{hierarchical}FILE_COUNT=1\nFILE_0=../d"),
+            "it names \"../d\", which is no name of a file",
+        ),
+    ] {
+        write("m/Slidedat.ini", text);
+        said("m.mrxs", what);
+    }
 }

@@ -30,12 +30,21 @@ fn folder() -> TempDir {
     tempfile::tempdir_in(place).expect("a folder that can be written to")
 }
 
-fn tiers(place: &TempDir, packed: &TempDir) -> Vec<(&'static str, Box<dyn Tier>)> {
+/// In new folders.
+fn tiers(places: &[TempDir; 4]) -> Vec<(&'static str, Box<dyn Tier>)> {
     let ram = BoundedRam::new(Arc::new(Ledger::default()), 1 << 30);
-    let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30);
-    let private = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
-    let packed = FolderTier::open(Arc::new(Disk), packed.path(), settings.packed()).expect("a new folder");
-    vec![("ram", Box::new(ram)), ("folder", Box::new(private)), ("packed folder", Box::new(packed))]
+    let durable = FolderSettings::new(FolderKind::Ssd, 1 << 30);
+    let kinds = [
+        ("folder", durable),
+        ("packed folder", durable.packed()),
+        ("scratch folder", durable.scratch()),
+        ("packed scratch folder", durable.scratch().packed()),
+    ];
+    let folders = kinds.into_iter().zip(places).map(|((name, settings), place)| {
+        let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
+        (name, Box::new(tier) as Box<dyn Tier>)
+    });
+    [("ram", Box::new(ram) as Box<dyn Tier>)].into_iter().chain(folders).collect()
 }
 
 fn measure(criterion: &mut Criterion) {
@@ -45,8 +54,8 @@ fn measure(criterion: &mut Criterion) {
         let bytes = region.bytes();
         let mut group = criterion.benchmark_group("tiers");
         group.sample_size(10).throughput(Throughput::Bytes(bytes));
-        let (place, packed) = (folder(), folder());
-        for (tier_name, tier) in tiers(&place, &packed) {
+        let places = [(); 4].map(|()| folder());
+        for (tier_name, tier) in tiers(&places) {
             let id = |what: &str| BenchmarkId::new(format!("{what} {tier_name}"), name);
             group.bench_function(id("insert"), |bencher| {
                 let empty = || tier.remove(key).expect("removed");

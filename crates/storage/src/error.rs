@@ -90,6 +90,15 @@ pub enum TierError {
         /// The folder.
         path: PathBuf,
     },
+    /// A folder that is to be shared has been scratch.
+    #[error(
+        "open the tier {}: it was a scratch tier, of which nothing is sure to be on the medium; name another folder",
+        path.display()
+    )]
+    Scratch {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A private folder is open elsewhere, or a shared one as a private one.
     #[error("open the tier {}: another tier has it open", path.display())]
     InUse {

@@ -2,6 +2,10 @@
 //!
 //! [`Disk`] is the real one. Nothing here knows what files hold.
 
+mod unsynced;
+
+pub(crate) use unsynced::Unsynced;
+
 use rustix::fs::statvfs;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};

@@ -1,6 +1,7 @@
 //! A folder as a tier: one file a region, on a disk of any kind.
 //!
 //! A region is written under a temporary name, synced, renamed, and its folder synced; only then is it said to be there.
+//! Scratch folders do the same without syncing (`folder/scratch.rs`).
 //! Small ones share files (`folder/pack.rs`), since each file takes blocks, a name and two waits. Making room is left to
 //! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
 
@@ -10,6 +11,7 @@ mod layout;
 mod open;
 mod pack;
 mod read;
+mod scratch;
 mod write;
 
 pub use inventory::{Quarantined, RegionFile};
@@ -52,6 +54,11 @@ pub struct FolderSettings {
     /// What the folder may take of the disk, with everything in it. Of a shared folder each process keeps to it as far as
     /// it knows what the others have written ([`FolderTier::refresh`]).
     pub capacity_bytes: u64,
+    /// What regions survive. [`Durability::Process`] is for scratch: nothing waits for the medium. As long as the power does
+    /// not fail, the next process finds what the last one stored; when it does, regions may be gone, damaged (reading
+    /// finds that) or there again though they were removed. A folder that was scratch and is opened to be durable is
+    /// emptied. Shared folders are durable, whatever this says.
+    pub durability: Durability,
     /// What has to stay free of the disk, whoever takes the rest.
     pub reserve_bytes: u64,
     /// Regions of fewer bytes in memory are refused.
@@ -65,10 +72,17 @@ pub struct FolderSettings {
 const PACK_BELOW_BYTES: u64 = 64 << 10;
 
 impl FolderSettings {
-    /// Without a reserve, for regions of any size, each in a file of its own.
+    /// Durable, without a reserve, for regions of any size, each in a file of its own.
     #[must_use]
     pub fn new(kind: FolderKind, capacity_bytes: u64) -> Self {
-        Self { kind, capacity_bytes, reserve_bytes: 0, least_bytes: 0, pack_below_bytes: 0 }
+        let durability = Durability::PowerLoss;
+        Self { kind, capacity_bytes, durability, reserve_bytes: 0, least_bytes: 0, pack_below_bytes: 0 }
+    }
+
+    /// The same for what nobody needs any more when the power has failed.
+    #[must_use]
+    pub fn scratch(self) -> Self {
+        Self { durability: Durability::Process, ..self }
     }
 
     /// The same, with regions below 64 KiB packed.
@@ -241,6 +255,6 @@ impl Tier for FolderTier {
     }
 
     fn durability(&self) -> Durability {
-        Durability::PowerLoss
+        self.settings.durability
     }
 }

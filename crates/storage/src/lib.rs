@@ -35,5 +35,5 @@ pub use error::{Loss, Place, TierError};
 pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};
 pub use policy::{Policy, Ranking};
 pub use ram::BoundedRam;
-pub use stack::{Level, LevelCounts, LevelId, Placed, TierStack, Worth, WriteMode};
+pub use stack::{Level, LevelCounts, LevelId, Placed, Prefetcher, TierStack, Wishes, Worth, WriteMode};
 pub use tier::{Durability, Inserted, Tier};

@@ -4,14 +4,17 @@
 //! level, or away, if it can be had again. What cannot be had again moves down, but never goes. All I/O happens outside of
 //! the books (`stack/books.rs`): a level that does not answer holds up whoever asked it, and nobody else.
 //!
-//! Nothing here knows why a region is wanted, and nothing moves up by itself.
+//! Whoever knows what will be asked for has it brought up before (`stack/ahead.rs`). Nothing here knows why a region is
+//! wanted, and nothing moves up by itself.
 
+mod ahead;
 mod books;
 mod counts;
 mod fetch;
 mod room;
 mod tier;
 
+pub use ahead::Prefetcher;
 pub use counts::LevelCounts;
 
 use crate::{Durability, Inserted, Policy, Tier, TierError};
@@ -46,7 +49,7 @@ pub struct Level {
 }
 
 /// Which level: the fastest is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LevelId(pub usize);
 
 /// What a region is worth to whoever stores it.
@@ -56,6 +59,15 @@ pub struct Worth {
     pub seconds: f64,
     /// It has to survive a loss of power, in a shared level if there is one, until it is removed.
     pub durable: bool,
+}
+
+/// What is asked for a region, whatever policies say of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// The fastest level that may have it; where it has no room, slower ones follow.
+    pub first: LevelId,
+    /// It stays in the level that it is put into until it is removed: it makes no room for others there.
+    pub keep: bool,
 }
 
 /// Where a region was put.
@@ -128,15 +140,36 @@ impl TierStack {
         region: &Arc<DataRegion>,
         worth: Worth,
     ) -> Result<Placed, TierError> {
+        self.store_with(key, region, worth, Wishes { first, keep: false })
+    }
+
+    /// Stores a region as [`store`](Self::store) does, and as is wished for it. One that is there already is kept where it
+    /// is; what was wished for it before goes on.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn store_with(
+        &self,
+        key: RegionKey,
+        region: &Arc<DataRegion>,
+        worth: Worth,
+        Wishes { first, keep }: Wishes,
+    ) -> Result<Placed, TierError> {
         let about = About { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
         let _claim = self.claim(key, Some(about));
         let known = (first.0..self.levels.len())
             .find(|id| (!worth.durable || self.is_durable(*id)) && self.books().contains(*id, key));
-        if let Some(id) = known {
-            self.books().touch(id, key);
-            return Ok(Placed { level: LevelId(id), inserted: Inserted::Known });
+        let placed = match known {
+            Some(id) => {
+                self.books().touch(id, key);
+                Placed { level: LevelId(id), inserted: Inserted::Known }
+            }
+            None => self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))?,
+        };
+        if keep {
+            self.books().keep(placed.level.0, key);
         }
-        self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))
+        Ok(placed)
     }
 
     /// Stores a region where other nodes find it, through a loss of power. It stays until it is removed, as long as

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What a region that was inserted survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// It goes with the process.
+    /// It goes with the process, or may go when the power fails.
     Process,
     /// It is there after the process was killed, and after the power failed.
     PowerLoss,

@@ -1,6 +1,7 @@
 //! How the folder of a tier is laid out: what every file is called and where it lies.
 //!
 //! - `FORMAT` says whose folder it is, and which version wrote it.
+//! - `SCRATCH` says that nothing in the folder was ever synced (`folder/scratch.rs`).
 //! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
 //! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
 //! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
@@ -13,6 +14,7 @@ use pleach_regions::RegionKey;
 use std::path::{Path, PathBuf};
 
 pub(super) const MARKER_NAME: &str = "FORMAT";
+pub(super) const SCRATCH_NAME: &str = "SCRATCH";
 pub(super) const LOCK_NAME: &str = "lock";
 pub(super) const QUARANTINE_NAME: &str = "quarantine";
 pub(super) const PACK_NAME: &str = "pack";

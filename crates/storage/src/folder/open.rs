@@ -9,9 +9,9 @@ use super::layout::{
     QUARANTINE_NAME, is_marker_part, named,
 };
 use super::pack::{self, Pack};
-use super::{FolderSettings, FolderTier, failed};
-use crate::TierError;
+use super::{FolderSettings, FolderTier, failed, scratch};
 use crate::files::{Files, Held, Sharing};
+use crate::{Durability, TierError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ impl FolderTier {
     /// [`TierError`] when it is no folder, holds something else, cannot be written to, is open elsewhere though it is
     /// private, or has no room for regions.
     pub fn open(files: Arc<dyn Files>, path: &Path, settings: FolderSettings) -> Result<Self, TierError> {
+        let durability = if settings.kind.is_shared() { Durability::PowerLoss } else { settings.durability };
+        let settings = FolderSettings { durability, ..settings };
         let layout = Layout::new(path);
         let unique = RandomState::new().hash_one(path);
         let is_folder = files.look(path).map_err(failed("open the tier", path))?.is_folder;
@@ -43,6 +45,7 @@ impl FolderTier {
         let lock = lock(&*files, &layout, settings)?;
         let now = mark(&*files, &layout, settings, is_new, unique)?;
         make_folders(&*files, &layout)?;
+        let files = scratch::begin(files, &layout, settings)?;
         let block_bytes = files.space(path).map_err(failed("look for room in", path))?.block_bytes.max(1);
         let mut books = Books::new(overhead_bytes(&*files, &layout)?);
         let mut empty_bytes = books.bytes();
@@ -177,7 +180,7 @@ fn make_folders(files: &dyn Files, layout: &Layout) -> Result<(), TierError> {
     Ok(())
 }
 
-fn sync(files: &dyn Files, folder: &Path) -> Result<(), TierError> {
+pub(super) fn sync(files: &dyn Files, folder: &Path) -> Result<(), TierError> {
     files.sync_folder(folder).map_err(failed("sync", folder))
 }
 

@@ -39,6 +39,16 @@ struct Entry {
     about: About,
     /// Somebody stores, moves or removes it.
     is_claimed: bool,
+    /// The level in which it makes no room for others.
+    kept_in: Option<usize>,
+    /// The level that it was brought to before anybody asked for it, until somebody does, and its bytes.
+    ahead: Option<(usize, u64)>,
+}
+
+impl Entry {
+    fn found() -> Self {
+        Self { about: About::FOUND, is_claimed: false, kept_in: None, ahead: None }
+    }
 }
 
 /// The books of one stack.
@@ -46,29 +56,37 @@ struct Entry {
 pub(super) struct Books {
     entries: HashMap<RegionKey, Entry>,
     levels: Vec<Ranking>,
+    /// Bytes in memory of what was brought somewhere and has not been asked for yet.
+    ahead_bytes: u64,
 }
 
 impl Books {
     pub(super) fn new(policies: impl Iterator<Item = Policy>) -> Self {
-        Self { entries: HashMap::new(), levels: policies.map(Ranking::new).collect() }
+        Self { entries: HashMap::new(), levels: policies.map(Ranking::new).collect(), ahead_bytes: 0 }
     }
 
     /// Enters a region that a level held before.
     pub(super) fn find(&mut self, level: usize, key: RegionKey) {
-        self.entries.entry(key).or_insert(Entry { about: About::FOUND, is_claimed: false });
+        self.entries.entry(key).or_insert_with(Entry::found);
         self.touch(level, key);
     }
 
     /// Claims a region for whoever asks, unless somebody has; `about` is what is said of it now.
     pub(super) fn claim(&mut self, key: RegionKey, about: Option<About>) -> bool {
-        let new = Entry { about: About::FOUND, is_claimed: false };
-        let entry = self.entries.entry(key).or_insert(new);
+        let entry = self.entries.entry(key).or_insert_with(Entry::found);
         if entry.is_claimed {
             return false;
         }
         entry.is_claimed = true;
+        self.tell(key, about.unwrap_or(About::FOUND));
+        true
+    }
+
+    /// Notes what is said of a region besides what is known.
+    pub(super) fn tell(&mut self, key: RegionKey, about: About) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
         let before = entry.about;
-        entry.about = before.and(about.unwrap_or(About::FOUND));
+        entry.about = before.and(about);
         if entry.about != before {
             // It is worth more wherever it is.
             for level in 0..self.levels.len() {
@@ -77,7 +95,39 @@ impl Books {
                 }
             }
         }
+    }
+
+    /// A region is to stay in a level, as long as it is there.
+    pub(super) fn keep(&mut self, level: usize, key: RegionKey) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.kept_in = Some(level);
+        }
+    }
+
+    /// A claimed region is about to be brought to a level before anybody asks for it; false if there is too much of that
+    /// then.
+    pub(super) fn begin_ahead(&mut self, level: usize, key: RegionKey, bytes: u64, most_bytes: u64) -> bool {
+        if self.ahead_bytes.saturating_add(bytes) > most_bytes {
+            return false;
+        }
+        if let Some(entry) = self.entries.get_mut(&key) {
+            let before = entry.ahead.replace((level, bytes)).map_or(0, |(_, bytes)| bytes);
+            self.ahead_bytes = self.ahead_bytes - before + bytes;
+        }
         true
+    }
+
+    /// A region has been asked for, or is not in the level any more that it was brought to.
+    pub(super) fn end_ahead(&mut self, level: usize, key: RegionKey) {
+        if let Some(entry) = self.entries.get_mut(&key)
+            && let Some((_, bytes)) = entry.ahead.take_if(|(there, _)| *there == level)
+        {
+            self.ahead_bytes -= bytes;
+        }
+    }
+
+    pub(super) fn ahead_bytes(&self) -> u64 {
+        self.ahead_bytes
     }
 
     /// Gives a claim back. A region that is nowhere is forgotten.
@@ -91,7 +141,8 @@ impl Books {
 
     /// Claims the region of a level that goes first; with `is_pinned`, one that may not be given up if there is no other.
     pub(super) fn claim_victim(&mut self, level: usize, is_pinned: bool) -> Option<(RegionKey, About)> {
-        let is_free = |key| self.entries.get(&key).is_some_and(|entry| !entry.is_claimed);
+        let may_go = |entry: &Entry| !entry.is_claimed && entry.kept_in != Some(level);
+        let is_free = |key| self.entries.get(&key).is_some_and(may_go);
         let key = self.levels[level].victim(is_pinned, is_free)?;
         let entry = self.entries.get_mut(&key)?;
         entry.is_claimed = true;
@@ -108,6 +159,7 @@ impl Books {
     /// Strikes a region out of a level.
     pub(super) fn forget(&mut self, level: usize, key: RegionKey) {
         self.levels[level].forget(key);
+        self.leave(level, key);
         let is_free = self.entries.get(&key).is_some_and(|entry| !entry.is_claimed);
         if is_free && !self.levels.iter().any(|level| level.contains(key)) {
             self.entries.remove(&key);
@@ -117,6 +169,14 @@ impl Books {
     /// Strikes a region out of a level that made room there.
     pub(super) fn evict(&mut self, level: usize, key: RegionKey) {
         self.levels[level].evict(key);
+        self.leave(level, key);
+    }
+
+    fn leave(&mut self, level: usize, key: RegionKey) {
+        self.end_ahead(level, key);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.kept_in = entry.kept_in.filter(|kept| *kept != level);
+        }
     }
 
     pub(super) fn contains(&self, level: usize, key: RegionKey) -> bool {

@@ -24,6 +24,8 @@ pub struct LevelCounts {
     pub evicted: u64,
     /// Regions that made room and are below now.
     pub spilled: u64,
+    /// Regions that were brought to it before they were asked for; they are counted as stored, too.
+    pub prefetched: u64,
     /// Regions that were damaged or gone.
     pub lost: u64,
     /// Times that the level could not do what it was asked for, other than for lack of room.
@@ -38,6 +40,7 @@ pub(super) struct Counted {
     pub(super) inserted: AtomicU64,
     pub(super) evicted: AtomicU64,
     pub(super) spilled: AtomicU64,
+    pub(super) prefetched: AtomicU64,
     pub(super) lost: AtomicU64,
     pub(super) errors: AtomicU64,
 }
@@ -55,6 +58,7 @@ impl Counted {
             inserted: now(&self.inserted),
             evicted: now(&self.evicted),
             spilled: now(&self.spilled),
+            prefetched: now(&self.prefetched),
             lost: now(&self.lost),
             errors: now(&self.errors),
         }

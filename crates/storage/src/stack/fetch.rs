@@ -1,6 +1,6 @@
 //! How a stack finds a region: the fastest level that has a whole copy gives it.
 //!
-//! Nothing here moves a region up.
+//! Nothing here moves a region up: that is in `stack/ahead.rs`.
 
 use super::counts::count;
 use super::{LevelId, TierStack};
@@ -25,6 +25,7 @@ impl TierStack {
                     // What others have stored in a shared level is not ours to move.
                     if books.contains(id, key) {
                         books.touch(id, key);
+                        books.end_ahead(id, key);
                     }
                     return Ok(Some((region, LevelId(id))));
                 }

@@ -34,7 +34,12 @@ impl TierStack {
     }
 
     /// Puts a region into a level, and makes room as long as that helps.
-    fn put(&self, id: usize, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+    pub(super) fn put(
+        &self,
+        id: usize,
+        key: RegionKey,
+        region: &Arc<DataRegion>,
+    ) -> Result<Inserted, TierError> {
         let tier = &self.levels[id].tier;
         let inserted = loop {
             let error = match tier.insert(key, region) {

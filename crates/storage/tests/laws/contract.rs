@@ -6,7 +6,7 @@ use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
 use pleach_regions::Ledger;
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{
-    BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
+    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -18,13 +18,14 @@ const EMPTY_BYTES: u64 = (1 + 2 + 16 + 256 + 1) * 4096;
 fn check_folder(
     files: &Arc<dyn Files>,
     path: &Path,
-    (kind, pack_below_bytes): (FolderKind, u64),
+    (kind, pack_below_bytes, durability): (FolderKind, u64, Durability),
     room_bytes: Option<u64>,
     steps: &[Step],
 ) {
     let empty_bytes = open_on(Arc::clone(files), path, kind).unwrap().held_bytes();
     let capacity_bytes = room_bytes.map_or(AMPLE_BYTES, |room| empty_bytes + room);
-    let settings = FolderSettings { pack_below_bytes, ..FolderSettings::new(kind, capacity_bytes) };
+    let settings =
+        FolderSettings { pack_below_bytes, durability, ..FolderSettings::new(kind, capacity_bytes) };
     check(&|| Box::new(FolderTier::open(Arc::clone(files), path, settings).unwrap()), steps);
 }
 
@@ -41,10 +42,11 @@ fn walked_bytes(path: &Path) -> u64 {
     (about.blocks() * 512).max(least_bytes) + inside
 }
 
-/// Any kind of folder, with none, some or all regions packed.
-fn kinds() -> impl Strategy<Value = (FolderKind, u64)> {
+/// Any kind of folder, with none, some or all regions packed, durable or scratch.
+fn kinds() -> impl Strategy<Value = (FolderKind, u64, Durability)> {
     let kinds = [FolderKind::Ssd, FolderKind::Hdd, FolderKind::Lustre];
-    (prop::sample::select(kinds.to_vec()), prop::sample::select(vec![0, 2000, 64 << 10]))
+    let durability = prop::sample::select(vec![Durability::PowerLoss, Durability::Process]);
+    (prop::sample::select(kinds.to_vec()), prop::sample::select(vec![0, 2000, 64 << 10]), durability)
 }
 
 proptest! {

@@ -72,13 +72,15 @@ fn others_go_on() {
         stack.store(key(number), &noise(number, 4000), worth).unwrap();
     }
     stack.share(key(50), &noise(50, 4000)).unwrap();
+    stack.share(key(52), &noise(52, 4000)).unwrap();
     door.set(true);
     std::thread::scope(|scope| {
         let shared = scope.spawn(|| stack.share(key(51), &noise(51, 4000)).unwrap().level.0);
         let read = scope.spawn(|| stack.get(key(50)).unwrap().unwrap().0);
         let missed = scope.spawn(|| stack.get(key(99)).unwrap());
-        door.until_waiting(3);
-        // All of this ends while those three wait.
+        let brought = scope.spawn(|| stack.promote(key(52), 1.0, AMPLE_BYTES).unwrap());
+        door.until_waiting(4);
+        // All of this ends while those four wait.
         for number in 4..40 {
             assert!(stack.store(key(number), &noise(number, 4000), worth).unwrap().level.0 < 2);
             assert!(stack.get(key(number - 4)).unwrap().is_some() && stack.contains(key(number)));
@@ -86,9 +88,12 @@ fn others_go_on() {
         assert!(stack.contains(key(50)));
         let counts = stack.counts();
         assert!(counts[0].spilled > 30 && counts[1].regions > 30, "{counts:?}");
+        // What is being brought up can be stored by somebody who has it.
+        stack.store(key(52), &noise(52, 4000), worth).unwrap();
         // Nothing has come of what was asked of the shared folder.
         assert!(!shared.is_finished() && !read.is_finished() && !missed.is_finished());
         door.set(false);
+        brought.join().unwrap();
         assert_eq!(shared.join().unwrap(), 2);
         assert_eq!((read.join().unwrap(), missed.join().unwrap()), (noise(50, 4000), None));
     });

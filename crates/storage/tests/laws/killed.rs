@@ -24,7 +24,7 @@ const THREADS: u32 = 2;
 
 /// Writes until it is killed, and says before and after each act what it is: two of three regions stay.
 #[expect(clippy::print_stdout, reason = "the process that kills this one listens")]
-fn write(folder: &Path) {
+fn write(folder: &Path, open: fn(&Path) -> FolderTier) {
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
     let tier = &open(folder);
     std::thread::scope(|scope| {
@@ -48,6 +48,12 @@ fn write(folder: &Path) {
 /// A third of the regions is packed.
 fn open(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed();
+    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
+}
+
+/// What is not on the medium is there nevertheless, as long as the power does not fail.
+fn open_scratch(folder: &Path) -> FolderTier {
+    let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed().scratch();
     FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
 }
 
@@ -99,8 +105,17 @@ fn parts(folder: &Path) -> usize {
 
 #[test]
 fn at_random_moments() {
+    kill_at_random_moments("killed::at_random_moments", open);
+}
+
+#[test]
+fn at_random_moments_in_scratch() {
+    kill_at_random_moments("killed::at_random_moments_in_scratch", open_scratch);
+}
+
+fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
     if let Some(folder) = folder_of_child() {
-        return write(&folder);
+        return write(&folder, open);
     }
     let kills: u32 = std::env::var("PLEACH_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +123,7 @@ fn at_random_moments() {
     let mut said = Said::default();
     let mut left_parts = 0;
     for kill in 0..kills {
-        let mut command = child("killed::at_random_moments", folder.path(), &[]);
+        let mut command = child(test, folder.path(), &[]);
         command.env(FIRST, (kill * APART).to_string()).stdout(Stdio::piped());
         let mut writer = command.spawn().unwrap();
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);

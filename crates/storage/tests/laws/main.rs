@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
+mod ahead;
 mod apart;
 mod contract;
 mod damage;
@@ -15,5 +16,6 @@ mod power;
 mod recorder;
 mod regions;
 mod rooms;
+mod scratch;
 mod shared;
 mod stack;

@@ -4,7 +4,7 @@ use crate::regions::{AMPLE_BYTES, key, noise, open};
 use pleach_regions::{DataRegion, Ledger, RegionKey};
 use pleach_storage::{
     BoundedRam, Durability, FolderKind, Inserted, Level, LevelCounts, LevelId, Policy, Tier, TierError,
-    TierStack, Worth, WriteMode,
+    TierStack, Wishes, Worth, WriteMode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -218,15 +218,19 @@ fn what_a_private_level_holds_already_makes_room_first() {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Store { number: u32, seconds: Option<f64>, first: usize },
+    Store { number: u32, seconds: Option<f64>, wishes: Wishes },
+    Promote(u32),
     Get(u32),
     Remove(u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let store = (0..12_u32, prop::option::weighted(0.7, 0.0..9.0_f64), 0..3_usize);
+    let wishes = (0..3_usize, prop::bool::weighted(0.2));
+    let wishes = wishes.prop_map(|(first, keep)| Wishes { first: LevelId(first), keep });
+    let store = (0..12_u32, prop::option::weighted(0.7, 0.0..9.0_f64), wishes);
     let step = prop_oneof![
-        4 => store.prop_map(|(number, seconds, first)| Step::Store { number, seconds, first }),
+        4 => store.prop_map(|(number, seconds, wishes)| Step::Store { number, seconds, wishes }),
+        2 => (0..12_u32).prop_map(Step::Promote),
         2 => (0..12_u32).prop_map(Step::Get),
         1 => (0..12_u32).prop_map(Step::Remove),
     ];
@@ -239,7 +243,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 
 proptest! {
     /// Whatever was said to be stored and cannot be had again is there; what is found is what was stored; what is in no
-    /// level was never stored, was removed, or can be had again; and the books tell what the tiers do.
+    /// level was never stored, was removed, or can be had again; what is kept stays where it is; what was brought up and
+    /// not asked for is limited; and the books tell what the tiers do.
     #[test]
     fn nothing_is_lost(
         levels in prop::collection::vec((1..5_u64, any_policy(), any::<bool>()), 3),
@@ -250,15 +255,31 @@ proptest! {
             Level { write, ..ram(&place.to_string(), *regions, *policy) }
         };
         let stack = TierStack::new(levels.iter().enumerate().map(level).collect());
+        const MOST_AHEAD_BYTES: u64 = 2500;
         let mut stored: BTreeMap<u32, bool> = BTreeMap::new();
+        let mut kept: BTreeMap<u32, LevelId> = BTreeMap::new();
         for step in steps {
             match step {
-                Step::Store { number, seconds, first } => {
+                Step::Store { number, seconds, wishes } => {
                     let said = worth(seconds.unwrap_or(f64::INFINITY));
-                    if let Ok(placed) = stack.store_from(LevelId(first), key(number), &small(number), said) {
-                        prop_assert!(placed.level.0 >= first);
+                    if let Ok(placed) = stack.store_with(key(number), &small(number), said, wishes) {
+                        prop_assert!(placed.level >= wishes.first);
+                        if wishes.keep {
+                            kept.insert(number, placed.level);
+                        }
                         prop_assert!(stack.levels()[placed.level.0].tier.contains(key(number)).unwrap());
                         *stored.entry(number).or_default() |= seconds.is_none();
+                    }
+                }
+                Step::Promote(number) => {
+                    let fastest = &stack.levels()[0].tier;
+                    let (held, before) = (stack.contains(key(number)), fastest.contains(key(number)).unwrap());
+                    match stack.promote(key(number), 3.0, MOST_AHEAD_BYTES) {
+                        Ok(brought) => {
+                            prop_assert!(!brought || held && !before);
+                            prop_assert_eq!(fastest.contains(key(number)).unwrap(), before || brought);
+                        }
+                        Err(error) => prop_assert!(error.is_lack_of_room(), "{}", error),
                     }
                 }
                 Step::Get(number) => {
@@ -270,8 +291,13 @@ proptest! {
                     let held = stack.contains(key(number));
                     prop_assert_eq!(stack.remove(key(number)).unwrap(), held);
                     stored.remove(&number);
+                    kept.remove(&number);
                 }
             }
+            for (number, level) in &kept {
+                prop_assert!(stack.levels()[level.0].tier.contains(key(*number)).unwrap(), "{} moved", number);
+            }
+            prop_assert!(stack.ahead_bytes() <= MOST_AHEAD_BYTES);
             for number in 0..12 {
                 let held = stack.levels().iter().any(|level| level.tier.contains(key(number)).unwrap());
                 prop_assert_eq!(stack.contains(key(number)), held);
@@ -307,6 +333,8 @@ fn many_threads() {
                         }
                         3 => drop(stack.remove(key(number)).unwrap()),
                         _ => {
+                            let brought = stack.promote(key(number), 1.0, 1500);
+                            assert!(brought.is_ok() || brought.is_err_and(|error| error.is_lack_of_room()));
                             let found = stack.get(key(number)).unwrap();
                             assert!(found.is_none_or(|(region, _)| region == small(number)));
                         }
@@ -325,6 +353,6 @@ fn many_threads() {
     for key in Tier::list(&stack).unwrap() {
         assert!(stack.remove(key).unwrap());
     }
-    assert_eq!(Tier::held_bytes(&stack), 0);
+    assert_eq!((Tier::held_bytes(&stack), stack.ahead_bytes()), (0, 0));
     assert_eq!(stack.durability(), Durability::Process);
 }

@@ -1,0 +1,122 @@
+//! Which files a slide is made of. Most are one file; of some formats, the file that a slide is named by says which others
+//! hold its pixels.
+//!
+//! - MIRAX: `X.mrxs`, and in the folder `X` a `Slidedat.ini`, which names an index and data files.
+//! - VMS and VMU (Hamamatsu): a text that names images, a map and perhaps more beside it.
+//!
+//! Only what these texts name is listed, since nothing else is read. Whether the files are what they should be is not
+//! looked at here.
+
+use crate::error::SlideError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest text that names files: OpenSlide reads no `Slidedat.ini` that is longer.
+const MOST_TEXT_BYTES: u64 = 1 << 20;
+
+/// Most files of a slide; scanners write some tens.
+const MOST_FILES: usize = 10_000;
+
+/// The files that a slide is made of, the one that it is named by first, the others in the order of their names. A file that
+/// is of no such format stands for itself, whatever it holds.
+///
+/// # Errors
+/// [`SlideError::Files`] where the text that names the others cannot be read, lacks what it should say, or names a file in
+/// another folder. The files themselves may be missing.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, SlideError> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let (folder, names) = match extension {
+        "mrxs" => {
+            let folder = path.with_extension("");
+            let names = mirax(path, &folder.join(SLIDEDAT))?;
+            (folder, names)
+        }
+        "vms" | "vmu" => (path.with_file_name(""), hamamatsu(path)?),
+        _ => return Ok(vec![path.to_owned()]),
+    };
+    if names.len() > MOST_FILES {
+        return Err(wrong(path, format!("it names {} files; up to {MOST_FILES} are read", names.len())));
+    }
+    let others = names.into_iter().map(|name| folder.join(name));
+    Ok(std::iter::once(path.to_owned()).chain(others).collect())
+}
+
+const SLIDEDAT: &str = "Slidedat.ini";
+
+/// What a MIRAX slide's text names, itself included.
+fn mirax(path: &Path, text: &Path) -> Result<BTreeSet<String>, SlideError> {
+    let keys = read(path, text)?;
+    let value = |section: &str, key: &str| {
+        let value = keys.get(&(section.to_owned(), key.to_owned()));
+        value.ok_or_else(|| wrong(path, format!("{SLIDEDAT} does not say {key} of [{section}]")))
+    };
+    let count = value("DATAFILE", "FILE_COUNT")?;
+    let count = count.parse().ok().filter(|count| *count <= MOST_FILES);
+    let count = count.ok_or_else(|| {
+        wrong(path, format!("FILE_COUNT of {SLIDEDAT} is no number of up to {MOST_FILES} files"))
+    })?;
+    let mut names = BTreeSet::from([SLIDEDAT.to_owned(), name(path, value("HIERARCHICAL", "INDEXFILE")?)?]);
+    for number in 0..count {
+        names.insert(name(path, value("DATAFILE", &format!("FILE_{number}"))?)?);
+    }
+    Ok(names)
+}
+
+/// What the text of a VMS or VMU slide names.
+fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
+    let keys = read(path, path)?;
+    let is_file = |key: &str| {
+        key == "ImageFile" || key.starts_with("ImageFile(") || matches!(key, "MapFile" | "MacroImage")
+    };
+    let mut names = BTreeSet::new();
+    for ((_, key), value) in &keys {
+        // There may be none of it, and nothing but the time to read regions depends on it.
+        let is_index = key == "OptimisationFile" && path.with_file_name(value).is_file();
+        if !value.is_empty() && (is_file(key) || is_index) {
+            names.insert(name(path, value)?);
+        }
+    }
+    if names.is_empty() {
+        return Err(wrong(path, "it names no ImageFile".to_owned()));
+    }
+    Ok(names)
+}
+
+/// A name that stands for a file in its folder, however it is read.
+fn name(path: &Path, name: &str) -> Result<String, SlideError> {
+    let is_plain = |c: char| !matches!(c, '/' | '\\') && !c.is_control();
+    if name.is_empty() || matches!(name, "." | "..") || !name.chars().all(is_plain) {
+        return Err(wrong(path, format!("it names {name:?}, which is no name of a file beside it")));
+    }
+    Ok(name.to_owned())
+}
+
+/// Values by section and key, the last of each.
+fn read(path: &Path, text: &Path) -> Result<BTreeMap<(String, String), String>, SlideError> {
+    let mut bytes = Vec::new();
+    let unreadable = |cause| wrong(path, format!("{}: {cause}", text.display()));
+    // Opening a pipe would wait for a writer.
+    let metadata = text.metadata().map_err(unreadable)?;
+    if !metadata.is_file() || metadata.len() > MOST_TEXT_BYTES {
+        return Err(wrong(path, format!("{}: no file of up to {MOST_TEXT_BYTES} bytes", text.display())));
+    }
+    File::open(text)
+        .and_then(|file| file.take(MOST_TEXT_BYTES).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (mut keys, mut section) = (BTreeMap::new(), String::new());
+    for line in text.trim_start_matches('\u{feff}').lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name.to_owned();
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
+            keys.insert((section.clone(), key.trim().to_owned()), value.trim().to_owned());
+        }
+    }
+    Ok(keys)
+}
+
+fn wrong(path: &Path, cause: String) -> SlideError {
+    SlideError::Files { path: path.to_owned(), cause }
+}

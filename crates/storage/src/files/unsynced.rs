@@ -1,0 +1,97 @@
+//! A file system that never waits for its medium: what is written is there for every process, until the power fails.
+//!
+//! Everything else is done by the file system below it.
+
+use super::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsynced(pub(crate) Arc<dyn Files>);
+
+impl Files for Unsynced {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+        self.0.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        self.0.look(path)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.0.create_folder(folder)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        Ok(Box::new(UnsyncedNew(self.0.create(path)?)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        self.0.open(path)
+    }
+
+    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(UnsyncedFile(self.0.open_to_write(path, is_new)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.0.lock(path, sharing)
+    }
+
+    fn space(&self, folder: &Path) -> io::Result<Space> {
+        self.0.space(folder)
+    }
+}
+
+struct UnsyncedNew(Box<dyn NewFile>);
+
+impl Write for UnsyncedNew {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl NewFile for UnsyncedNew {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct UnsyncedFile(Box<dyn OpenFile>);
+
+impl OpenFile for UnsyncedFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+        self.0.cut(length_bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! Regions that are brought up before they are asked for, and regions that are to stay where they were put.
+
+use crate::recorder::{check, steps};
+use crate::regions::{AMPLE_BYTES, key, noise};
+use pleach_regions::{DataRegion, Ledger, RegionKey};
+use pleach_storage::{
+    BoundedRam, Durability, Inserted, Level, LevelId, Policy, Prefetcher, Tier, TierError, TierStack, Wishes,
+    Worth, WriteMode,
+};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const WORTH: Worth = Worth { seconds: 1.0, durable: false };
+
+fn level(name: &str, bytes: u64) -> Level {
+    let tier = Arc::new(BoundedRam::new(Arc::new(Ledger::default()), bytes));
+    Level { name: name.into(), tier, policy: Policy::Lru, write: WriteMode::Back, shared: false }
+}
+
+/// A fast level of so many bytes above one that holds everything, which has five regions of 1000 bytes.
+fn stack(fast_bytes: u64) -> TierStack {
+    let stack = TierStack::new(vec![level("fast", fast_bytes), level("slow", AMPLE_BYTES)]);
+    for number in 0..5 {
+        stack.store_from(LevelId(1), key(number), &noise(number, 1000), WORTH).unwrap();
+    }
+    stack
+}
+
+fn in_fast(stack: &TierStack) -> Vec<RegionKey> {
+    stack.levels()[0].tier.list().unwrap()
+}
+
+#[test]
+fn what_is_brought_up_is_found_there_and_below() {
+    let stack = stack(AMPLE_BYTES);
+    assert!(stack.promote(key(1), 1.0, AMPLE_BYTES).unwrap());
+    assert_eq!((in_fast(&stack), stack.ahead_bytes()), (vec![key(1)], 1000));
+    assert!(stack.levels()[1].tier.contains(key(1)).unwrap());
+    assert!(!stack.promote(key(1), 1.0, AMPLE_BYTES).unwrap(), "it is there");
+    assert!(!stack.promote(key(9), 1.0, AMPLE_BYTES).unwrap(), "it is nowhere");
+    assert_eq!(stack.get(key(1)).unwrap(), Some((noise(1, 1000), LevelId(0))));
+    assert_eq!((stack.ahead_bytes(), stack.counts()[0].prefetched), (0, 1));
+    assert!(stack.remove(key(1)).unwrap() && !stack.contains(key(1)));
+}
+
+/// Two regions have room among what nobody has asked for; reading one lets the next come, and so does removing one.
+#[test]
+fn what_nobody_has_asked_for_is_limited() {
+    let stack = stack(AMPLE_BYTES);
+    let brought = |number| stack.promote(key(number), 1.0, 2000).unwrap();
+    assert_eq!([0, 1, 2].map(brought), [true, true, false]);
+    stack.get(key(0)).unwrap();
+    assert_eq!([2, 3].map(brought), [true, false]);
+    assert!(stack.remove(key(1)).unwrap());
+    assert_eq!([3, 4].map(brought), [true, false]);
+    assert_eq!(stack.ahead_bytes(), 2000);
+}
+
+#[test]
+fn what_is_brought_up_makes_room_without_being_written() {
+    // Room for two, with what goes with storing them.
+    let stack = stack(2600);
+    for number in 0..5 {
+        assert!(stack.promote(key(number), 1.0, AMPLE_BYTES).unwrap());
+    }
+    assert_eq!(in_fast(&stack), [key(4), key(3)], "keys are of two leaves");
+    let (fast, slow) = (&stack.counts()[0], &stack.counts()[1]);
+    assert_eq!((fast.prefetched, fast.spilled, slow.inserted, stack.ahead_bytes()), (5, 3, 5, 2000));
+}
+
+#[test]
+fn what_is_to_stay_stays() {
+    let stack = TierStack::new(vec![level("fast", 2600), level("slow", AMPLE_BYTES)]);
+    let keep = |level| Wishes { first: LevelId(level), keep: true };
+    let store = |number, wishes| stack.store_with(key(number), &noise(number, 1000), WORTH, wishes);
+    assert_eq!(store(0, keep(0)).unwrap().level, LevelId(0));
+    assert_eq!(store(1, keep(1)).unwrap().level, LevelId(1), "no faster level is tried");
+    for number in 2..6 {
+        assert_eq!(store(number, Wishes::default()).unwrap().level, LevelId(0));
+        assert!(in_fast(&stack).contains(&key(0)));
+    }
+    // What is there is kept where it is; then nothing makes room any more.
+    assert_eq!(store(5, keep(0)).unwrap().inserted, Inserted::Known);
+    assert_eq!(store(6, Wishes::default()).unwrap().level, LevelId(1));
+    let error = stack.promote(key(2), 1.0, AMPLE_BYTES).unwrap_err();
+    assert!(error.is_lack_of_room() && stack.ahead_bytes() == 0, "{error}");
+    // Removed, it is kept no more.
+    stack.remove(key(0)).unwrap();
+    assert_eq!(store(0, Wishes::default()).unwrap().level, LevelId(0));
+    assert_eq!(store(7, Wishes::default()).unwrap().level, LevelId(0));
+    assert!(!in_fast(&stack).contains(&key(0)));
+}
+
+/// A stack of which everything is brought up behind the back of whoever uses it.
+#[derive(Debug)]
+struct Prefetched {
+    prefetcher: Prefetcher,
+    stack: Arc<TierStack>,
+}
+
+impl Tier for Prefetched {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        let inserted = Tier::insert(&*self.stack, key, region);
+        let all = Tier::list(&*self.stack)?;
+        let count = all.len();
+        assert_eq!(self.prefetcher.prefetch(all.into_iter().map(|key| (key, WORTH))), count);
+        inserted
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        Tier::get(&*self.stack, key)
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        Tier::remove(&*self.stack, key)
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        Tier::contains(&*self.stack, key)
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        Tier::list(&*self.stack)
+    }
+
+    /// Copies come and go at any time; what is left in the end is what counts.
+    fn held_bytes(&self) -> u64 {
+        self.prefetcher.settle();
+        Tier::held_bytes(&*self.stack)
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        Tier::capacity_bytes(&*self.stack)
+    }
+
+    fn durability(&self) -> Durability {
+        self.stack.durability()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The contract holds while regions are brought up in the background.
+    #[test]
+    fn the_contract_is_kept(steps in steps(), fast_bytes in 0..20_000_u64, ahead_bytes in 0..20_000_u64) {
+        check(&|| {
+            let stack = Arc::new(TierStack::new(vec![level("fast", fast_bytes), level("slow", AMPLE_BYTES)]));
+            let prefetcher = Prefetcher::new(Arc::clone(&stack), ahead_bytes).unwrap();
+            Box::new(Prefetched { prefetcher, stack })
+        }, &steps);
+    }
+}
+
+#[test]
+fn what_is_asked_for_comes_in_the_background() {
+    let stack = Arc::new(stack(AMPLE_BYTES));
+    let prefetcher = Prefetcher::new(Arc::clone(&stack), AMPLE_BYTES).unwrap();
+    assert_eq!(prefetcher.prefetch((0..5).map(|number| (key(number), WORTH))), 5);
+    prefetcher.settle();
+    assert_eq!((in_fast(&stack).len(), stack.ahead_bytes()), (5, 5000));
+    // More than can wait is not taken.
+    assert!(prefetcher.prefetch((0..5000).map(|number| (key(number), WORTH))) <= 1024);
+    drop(prefetcher);
+    assert_eq!(Arc::strong_count(&stack), 1);
+}
