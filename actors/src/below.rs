@@ -7,7 +7,8 @@
 //! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
 
 use pleach_regions::{DataRegion, RegionKey};
-use pleach_storage::{LevelCounts, Placed, TierError, TierStack, Worth};
+use pleach_storage::{LevelCounts, LevelId, Placed, TierError, TierStack, Wishes, Worth};
+use pleach_workflow::TierKind;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -192,10 +193,22 @@ impl Below {
         }
     }
 
-    /// Writes a region that will be read again; waits for the disk. Says whether it is there.
-    pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
+    /// Writes a region that will be read again, to a kind of tier or a slower one if that is wished; waits for the disk. Says
+    /// whether it is there.
+    pub(crate) fn put(&self, key: RegionKey, region: &Arc<DataRegion>, wished: Option<TierKind>) -> bool {
         // To compute it again others would have to be told that it is gone.
-        self.keep(key, region, f64::INFINITY)
+        let worth = Worth { seconds: f64::INFINITY, durable: false };
+        let wishes = Wishes { first: self.first(wished), keep: false };
+        let store = |stored| self.stack.store_with(stored, region, worth, wishes);
+        self.write(key, region, &self.counters.demoted, store)
+    }
+
+    /// The fastest level that is not faster than what is wished.
+    fn first(&self, wished: Option<TierKind>) -> LevelId {
+        let Some(wished) = wished else { return LevelId::default() };
+        let kinds = TierKind::ALL.iter().skip_while(|kind| **kind != wished);
+        let place = |kind: &TierKind| self.stack.levels().iter().position(|level| level.name == kind.name());
+        LevelId(kinds.filter_map(place).next().unwrap_or_default())
     }
 
     /// Whether other nodes see any of the tiers.

@@ -392,6 +392,14 @@ impl StageActor {
         }
     }
 
+    /// What an instance stores that is to outlive this worker, if anything can.
+    fn durable(&self, instance: InstanceId) -> Vec<RegionKey> {
+        let Some(by_default) = self.around.durable else { return Vec::new() };
+        let outputs = self.work[&instance].outputs.iter().zip(&self.stage.outputs);
+        let kept = outputs.filter(|(plan, output)| plan.stored && output.durable.unwrap_or(by_default));
+        kept.map(|(plan, _)| plan.key).collect()
+    }
+
     fn perform(&mut self, effect: Effect, puts: &mut Vec<Put>) {
         let (study, lease, worker) = (self.study, self.lease, self.around.worker.clone());
         match effect {
@@ -410,12 +418,11 @@ impl StageActor {
                     }
                 }
                 let tasks = std::mem::take(&mut self.ran);
-                let done = ToManager::Done { study, lease, instance, results, tasks, shared: false };
-                let stored = self.work[&instance].outputs.iter().filter(|output| output.stored);
-                let keys: Vec<RegionKey> = stored.map(|output| output.key).collect();
-                worker.do_send(match self.around.shares && !keys.is_empty() {
-                    true => FromStage::Stored(done, keys),
-                    false => FromStage::Report(done),
+                let done = ToManager::Done { study, lease, instance, results, tasks, shared: Vec::new() };
+                let keys = self.durable(instance);
+                worker.do_send(match keys.is_empty() {
+                    false => FromStage::Stored(done, keys),
+                    true => FromStage::Report(done),
                 });
             }
             Effect::Failed { instance, cause } => {

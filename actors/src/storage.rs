@@ -18,6 +18,7 @@ use actix::prelude::*;
 use elsewhere::{Rates, Way};
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
+use pleach_workflow::TierKind;
 pub use replica::Keep;
 pub use room::MakeRoom;
 use std::collections::HashMap;
@@ -92,6 +93,11 @@ pub struct Get(pub RegionKey);
 #[rtype(result = "()")]
 pub struct Expect(pub Vec<(RegionKey, Origin)>);
 
+/// Says where regions are to go when they leave memory.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Wish(pub Vec<(RegionKey, TierKind)>);
+
 /// From now on, what comes from files is shared with other nodes, and looked for there first.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
@@ -136,6 +142,8 @@ pub struct StorageActor {
     asked: HashMap<RegionKey, u64>,
     /// What comes from files is shared with other nodes.
     shares_inputs: bool,
+    /// Where regions are to go when they leave memory.
+    wished: HashMap<RegionKey, TierKind>,
     /// How fast regions come from elsewhere.
     rates: Rates,
     /// Those who wait for a load that is under way.
@@ -161,7 +169,7 @@ impl StorageActor {
     ) -> Self {
         let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
-        let (asked, rates) = (HashMap::new(), Rates::default());
+        let (asked, wished, rates) = (HashMap::new(), HashMap::new(), Rates::default());
         Self {
             ram,
             below: None,
@@ -169,6 +177,7 @@ impl StorageActor {
             exchange: None,
             asked,
             shares_inputs: false,
+            wished,
             rates,
             waiting,
             failed,
@@ -298,6 +307,16 @@ impl Handler<NotShared> for StorageActor {
     }
 }
 
+impl Handler<Wish> for StorageActor {
+    type Result = ();
+
+    fn handle(&mut self, Wish(wishes): Wish, _: &mut Self::Context) {
+        if self.below.is_some() {
+            self.wished.extend(wishes);
+        }
+    }
+}
+
 impl Handler<ShareInputs> for StorageActor {
     type Result = ();
 
@@ -313,6 +332,7 @@ impl Handler<Release> for StorageActor {
         for key in keys {
             self.ram.remove(key);
             self.asked.remove(&key);
+            self.wished.remove(&key);
             if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
                 let from = Arc::clone(below);
                 below.spawn(move || from.remove(key));

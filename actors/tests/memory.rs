@@ -10,7 +10,7 @@ use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
-use pleach_actors::storage::{Get, MakeRoom, NotDone, Release, StorageActor};
+use pleach_actors::storage::{Get, MakeRoom, NotDone, Release, StorageActor, Wish};
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
@@ -20,6 +20,7 @@ use pleach_storage::files::Disk;
 use pleach_storage::{
     BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
 };
+use pleach_workflow::TierKind;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -156,6 +157,37 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         below.settle();
         assert!(below.is_empty());
         assert_eq!(below.counts()[0].regions, 0);
+    });
+}
+
+/// What a workflow says of a region is more than what policies do.
+#[test]
+fn what_is_wished_for_a_slower_tier_goes_there() {
+    let level = |name: &str| {
+        let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
+        let (policy, write) = (Policy::Lru, WriteMode::Back);
+        Level { name: name.to_owned(), tier, policy, write, shared: false }
+    };
+    let stack = TierStack::new(vec![level("ssd"), level("lustre")]);
+    let below = Arc::new(Below::new(stack).expect("threads"));
+    let ram = Arc::new(RamTier::default());
+    let regions = [1, 2, 3].map(region);
+    for (key, region) in &regions {
+        ram.insert(*key, Arc::clone(region)).expect("a new key");
+    }
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+    actix::System::new().block_on(async {
+        let storage =
+            StorageActor::new(HashMap::new(), pool, ram).with_below(Some(Arc::clone(&below))).start();
+        // Of the last kind there is no tier: it goes where there is room.
+        let wishes = vec![(regions[0].0, TierKind::Hdd), (regions[2].0, TierKind::S3)];
+        storage.send(Wish(wishes)).await.expect("there");
+        let room = MakeRoom { bytes: 30_000, but: HashSet::new(), replicas: Vec::new() };
+        storage.send(room).await.expect("there");
+        assert_eq!(below.counts().iter().map(|level| level.regions).collect::<Vec<_>>(), [2, 1]);
+        for (key, region) in regions {
+            assert_eq!(storage.send(Get(key)).await.expect("there"), Ok(region));
+        }
     });
 }
 

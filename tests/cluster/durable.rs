@@ -71,6 +71,35 @@ fn a_shared_tier_that_is_full_holds_nothing_up() {
     cluster.nothing_is_left();
 }
 
+/// A workflow may say of a region what it wants, whatever the study says.
+#[test]
+fn a_workflow_says_what_survives() {
+    for (of_study, of_output, is_shared) in [("none", true, true), ("outputs", false, false)] {
+        let study = study(of_study);
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
+        for file in fs::read_dir(files).expect("descriptors").map(|entry| entry.expect("a file").path()) {
+            let name = file.file_name().expect("a name").to_str().expect("UTF-8").to_owned();
+            let text = fs::read_to_string(&file).expect("a descriptor");
+            let mut descriptor: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let outputs = descriptor.get_mut("outputs").and_then(serde_json::Value::as_array_mut);
+            outputs.into_iter().flatten().for_each(|output| output["durable"] = of_output.into());
+            study.write(&format!("nuclei/{name}"), descriptor.to_string());
+        }
+        let text = fs::read_to_string(study.path("study.toml")).expect("a study");
+        study.write("study.toml", text.replace("\"nuclei\"", "\"nuclei/workflow.json\""));
+        let expected = expected(&study);
+        let mut cluster = Cluster::new(&study);
+        let folder = shared(&cluster);
+        for name in ["w0", "w1"] {
+            cluster.start_worker(name, &["--lustre", &folder]);
+        }
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, 1000);
+        assert_eq!(regions(&cluster) > 0, is_shared, "{of_study}");
+        assert_eq!(cluster.completed(&id), expected, "{of_study}");
+    }
+}
+
 /// Bytes of files in a folder, wherever they are.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,5 +1,7 @@
 //! Whole studies with the real binary: one result however it is computed, and the right one.
 
+#[cfg(feature = "s3")]
+mod bucket;
 #[path = "../support/data.rs"]
 mod data;
 #[path = "../support/disk.rs"]
@@ -22,6 +24,10 @@ mod pyramid;
 #[path = "../support/results.rs"]
 mod results;
 mod reuse;
+#[cfg(feature = "s3")]
+#[expect(dead_code, clippy::unwrap_used, reason = "it is part of tests of two crates")]
+#[path = "../../crates/objects/tests/laws/serving.rs"]
+mod serving;
 mod slides;
 #[path = "../support/study.rs"]
 mod study;

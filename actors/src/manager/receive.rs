@@ -35,9 +35,7 @@ impl ManagerActor {
             // What earlier messages brought about has been sent with them.
             (ToManager::Call { call }, Some(worker)) => self.send(worker, &ToWorker::Echo { call }),
             (ToManager::Done { study, lease, instance, results, tasks, shared }, Some(worker)) => {
-                if shared {
-                    self.core.handle_shared(study, instance);
-                }
+                self.core.handle_shared(study, instance, &shared);
                 self.done(id, worker, (study, lease, instance), results, &tasks);
             }
             (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {

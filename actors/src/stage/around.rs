@@ -41,8 +41,9 @@ pub struct Surroundings {
     pub costs: Arc<Mutex<Costs>>,
     /// What earlier studies have computed.
     pub past: Past,
-    /// What others read of its instances is shared before they are reported.
-    pub shares: bool,
+    /// Whether what others read of its instances is to outlive the worker, where the stage does not say so; `None` where
+    /// nothing can.
+    pub durable: Option<bool>,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
     /// The worker has to end at some time: it asks how long things take.

@@ -64,7 +64,7 @@ async fn put(below: &Arc<Below>, key: RegionKey, region: Arc<DataRegion>) -> boo
     let to = Arc::clone(below);
     below.spawn(move || {
         // Whoever asked may be gone.
-        let _ = done.send(to.put(key, &region));
+        let _ = done.send(to.put(key, &region, None));
     });
     is_done.await.unwrap_or(false)
 }

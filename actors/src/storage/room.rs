@@ -50,9 +50,10 @@ impl Handler<MakeRoom> for StorageActor {
             let (done, is_done) = oneshot::channel();
             written.push(is_done);
             let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
+            let wished = self.wished.get(&key).copied();
             below.spawn(move || {
                 // One that cannot be written stays. One that is gone meanwhile has been released.
-                if to.put(key, &region) && ram.remove(key).is_none() {
+                if to.put(key, &region, wished) && ram.remove(key).is_none() {
                     to.remove(key);
                 }
                 drop(region);

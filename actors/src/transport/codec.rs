@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use pleach_dispatch::message::{TaskDone, TaskReport, ToManager};
     use pleach_dispatch::{InstanceId, LeaseId, StudyId};
-    use pleach_regions::Table;
+    use pleach_regions::{RegionKey, Table};
     use proptest::prelude::*;
 
     proptest! {
@@ -84,7 +84,7 @@ mod tests {
                     cache_seconds: 0.25,
                     done: TaskDone::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
                 }],
-                shared: true,
+                shared: vec![RegionKey([lease as u8; 16])],
             };
             let frame = encode(&message).unwrap();
             prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);
@@ -106,7 +106,7 @@ mod tests {
             instance: InstanceId(0),
             results: vec![],
             tasks: vec![],
-            shared: false,
+            shared: Vec::new(),
         })
         .unwrap();
         frame.truncate(3);

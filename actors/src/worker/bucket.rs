@@ -2,12 +2,12 @@
 
 use super::{Bucket, HandBack, Which, WorkerActor};
 use crate::stage::{Runnable, StageActor, Surroundings};
-use crate::storage::{Expect, Origin};
+use crate::storage::{Expect, Origin, Wish};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
 use pleach_dispatch::{LeaseId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Origin as StageOrigin, Read, Registry, Stage, StageInput, Task};
+use pleach_workflow::{Origin as StageOrigin, Read, Registry, Stage, StageInput, Task, TierKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -67,12 +67,15 @@ impl WorkerActor {
             estimates: Arc::clone(&self.estimates),
             costs: Arc::clone(&self.setup.costs),
             past: self.setup.past.clone(),
-            shares: self.shares(study),
+            durable: self.durable(study),
             active_paths: self.setup.resources.active_paths,
             ends: Arc::clone(&self.ends),
         };
         let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
         // Those of its operations that are not linked in are missing.
+        if let Some(Runnable { stage, .. }) = &stage {
+            self.wish(stage, &work);
+        }
         let is_complete = |stage: &Runnable| stage.operations.len() == stage.stage.tasks.len();
         let actor = stage
             .filter(is_complete)
@@ -92,6 +95,18 @@ impl WorkerActor {
                 }
                 self.core.handle_stage_over(lease);
             }
+        }
+    }
+
+    /// Tells storage which tiers are wished for what a bucket will store.
+    fn wish(&self, stage: &Stage, work: &BucketWork) {
+        let wishes = work.instances.iter().flat_map(|instance| {
+            let outputs = instance.outputs.iter().zip(&stage.outputs).filter(|(plan, _)| plan.stored);
+            outputs.filter_map(|(plan, output)| Some((plan.key, output.tier?)))
+        });
+        let wishes: Vec<(RegionKey, TierKind)> = wishes.collect();
+        if !wishes.is_empty() {
+            self.setup.storage.do_send(Wish(wishes));
         }
     }
 

@@ -22,10 +22,12 @@ const SHARED_WITHIN: Duration = Duration::from_secs(30);
 pub(super) type Finished = (StudyId, LeaseId, InstanceId);
 
 impl WorkerActor {
-    /// Whether what others read of a study's instances is to outlive this worker before they are reported.
-    pub(super) fn shares(&self, study: StudyId) -> bool {
+    /// Whether what others read of a study's instances is to outlive this worker before they are reported; `None` where there
+    /// is nowhere for it to go.
+    pub(super) fn durable(&self, study: StudyId) -> Option<bool> {
         let durable = self.durable.get(&study).copied().unwrap_or_default();
-        durable != Durable::None && (self.setup.remote.is_some() || self.has_shared())
+        let can = self.setup.remote.is_some() || self.has_shared();
+        can.then_some(durable != Durable::None)
     }
 
     fn has_shared(&self) -> bool {
@@ -52,12 +54,12 @@ impl WorkerActor {
         let is_shared = async move { matches!(timeout(SHARED_WITHIN, is_done).await, Ok(Ok(true))) };
         ctx.spawn(is_shared.into_actor(self).map(move |is_shared, actor, ctx| {
             actor.sharing -= 1;
-            if let ToManager::Done { shared, .. } = &mut message {
-                *shared = is_shared;
-            }
-            match is_shared {
-                true => actor.report(&message, ctx),
-                false => actor.replicate(message, &keys, ctx),
+            match &mut message {
+                ToManager::Done { shared, .. } if is_shared => {
+                    *shared = keys;
+                    actor.report(&message, ctx);
+                }
+                _ => actor.replicate(message, &keys, ctx),
             }
             actor.look();
             actor.perform(ctx);

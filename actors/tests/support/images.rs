@@ -258,11 +258,7 @@ fn stage(operations: &[&str], origins: &[Origin]) -> Stage {
         name: operations[0].to_owned(),
         description: String::new(),
         inputs: origins.iter().enumerate().map(input).collect(),
-        outputs: vec![StageOutput {
-            region: region("y".to_owned(), element),
-            task: operations.len() - 1,
-            output: 0,
-        }],
+        outputs: vec![StageOutput::new(region("y".to_owned(), element), operations.len() - 1, 0)],
         parameters: (0..operations.len()).collect(),
         tasks: operations.iter().enumerate().map(task).collect(),
         switch: None,

@@ -146,7 +146,7 @@ pub(crate) fn stage(name: &str, tasks: usize, origin: Origin) -> Stage {
         name: name.to_owned(),
         description: String::new(),
         inputs: vec![StageInput { region: region("x"), origin }],
-        outputs: vec![StageOutput { region: region("y"), task: tasks - 1, output: 0 }],
+        outputs: vec![StageOutput::new(region("y"), tasks - 1, 0)],
         parameters: (0..tasks).collect(),
         tasks: (0..tasks).map(task).collect(),
         switch: None,

@@ -50,8 +50,8 @@ pub enum ToManager {
         results: Vec<Table>,
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
-        /// What others read of it is in a tier that all workers share.
-        shared: bool,
+        /// What others read of it and is in a tier that all workers share.
+        shared: Vec<RegionKey>,
     },
     /// An instance cannot be finished.
     Failed {

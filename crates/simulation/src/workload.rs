@@ -126,7 +126,7 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
         name: name.to_owned(),
         description: String::new(),
         inputs: vec![StageInput { region: region("in"), origin: Origin::Input(0) }],
-        outputs: vec![StageOutput { region: region("out"), task: 0, output: 0 }],
+        outputs: vec![StageOutput::new(region("out"), 0, 0)],
         parameters: Vec::new(),
         tasks: vec![task(name); tasks],
         switch: None,

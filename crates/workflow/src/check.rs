@@ -138,16 +138,18 @@ impl Regions {
         let stages = entries.iter().map(|entry| entry.descriptor.stage.clone()).collect();
         let mut regions = Self { known: Vec::new(), stages };
         for (index, input) in workflow.inputs.iter().enumerate() {
-            regions.add(at, &format!("/inputs/{index}/region"), input, Origin::Input(index))?;
+            let of = (input.region.as_str(), input.element);
+            regions.add(at, &format!("/inputs/{index}/region"), of, Origin::Input(index))?;
         }
         if let Some(reference) = &workflow.reference {
-            let region = RegionDescriptor { region: reference.region.clone(), element: reference.element };
-            regions.add(at, "/reference/region", &region, Origin::Reference)?;
+            let of = (reference.region.as_str(), reference.element);
+            regions.add(at, "/reference/region", of, Origin::Reference)?;
         }
         for (stage, entry) in entries.iter().enumerate() {
             for (output, region) in entry.descriptor.outputs.iter().enumerate() {
                 let pointer = format!("/outputs/{output}/region");
-                regions.add(&entry.at, &pointer, region, Origin::Stage { stage, output })?;
+                let of = (region.region.as_str(), region.element);
+                regions.add(&entry.at, &pointer, of, Origin::Stage { stage, output })?;
             }
         }
         Ok(regions)
@@ -157,19 +159,19 @@ impl Regions {
         &mut self,
         at: &At,
         pointer: &str,
-        region: &RegionDescriptor,
+        (region, element): (&str, ElementType),
         origin: Origin,
     ) -> Result<(), DescriptorError> {
-        if let Some((_, _, first)) = self.find(&region.region) {
+        if let Some((_, _, first)) = self.find(region) {
             let first = match *first {
                 Origin::Input(_) => "the workflow's inputs".to_owned(),
                 Origin::Reference => "the reference".to_owned(),
                 Origin::Stage { stage, .. } => format!("stage \"{}\"", self.stages[stage]),
             };
-            let region = region.region.clone();
+            let region = region.to_owned();
             return at.fail(pointer, Problem::DuplicateWriter { region, first });
         }
-        self.known.push((region.region.clone(), region.element, origin));
+        self.known.push((region.to_owned(), element, origin));
         Ok(())
     }
 

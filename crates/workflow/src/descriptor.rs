@@ -5,6 +5,7 @@
 use crate::error::{DescriptorError, Problem};
 use crate::text;
 use crate::value::ValueType;
+use crate::workflow::TierKind;
 use pleach_regions::ElementType;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
@@ -34,6 +35,19 @@ pub(crate) struct RegionDescriptor {
     pub(crate) region: String,
     #[serde(rename = "type")]
     pub(crate) element: ElementType,
+}
+
+/// A region that a stage gives to others, and what is to become of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a region object")]
+pub(crate) struct OutputDescriptor {
+    pub(crate) region: String,
+    #[serde(rename = "type")]
+    pub(crate) element: ElementType,
+    #[serde(default)]
+    pub(crate) durable: Option<bool>,
+    #[serde(default)]
+    pub(crate) tier: Option<TierKind>,
 }
 
 /// The region that results are compared with: `output` of the run at default values, or a file.
@@ -133,7 +147,7 @@ pub(crate) struct StageDescriptor {
     #[serde(default)]
     pub(crate) description: String,
     pub(crate) inputs: Vec<RegionDescriptor>,
-    pub(crate) outputs: Vec<RegionDescriptor>,
+    pub(crate) outputs: Vec<OutputDescriptor>,
     pub(crate) tasks: Vec<TaskDescriptor>,
 }
 

@@ -26,5 +26,5 @@ pub use study::{
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch,
-    Task, Workflow,
+    Task, TierKind, Workflow,
 };

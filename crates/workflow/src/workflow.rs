@@ -125,6 +125,50 @@ pub struct StageOutput {
     pub task: usize,
     /// Which of its outputs.
     pub output: usize,
+    /// Whether it is to survive the worker that stored it; `None`: as the study says ([`Durable`](crate::Durable)).
+    #[serde(default)]
+    pub durable: Option<bool>,
+    /// Where it goes when memory is short; `None`: to the fastest tier that has room for it.
+    #[serde(default)]
+    pub tier: Option<TierKind>,
+}
+
+impl StageOutput {
+    /// What a task writes, of which nothing is said but that others read it.
+    #[must_use]
+    pub fn new(region: RegionDecl, task: usize, output: usize) -> Self {
+        Self { region, task, output, durable: None, tier: None }
+    }
+}
+
+/// Kinds of tiers below memory, fast ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TierKind {
+    /// A folder on the node's own solid-state disk.
+    Ssd,
+    /// One on its slower disk.
+    Hdd,
+    /// One that all nodes see.
+    Lustre,
+    /// Object storage.
+    S3,
+}
+
+impl TierKind {
+    /// All of them, fast ones first.
+    pub const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
+
+    /// As descriptors and lists of tiers call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssd => "ssd",
+            Self::Hdd => "hdd",
+            Self::Lustre => "lustre",
+            Self::S3 => "s3",
+        }
+    }
 }
 
 /// One task of a stage.

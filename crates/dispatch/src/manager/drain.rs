@@ -30,9 +30,9 @@ impl Manager {
     }
 
     /// What others read of an instance is in a tier that all workers share. Said before the instance is.
-    pub fn handle_shared(&mut self, id: StudyId, instance: InstanceId) {
+    pub fn handle_shared(&mut self, id: StudyId, instance: InstanceId, keys: &[RegionKey]) {
         if let Some(study) = self.studies.get_mut(&id) {
-            study.note_shared(instance);
+            study.note_shared(instance, keys);
         }
     }
 

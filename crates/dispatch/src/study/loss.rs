@@ -25,11 +25,10 @@ impl Study {
     }
 
     /// What others read of an instance is in a tier that all workers share: it is not lost with any of them.
-    pub fn note_shared(&mut self, instance: InstanceId) {
-        let Some(plan) = self.plan.instances.get(instance.index()) else { return };
-        for output in plan.outputs.iter().filter(|output| output.stored) {
-            if self.users.contains_key(&output.key) && self.producers.get(&output.key) == Some(&instance) {
-                self.holders.entry(output.key).or_default().insert(WorkerId::SHARED);
+    pub fn note_shared(&mut self, instance: InstanceId, keys: &[RegionKey]) {
+        for key in keys {
+            if self.users.contains_key(key) && self.producers.get(key) == Some(&instance) {
+                self.holders.entry(*key).or_default().insert(WorkerId::SHARED);
             }
         }
     }

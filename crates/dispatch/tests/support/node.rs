@@ -471,7 +471,7 @@ impl<'a> Node<'a> {
                         instance,
                         results,
                         tasks,
-                        shared: false,
+                        shared: Vec::new(),
                     });
                 }
                 stage::Effect::Drop(output) => drop(bucket.written.remove(&output).expect("held")),

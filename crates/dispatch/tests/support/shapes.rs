@@ -24,10 +24,8 @@ pub(crate) fn task(name: &str, arguments: &[usize], reads: &[Read], writes: usiz
 /// A stage of these tasks, in this order; `outputs` names a task and which of its outputs, each.
 pub(crate) fn stage(parameters: usize, inputs: usize, tasks: Vec<Task>, outputs: &[(usize, usize)]) -> Stage {
     let input = |number| StageInput { region: region(&format!("in{number}")), origin: Origin::Input(number) };
-    let output = |&(task, output): &(usize, usize)| StageOutput {
-        region: region(&format!("out{task}.{output}")),
-        task,
-        output,
+    let output = |&(task, output): &(usize, usize)| {
+        StageOutput::new(region(&format!("out{task}.{output}")), task, output)
     };
     Stage {
         name: "stage".to_owned(),

@@ -2,7 +2,8 @@
 
 use crate::recorder::{check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise, region};
-use crate::server::{BUCKET, Server, files, server};
+use crate::server::{Server, files, server};
+use crate::serving::BUCKET;
 use pleach_objects::{Bucket, BucketTier};
 use pleach_storage::{Inserted, Loss, Tier, TierError};
 use proptest::strategy::{Strategy, ValueTree};

@@ -9,3 +9,4 @@ mod recorder;
 #[path = "../../../storage/tests/laws/regions.rs"]
 mod regions;
 mod server;
+mod serving;

@@ -235,7 +235,13 @@ fn outputs(
             let (region, wanted) = (output.region.clone(), output.element);
             return at.fail(pointer, Problem::TypesDiffer { region, found, wanted, reader });
         }
-        outputs.push(StageOutput { region: output.clone().into(), task: place(task), output: number });
+        outputs.push(StageOutput {
+            region: region(&output.region, output.element),
+            task: place(task),
+            output: number,
+            durable: output.durable,
+            tier: output.tier,
+        });
     }
     Ok(outputs)
 }

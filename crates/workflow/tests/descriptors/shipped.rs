@@ -3,7 +3,9 @@
 use crate::files::Files;
 use crate::registry::{registry, shipped};
 use pleach_regions::ElementType;
-use pleach_workflow::{Aggregate, Domain, Origin, Parameter, Read, Stage, Value, Workflow, stage_file};
+use pleach_workflow::{
+    Aggregate, Domain, Origin, Parameter, Read, Stage, TierKind, Value, Workflow, stage_file,
+};
 use std::collections::BTreeSet;
 
 fn nuclei() -> Workflow {
@@ -202,6 +204,19 @@ fn parameters_of_a_stage_that_is_left_out_are_left_out_too() {
     assert_eq!(names(&short.parameters), ["minSizeSeg", "maxSizeSeg", "FillHoles"]);
     let stage = &short.stages[0];
     assert_eq!(stage.task_parameters(&stage.tasks[0]).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn an_output_may_say_what_is_to_become_of_it() {
+    let mut files = Files::shipped();
+    let said = |workflow: &Workflow| {
+        let output = &workflow.stages[1].outputs[0];
+        (output.durable, output.tier)
+    };
+    assert_eq!(said(&files.load().unwrap()), (None, None));
+    let output = &mut files.segmentation()["outputs"][0];
+    (output["durable"], output["tier"]) = (true.into(), "lustre".into());
+    assert_eq!(said(&files.load().unwrap()), (Some(true), Some(TierKind::Lustre)));
 }
 
 #[test]

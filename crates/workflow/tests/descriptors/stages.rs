@@ -277,6 +277,14 @@ fn json() {
         "segmentation.json#/inputs/0/type: unknown value `rgb8`, expected one of `bgr8`, `gray8`, `mask`, `labels`, `table`, `array-u8`, `array-u16`, `array-i32`, `array-f32`, `array-f64`, `ragged-u8`, `ragged-u16`, `ragged-i32`, `ragged-f32`, `ragged-f64`, `points`, `polygons`, `objects`, `scalar`",
     );
     refused(
+        |f| f.segmentation()["outputs"][0]["tier"] = json!("ram"),
+        "segmentation.json#/outputs/0/tier: unknown value `ram`, expected one of `ssd`, `hdd`, `lustre`, `s3`",
+    );
+    refused(
+        |f| f.segmentation()["outputs"][0]["durable"] = json!("yes"),
+        r#"segmentation.json#/outputs/0/durable: invalid type: string "yes", expected a boolean"#,
+    );
+    refused(
         |f| *f.segmentation() = json!(7),
         "segmentation.json: invalid type: integer `7`, expected a stage object",
     );

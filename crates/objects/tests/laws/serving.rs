@@ -1,0 +1,87 @@
+//! A server that speaks S3: `s3s-fs`, or moto's `moto_server`, whichever is installed.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) const BUCKET: &str = "studies";
+
+/// What the environment of a client says: the server believes these.
+pub(crate) const CREDENTIALS: [(&str, &str); 2] =
+    [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
+
+/// A server with one bucket; it ends with this value.
+pub(crate) struct Serving {
+    child: Child,
+    pub(crate) endpoint: String,
+    /// Where objects are files, as of `s3s-fs`.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// Starts a server that may keep objects in a folder. None where no server is installed; says so for the test.
+#[expect(clippy::print_stdout, reason = "a test that does not run says so")]
+pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let folder = place.join("objects");
+    let (mut command, keeps_files) = match (installed("s3s-fs"), installed("moto_server")) {
+        (Some(program), _) => {
+            // A bucket is a folder.
+            fs::create_dir_all(folder.join(BUCKET)).unwrap();
+            let mut command = Command::new(program);
+            command.args(["--host", "127.0.0.1", "--port", &port, "--access-key", "test"]);
+            command.args(["--secret-key", "test"]).arg(&folder);
+            (command, true)
+        }
+        (None, Some(program)) => {
+            let mut command = Command::new(program);
+            command.args(["-H", "127.0.0.1", "-p", &port]);
+            (command, false)
+        }
+        (None, None) => {
+            println!("SKIPPED {test}: no server that speaks S3 is installed (s3s-fs or moto_server)");
+            return None;
+        }
+    };
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = quiet.spawn().unwrap();
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let serving = Serving { child, endpoint, folder: keeps_files.then_some(folder) };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+        assert!(Instant::now() < deadline, "the server does not come up");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    if !keeps_files {
+        create_bucket(&port);
+    }
+    Some(serving)
+}
+
+/// Asks moto, which believes everybody, for the bucket.
+fn create_bucket(port: &str) {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let request = format!(
+        "PUT /{BUCKET} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\
+         Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
+         SignedHeaders=host, Signature=0\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
