@@ -13,6 +13,7 @@ use pleach_actors::worker::Opener;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, RegionKey};
+use pleach_slides::files_of;
 use pleach_workflow::Reference;
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
@@ -54,10 +55,26 @@ impl Source for File {
     }
 }
 
-/// BLAKE3 of a file's content; none where it cannot be read.
+/// BLAKE3 of a file's content; of a slide in several files, of all that it is made of, by whichever name of its own. None
+/// where one of them cannot be read.
 pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
+    let content = |path: &Path| {
+        let mut hash = blake3::Hasher::new();
+        hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
+        Some(*hash.finalize().as_bytes())
+    };
+    let files = files_of(path).ok()?;
+    let [first, others @ ..] = &files[..] else { return None };
+    let first = content(first)?;
+    if others.is_empty() {
+        return Some(first);
+    }
     let mut hash = blake3::Hasher::new();
-    hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
+    hash.update(b"pleach slide 1").update(&first);
+    for file in others {
+        let name = file.file_name()?.as_encoded_bytes();
+        hash.update(&(name.len() as u64).to_le_bytes()).update(name).update(&content(file)?);
+    }
     Some(*hash.finalize().as_bytes())
 }
 
@@ -194,6 +211,27 @@ impl Source for WorkersFile {
 mod tests {
     use super::*;
     use pleach_regions::Raster;
+
+    #[test]
+    fn a_slide_in_several_files_is_known_by_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("a.vms", "ImageFile=1.jpg\nImageFile(1,0)=2.jpg");
+        write("1.jpg", "one");
+        let digest_of = |name: &str| digest(&folder.path().join(name));
+        assert_eq!(digest_of("a.vms"), None, "one is missing");
+        write("2.jpg", "two");
+        let before = digest_of("a.vms").unwrap();
+        let unread = folder.path().join("3.jpg");
+        std::fs::write(unread, "three").unwrap();
+        std::fs::copy(folder.path().join("a.vms"), folder.path().join("b.vms")).unwrap();
+        assert_eq!((digest_of("a.vms"), digest_of("b.vms")), (Some(before), Some(before)));
+        for (name, text) in [("2.jpg", "tow"), ("1.jpg", "two"), ("a.vms", "ImageFile=2.jpg")] {
+            write(name, text);
+            assert_ne!(digest_of("a.vms"), Some(before), "{name}");
+        }
+        assert_eq!(digest_of("1.jpg"), Some(*blake3::hash(b"two").as_bytes()), "one file is its content");
+    }
 
     #[test]
     fn a_file_that_has_changed_is_not_what_was_asked_for() {

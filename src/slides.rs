@@ -7,7 +7,7 @@ use crate::exit::{Outcome, Stop};
 use crate::gallery::Jpeg;
 use pleach_pathology::tile::jpeg_bytes;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
-use pleach_slides::{Scale, Slide, SlideError, Tissue};
+use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
 use pleach_workflow::{Real, SlideTile, Slides, Study, Tile};
 use std::collections::HashSet;
 use std::fs::File;
@@ -39,10 +39,12 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Outcome<Vec<Ti
     };
     let mut tiles = Vec::new();
     for named in &slides.files {
-        if !is_one_file(&named.path).map_err(|error| field("slides", &error))? {
+        let is_known =
+            is_in_several_files(&named.path).and_then(|several| Ok(several || is_one_file(&named.path)?));
+        if !is_known.map_err(|error| field("slides", &error))? {
             let path = named.path.display();
             let cause = format!(
-                "{path}: is no slide in one file; SVS, NDPI, SCN, BIF, SVSLIDE and tiled pyramidal TIFF are allowed"
+                "{path}: is no slide; SVS, NDPI, SCN, BIF, SVSLIDE, MIRAX, VMS, VMU and tiled pyramidal TIFF are allowed"
             );
             return Err(field("slides", &cause));
         }
@@ -120,7 +122,15 @@ fn sides(bounds: &SpatialBounds) -> [u32; 4] {
     [start(0), start(1), length(0), length(1)]
 }
 
-/// A slide in several files (MIRAX, VMS) is not known by the content of one of them, and keys of results are.
+/// Whether it is one of several files of a slide (MIRAX, VMS, VMU): the one that names the others.
+///
+/// # Errors
+/// [`SlideError::Files`] where they are not known.
+pub(crate) fn is_in_several_files(path: &Path) -> Result<bool, SlideError> {
+    Ok(files_of(path)?.len() > 1)
+}
+
+/// Others are in formats of which nobody here knows whether one file is all.
 fn is_one_file(path: &Path) -> Result<bool, SlideError> {
     let mut first = Vec::new();
     let fail = |cause| SlideError::Unreadable { path: path.to_owned(), cause };

@@ -8,6 +8,7 @@
 //! reserve = "1GB"         # stays free of the disk
 //! policy = "cost-benefit" # or "lru", or "none"
 //! write = "back"          # or "through"
+//! durable = false         # of "ssd" and "hdd": whether each region waits for the medium, to survive a loss of power
 //! ```
 //!
 //! What goes where is not decided here.
@@ -23,8 +24,9 @@ pub(crate) use problem::TierListError;
 use crate::size::MemorySize;
 use fields::Fields;
 use pleach_objects::Bucket;
+use pleach_storage::files::Disk;
 use pleach_storage::lustre::Striping;
-use pleach_storage::{FolderKind, Policy, WriteMode};
+use pleach_storage::{Durability, FolderKind, FolderTier, Policy, TierError, WriteMode};
 use problem::Problem;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +36,7 @@ pub(crate) enum Place {
     /// Memory of this process.
     Ram,
     /// A folder that exists; `striping` is of Lustre.
-    Folder { kind: FolderKind, path: PathBuf, reserve_bytes: u64, striping: Striping },
+    Folder { kind: FolderKind, path: PathBuf, durability: Durability, reserve_bytes: u64, striping: Striping },
     /// Object storage.
     Bucket(Bucket),
 }
@@ -75,6 +77,12 @@ impl Kind {
     /// Whether other nodes see what is in it.
     pub(crate) fn is_shared(self) -> bool {
         self >= Self::Lustre
+    }
+
+    /// What the regions of a folder survive where nothing is said of it: nobody finds those of a node's own disk again once
+    /// its process has ended.
+    fn durability(self) -> Durability {
+        if self.is_shared() { Durability::PowerLoss } else { Durability::Process }
     }
 
     fn folder(self) -> FolderKind {
@@ -123,6 +131,7 @@ impl TierList {
             let place = Place::Folder {
                 kind: kind.folder(),
                 path: (*path).to_owned(),
+                durability: kind.durability(),
                 reserve_bytes: 0,
                 striping: Striping::default(),
             };
@@ -132,6 +141,19 @@ impl TierList {
             entries.push(entry);
         }
         Ok(Self(entries))
+    }
+
+    /// The same with folders that are tiers already as durable as they are: whoever looks after them changes nothing.
+    ///
+    /// # Errors
+    /// [`TierError`] when one of them cannot be looked at.
+    pub(crate) fn found(mut self) -> Result<Self, TierError> {
+        for entry in &mut self.0 {
+            if let Place::Folder { path, durability, .. } = &mut entry.place {
+                *durability = FolderTier::durability_of(&Disk, path)?.unwrap_or(*durability);
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -167,7 +189,15 @@ fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListEr
             let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
             let striping = if kind == Kind::Lustre { striping(fields)? } else { Striping::default() };
             let reserve_bytes = size(fields, "reserve")?.map_or(0, MemorySize::bytes);
-            Place::Folder { kind: kind.folder(), path: folder.join(path), reserve_bytes, striping }
+            // What others read is durable.
+            let durable = if kind.is_shared() { None } else { fields.flag("durable")? };
+            let durability = match durable {
+                None => kind.durability(),
+                Some(true) => Durability::PowerLoss,
+                Some(false) => Durability::Process,
+            };
+            let path = folder.join(path);
+            Place::Folder { kind: kind.folder(), path, durability, reserve_bytes, striping }
         }
     };
     Ok(TierEntry { kind, place, capacity_bytes, policy, write })

@@ -32,6 +32,6 @@ fn opened(args: &TierArgs) -> Outcome<Vec<Opened>> {
             TierList::of_folders(&folders)
         }
     };
-    let list = list.map_err(Stop::input)?;
+    let list = list.map_err(Stop::input)?.found().map_err(Stop::input)?;
     tiers::open(&list).map_err(Stop::input)
 }

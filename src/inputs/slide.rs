@@ -6,13 +6,23 @@ use crate::slides;
 use pleach_actors::storage::Source;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::DataRegion;
+use pleach_slides::files_of;
 use pleach_workflow::SlideTile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Length and time of change.
-type Looks = (u64, Option<SystemTime>);
+/// Length and time of change of each file that the slide is made of.
+type Looks = Vec<(u64, Option<SystemTime>)>;
+
+/// How a slide looks; none where one of its files cannot be looked at.
+fn looks(path: &Path) -> Option<Looks> {
+    let look = |file: PathBuf| {
+        let metadata = file.metadata().ok()?;
+        Some((metadata.len(), metadata.modified().ok()))
+    };
+    files_of(path).ok()?.into_iter().map(look).collect()
+}
 
 /// A slide of which tiles are read.
 pub(super) struct SlideFile {
@@ -30,11 +40,10 @@ impl SlideFile {
 
     /// Whether it holds what it did when the study began.
     fn is_unchanged(&self) -> bool {
-        let Ok(metadata) = self.path.metadata() else { return false };
-        let looks = (metadata.len(), metadata.modified().ok());
+        let Some(looks) = looks(&self.path) else { return false };
         // Held while it is digested: others would digest it as well.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == Some(looks) {
+        if seen.as_ref() == Some(&looks) {
             return true;
         }
         let is_same = self.digest.is_some() && super::digest(&self.path) == self.digest;

@@ -7,6 +7,7 @@ mod check;
 use super::inputs::InputDigest;
 use crate::cli::{ReuseName, StrategyName, SubmitArgs};
 use crate::exit::{Outcome, Stop};
+use crate::slides;
 use crate::study::{Prepared, Received};
 use crate::weave::{TileFacts, identity};
 use pleach_workflow::{Reference, SlideTile, Study, Value};
@@ -174,6 +175,13 @@ impl Submission {
 fn input_file(path: &Path) -> Outcome<InputFile> {
     let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
     let path = path.canonicalize().map_err(fail)?;
+    if slides::is_in_several_files(&path).map_err(Stop::input)? {
+        return Err(Stop::Input(format!(
+            "{}: is a slide in several files, which neither managers nor workers take yet; pleach run reads it where it \
+             lies, and a slide in one file can be submitted",
+            path.display()
+        )));
+    }
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(&path).map_err(fail)?).map_err(fail)?;
     Ok(InputFile {

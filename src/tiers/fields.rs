@@ -80,6 +80,16 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Takes out a field that is true or false.
+    pub(super) fn flag(&mut self, field: &'static str) -> Result<Option<bool>, TierListError> {
+        self.asked.push(field);
+        match self.table.remove(field) {
+            None => Ok(None),
+            Some(Value::Boolean(flag)) => Ok(Some(flag)),
+            Some(other) => Err(self.wrong(field, &shown(&other), "true and false are allowed")),
+        }
+    }
+
     /// Refuses what has not been taken out.
     pub(super) fn end(&self) -> Result<(), TierListError> {
         let Some(field) = self.table.keys().next() else { return Ok(()) };

@@ -36,10 +36,11 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError
     let capacity_bytes = entry.capacity_bytes;
     let (tier, folder): (Arc<dyn Tier>, _) = match &entry.place {
         Place::Ram => return Ok(None),
-        Place::Folder { kind, path, reserve_bytes, striping } => {
+        Place::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
             let settings = FolderSettings::new(*kind, capacity_bytes).packed();
-            let settings = FolderSettings { reserve_bytes: *reserve_bytes, ..settings };
+            let settings =
+                FolderSettings { durability: *durability, reserve_bytes: *reserve_bytes, ..settings };
             let tier = Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?);
             (Arc::clone(&tier) as _, Some(tier))
         }

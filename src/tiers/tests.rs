@@ -30,6 +30,7 @@ fn a_list_of_all_kinds() {
         path = "slow"
         capacity = "3MB"
         policy = "none"
+        durable = true
         [[tier]]
         kind = "lustre"
         path = "lustre"
@@ -53,6 +54,13 @@ fn a_list_of_all_kinds() {
     let Place::Folder { path, reserve_bytes, .. } = &tiers[1].place else { panic!() };
     assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
     assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, Policy::CostBenefit));
+    // A node's own disk is scratch, unless it is said not to be; what others see is durable.
+    let durable = |place: &Place| match place {
+        Place::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),
+        _ => None,
+    };
+    let all: Vec<_> = tiers.iter().map(|tier| durable(&tier.place)).collect();
+    assert_eq!(all, [None, Some(false), Some(true), Some(true), None]);
     let Place::Folder { striping, .. } = tiers[3].place else { panic!() };
     assert_eq!(striping, Striping { count: Some(-1), size_bytes: Some(1 << 20) });
     let Place::Bucket(bucket) = &tiers[4].place else { panic!() };
@@ -103,6 +111,14 @@ fn what_is_wrong_is_named() {
         (
             format!("{a}write = \"later\""),
             "FILE: tier 1: write: \"later\" is not allowed; \"back\" and \"through\" are allowed".into(),
+        ),
+        (
+            format!("{a}durable = \"yes\""),
+            "FILE: tier 1: durable: \"yes\" is not allowed; true and false are allowed".into(),
+        ),
+        (
+            a.replace("ssd", "lustre") + "durable = false",
+            "FILE: tier 1: durable: no such field; this kind of tier has kind, capacity, policy, write, path, ".into(),
         ),
         (format!("{a}stripe_count = 1"), "FILE: tier 1: stripe_count: no such field; ".into()),
         (format!("{ram}{ram}"), "FILE: tier 2: kind: a second \"ram\"; one is allowed".into()),

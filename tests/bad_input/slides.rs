@@ -81,9 +81,20 @@ fn lists_of_slides() {
     listed("slides = [\"slides\"]", folder);
     let tiles = "tiles = [\"tiles/*.png\"]\nhalo = 8";
     listed(tiles, "halo: only a study of slides has it; \"slides\" is missing");
-    let kind = "slides: slides/blank.txt: is no slide in one file; SVS, NDPI, SCN, BIF, SVSLIDE and tiled pyramidal TIFF \
-                are allowed";
+    let kind = "slides: slides/blank.txt: is no slide; SVS, NDPI, SCN, BIF, SVSLIDE, MIRAX, VMS, VMU and tiled pyramidal \
+                TIFF are allowed";
     listed("slides = [\"slides/*\"]", kind);
+    study.write("slides/a.mrxs", "");
+    let lacking = "slides: slides/a.mrxs: is a slide in several files, and slides/a/Slidedat.ini: No such file or \
+                   directory (os error 2)";
+    listed("slides = [\"slides/a.mrxs\"]", lacking);
+    study.write(
+        "slides/a/Slidedat.ini",
+        "[DATAFILE]\nFILE_COUNT=1\nFILE_0=../b.dat\n[HIERARCHICAL]\nINDEXFILE=i",
+    );
+    let elsewhere = "slides: slides/a.mrxs: is a slide in several files, and it names \"../b.dat\", which is no name of a \
+                     file beside it";
+    listed("slides = [\"slides/a.mrxs\"]", elsewhere);
 }
 
 #[test]

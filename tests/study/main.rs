@@ -12,6 +12,8 @@ mod inputs;
 mod masks;
 mod matrix;
 mod memory;
+#[path = "../support/mirax.rs"]
+mod mirax;
 #[path = "../support/model.rs"]
 mod model;
 mod objects;

@@ -3,6 +3,7 @@
 
 use crate::data::data;
 use crate::masks::{compare, components};
+use crate::mirax::write_mirax;
 use crate::pleach::pleach;
 use crate::pyramid::{AT_20, Pyramid, write_image};
 use crate::results::{json, text};
@@ -335,4 +336,37 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
         page.contains("2220 × 2967 px at 20x, 19 tiles of 512 px, 11 left out"),
         "the slide is in the report"
     );
+}
+
+/// The same pixels in several files: the same tiles. Whichever file changes, the slide is another one.
+#[test]
+fn a_slide_in_several_files_is_known_by_all_of_them() {
+    let lines = "tile = 128\nhalo = 8\nskip_background = false";
+    let (study, image) = of_slide(lines, &[]);
+    write_part(&study, "parts/whole.png", &image, [0, 0, 320, 192]);
+    let pixels = image::open(study.path("parts/whole.png")).expect("an image").into_rgb8().into_raw();
+    write_image(&study.path("slides/s.svs"), &pixels, 320, AT_20);
+    write_mirax(&study.path("slides/s.mrxs"), &pixels, 320, 64, 20);
+    let in_one_file = findings(&study, "one", &["--cache", "cache"]);
+    study.edit(&[("tiles = [\"tiles/*.png\"]", &format!("slides = [\"slides/*.mrxs\"]\n{lines}"))]);
+    let cached = |out: &str| {
+        let found = findings(&study, out, &["--cache", "cache"]);
+        (found == in_one_file, executed(&study, out) > 0)
+    };
+    assert_eq!(cached("several"), (true, true), "it is another slide to the cache");
+    assert_eq!(cached("again"), (true, false));
+    for part in ["slides/s/Data0001.dat", "slides/s/Index.dat"] {
+        // Longer by what nobody reads.
+        let mut bytes = std::fs::read(study.path(part)).expect("a file of the slide");
+        bytes.push(0);
+        study.write(part, bytes);
+        assert_eq!(cached(&part.replace('/', "-")), (true, true), "{part}");
+    }
+    let answer = pleach(study.folder(), &["submit", "study.toml", "--manager", "https://localhost:1"]);
+    let expected = "s.mrxs: is a slide in several files, which neither managers nor workers take yet; pleach run reads it \
+                    where it lies, and a slide in one file can be submitted\n";
+    assert!(answer.code == 2 && answer.stderr.ends_with(expected), "{answer:?}");
+    std::fs::remove_file(study.path("slides/s/Data0001.dat")).expect("removed");
+    let answer = pleach(study.folder(), &["run", "study.toml", "--out", "lacking", "--quiet"]);
+    assert_ne!(answer.code, 0, "{answer:?}");
 }

@@ -4,9 +4,9 @@
 //! return nothing is ever rewritten to make room, and no order of single entries has to be kept. Segments that
 //! somebody writes to stay. The caller holds the folder's lock.
 
-use crate::files::{OpenFile, Opening};
 use crate::folder::Folder;
 use crate::segment::{Beginning, Segment};
+use pleach_files::{OpenFile, Opening};
 use std::io;
 use std::time::Duration;
 

@@ -11,12 +11,15 @@
 //! sum is known to everybody. What is in segments is not known here.
 
 use crate::error::CacheError;
-use crate::files::{Files, OpenFile, Opening};
+use pleach_files::{Files, OpenFile, Opening};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MARKER_NAME: &str = "FORMAT";
+
+/// What the marker is called while it is written.
+const MARKER_PART_NAME: &str = "FORMAT.part";
 const LOCK_NAME: &str = "lock";
 const SEGMENT_SUFFIX: &str = ".segment";
 
@@ -61,16 +64,16 @@ impl Folder {
         let refuse = |source| CacheError::Io { path: path.to_owned(), source };
         let names = match folder.files.list(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
-                folder.files.create_folder(path).map_err(refuse)?;
+                folder.files.create_folders(path).map_err(refuse)?;
                 Vec::new()
             }
-            names => names.map_err(refuse)?,
+            names => names.map_err(refuse)?.into_iter().map(|(name, _)| name).collect(),
         };
         let marker = names.iter().any(|name| name == MARKER_NAME);
         let found = if marker { folder.marker().map_err(refuse)? } else { String::new() };
         // A marker that was being written when its writer was killed belongs to a folder without segments.
         let unfinished = MARKER.starts_with(&found) && !names.iter().any(|name| number(name).is_some());
-        let ours = |name: &String| name == MARKER_NAME || name == LOCK_NAME;
+        let ours = |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME].contains(&name.as_str());
         if found == MARKER || (unfinished && names.iter().all(ours)) {
             Ok(folder)
         } else if marker && !found.is_empty() {
@@ -96,12 +99,31 @@ impl Folder {
         if lock.length()? < NUMBER_BYTES as u64 {
             lock.write_at(&[0; NUMBER_BYTES], 0)?;
         }
-        let marker = self.open_or_create(MARKER_NAME)?;
-        if marker.length()? <= MARKER.len() as u64 {
-            marker.write_at(format!("{MARKER}\n").as_bytes(), 0)?;
+        let is_marked = match self.open(MARKER_NAME, Opening::Read) {
+            Ok(marker) => marker.length()? > MARKER.len() as u64,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if !is_marked {
+            self.mark()?;
         }
         drop(locked);
         Ok(lock)
+    }
+
+    /// Writes the marker. It is on the medium before anything else is: what a loss of power leaves of the rest can be read,
+    /// and what it leaves of a marker would be taken for another version's, or for nobody's.
+    fn mark(&self) -> io::Result<()> {
+        let (part, marker) = (self.path.join(MARKER_PART_NAME), self.path.join(MARKER_NAME));
+        match self.files.remove(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.open(MARKER_PART_NAME, Opening::Create)?;
+        file.write_at(format!("{MARKER}\n").as_bytes(), 0)?;
+        file.sync()?;
+        self.files.rename(&part, &marker)?;
+        self.files.sync_folder(&self.path)
     }
 
     fn open_or_create(&self, name: &str) -> io::Result<Box<dyn OpenFile>> {
@@ -112,7 +134,7 @@ impl Folder {
     }
 
     fn open(&self, name: &str, how: Opening) -> io::Result<Box<dyn OpenFile>> {
-        self.files.open(&self.path.join(name), how)
+        self.files.open_anywhere(&self.path.join(name), how)
     }
 
     /// Waits for the folder's lock. One process must not ask for it twice at a time through one file.
@@ -124,7 +146,7 @@ impl Folder {
     /// The numbers of the segments there are, lowest first.
     pub(crate) fn numbers(&self) -> io::Result<Vec<u64>> {
         let names = self.files.list(&self.path)?;
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| number(name)).collect();
+        let mut numbers: Vec<u64> = names.iter().filter_map(|(name, _)| number(name)).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -177,7 +199,7 @@ fn number(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::Disk;
+    use pleach_files::Disk;
     use std::fs;
 
     fn find(path: &Path) -> Result<Folder, String> {

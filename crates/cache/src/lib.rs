@@ -12,10 +12,10 @@
 //!
 //! Nothing is believed that cannot be checked: traces carry checksums, blobs are digested again. What is damaged counts as
 //! not there, is reported ([`Cache::take_reports`]), and whoever asked computes it again. Losing entries is
-//! always allowed, and nothing is synced as it is written.
+//! always allowed, and nothing is synced as it is written, but for what says whose folder it is.
 //!
 //! Any number of processes may use one folder at a time; `folder.rs` says how they keep out of each other's way. The way
-//! through the crate, bottom up: `files.rs` (what is asked of a file system), `record.rs`, `segment.rs`, `folder.rs`,
+//! through the crate, bottom up: `pleach-files` (what is asked of a file system), `record.rs`, `segment.rs`, `folder.rs`,
 //! `index.rs` (where entries are), `writer.rs` and `eviction.rs` (where new ones go, and what goes for them), `open.rs`,
 //! `cache.rs`.
 //!
@@ -51,7 +51,6 @@
 mod cache;
 mod error;
 mod eviction;
-pub mod files;
 mod folder;
 mod index;
 mod key;
@@ -63,6 +62,8 @@ mod report;
 mod segment;
 mod trace;
 mod writer;
+
+pub use pleach_files as files;
 
 pub use cache::{Cache, Stored};
 pub use error::CacheError;

@@ -5,12 +5,12 @@
 //! on the medium before its originals are removed; it is the only place where the cache waits for that.
 
 use crate::eviction::make_room;
-use crate::files::OpenFile;
 use crate::folder::Folder;
 use crate::index::Index;
 use crate::record::HEADER_BYTES;
 use crate::segment::{Place, START, Segment};
 use crate::writer::{Writer, new_segment};
+use pleach_files::OpenFile;
 use std::io;
 use std::sync::Arc;
 

@@ -5,13 +5,13 @@
 use crate::Cache;
 use crate::error::CacheError;
 use crate::eviction::{is_over, make_room};
-use crate::files::{Disk, Files, OpenFile};
 use crate::folder::{self, Folder};
 use crate::index::Index;
 use crate::merge::{Closed, merge};
 use crate::report::{Report, Reports};
 use crate::segment::{Beginning, Ending, START, Segment};
 use crate::writer::{Writer, open_segment};
+use pleach_files::{Disk, Files, OpenFile};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! the last record there may be zeros: room that the writer has been granted. Who may write, cut and remove segments is
 //! decided elsewhere.
 
-use crate::files::OpenFile;
 use crate::record::{self, Found, HEADER_BYTES, Header};
+use pleach_files::OpenFile;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -189,10 +189,10 @@ impl Piece<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Disk, Files, Opening};
+    use pleach_files::{Disk, Files, Opening};
 
     fn segment(folder: &tempfile::TempDir) -> Segment {
-        let file = Disk.open(&folder.path().join("segment"), Opening::Create).unwrap();
+        let file = Disk.open_anywhere(&folder.path().join("segment"), Opening::Create).unwrap();
         let segment = Segment::new(3, file, true);
         segment.begin(100).unwrap();
         segment

@@ -5,10 +5,10 @@
 //! written is not entered into an index here.
 
 use crate::eviction::make_room;
-use crate::files::{OpenFile, Opening};
 use crate::folder::Folder;
 use crate::record::Header;
 use crate::segment::{Place, START, Segment};
+use pleach_files::{OpenFile, Opening};
 use std::io;
 use std::sync::Arc;
 

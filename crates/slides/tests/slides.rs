@@ -365,11 +365,10 @@ fn damage_anywhere_is_an_error_or_pixels() {
 
 /// The names of the files of a slide, the folder left out.
 fn names(folder: &TempDir, name: &str) -> Vec<String> {
-    let files = files_of(&folder.path().join(name)).expect("a slide");
-    let within = |file: &PathBuf| {
-        file.strip_prefix(folder.path()).ok().and_then(|file| file.to_str()).map(str::to_owned)
-    };
-    files.iter().filter_map(within).collect()
+    let files = files_of(&folder.path().join(name)).expect("files");
+    let within =
+        |file: &PathBuf| file.strip_prefix(folder.path()).expect("a file in it").display().to_string();
+    files.iter().map(within).collect()
 }
 
 #[test]

@@ -16,11 +16,11 @@ mod write;
 
 pub use inventory::{Quarantined, RegionFile};
 
-use crate::files::{Files, Held};
 use crate::{Durability, Inserted, Tier, TierError};
 use books::Books;
 use layout::{Layout, leaf_of};
 use pack::Pack;
+use pleach_files::{Files, Held};
 use pleach_regions::{DataRegion, RegionKey};
 use std::io;
 use std::path::{Path, PathBuf};

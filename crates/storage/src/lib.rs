@@ -23,13 +23,14 @@
 //! Not here: the list of tiers, object storage, and actors.
 
 mod error;
-pub mod files;
 mod folder;
 pub mod lustre;
 mod policy;
 mod ram;
 mod stack;
 mod tier;
+
+pub use pleach_files as files;
 
 pub use error::{Loss, Place, TierError};
 pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};

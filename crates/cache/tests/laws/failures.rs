@@ -3,8 +3,8 @@
 
 use crate::entries::{AMPLE, Entry, at, entry, folder_bytes, open};
 use crate::faulty::{Faulty, Then};
-use pleach_cache::files::{Disk, Files, Opening};
 use pleach_cache::{Access, Cache, CacheError, Report, Stored};
+use pleach_files::{Disk, Files, Opening};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,15 +92,16 @@ proptest! {
         let cache = open_on(&files, folder.path()).unwrap();
         entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
         drop(cache);
-        // All but the marker, which is written once in the life of a folder.
-        let writes: Vec<_> = files.writes().into_iter().filter(|write| !write.path.ends_with("FORMAT")).collect();
+        // All but the marker, which is synced.
+        let is_marker = |path: &Path| path.ends_with("FORMAT.part");
+        let writes: Vec<_> = files.writes().into_iter().filter(|write| !is_marker(&write.path)).collect();
         for index in lost {
             let write = &writes[index.index(writes.len())];
-            let Ok(file) = Disk.open(&write.path, Opening::Write) else { continue };
+            let Ok(file) = Disk.open_anywhere(&write.path, Opening::Write) else { continue };
             file.write_at(&vec![0; write.length as usize], write.offset).unwrap();
         }
         if let (Some(share), Some(write)) = (cut, writes.last()) {
-            let file = Disk.open(&write.path, Opening::Write).unwrap();
+            let file = Disk.open_anywhere(&write.path, Opening::Write).unwrap();
             file.set_length((file.length().unwrap() as f64 * share) as u64).unwrap();
         }
         let cache = open(folder.path());

@@ -1,7 +1,7 @@
 //! A file system that fails: in the middle of a write, for want of room, or because it is read only.
 
-use pleach_cache::files::{Disk, Files, OpenFile, Opening};
-use std::io;
+use pleach_files::{Disk, Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -74,9 +74,14 @@ impl Faulty {
 }
 
 impl Files for Faulty {
-    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
         self.alive()?;
         Disk.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        self.alive()?;
+        Disk.look(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -84,13 +89,47 @@ impl Files for Faulty {
         Disk.create_folder(folder)
     }
 
-    fn open(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    /// The cache writes no file but through one that it has open.
+    fn create(&self, _: &Path) -> io::Result<Box<dyn NewFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        self.alive()?;
+        Disk.open(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.changes()?;
+        Disk.rename(from, to)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.alive()?;
+        Disk.sync_folder(folder)
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.changes()?;
+        Disk.lock(path, sharing)
+    }
+
+    fn space(&self, folder: &Path) -> io::Result<Space> {
+        self.alive()?;
+        Disk.space(folder)
+    }
+
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
         if how == Opening::Read {
             self.alive()?
         } else {
             self.changes()?
         }
-        Ok(Box::new(FaultyFile { file: Disk.open(path, how)?, path: path.to_owned(), files: self.clone() }))
+        Ok(Box::new(FaultyFile {
+            file: Disk.open_anywhere(path, how)?,
+            path: path.to_owned(),
+            files: self.clone(),
+        }))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

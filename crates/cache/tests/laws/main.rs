@@ -9,6 +9,9 @@ mod entries;
 mod failures;
 mod faulty;
 mod limits;
+#[path = "../../../../tests/support/memory.rs"]
+mod memory;
 mod model;
+mod power;
 mod processes;
 mod tissue;

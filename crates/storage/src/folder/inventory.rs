@@ -62,7 +62,7 @@ impl FolderTier {
     pub fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError> {
         let folder = self.layout.named(QUARANTINE_NAME);
         let all = self.files.list(&folder).map_err(failed("list", &folder))?;
-        let file = |(name, about): (String, crate::files::Found)| Quarantined {
+        let file = |(name, about): (String, pleach_files::Found)| Quarantined {
             path: folder.join(name),
             taken_bytes: about.taken_bytes,
             modified: about.modified,

@@ -10,8 +10,8 @@ use super::layout::{
 };
 use super::pack::{self, Pack};
 use super::{FolderSettings, FolderTier, failed, scratch};
-use crate::files::{Files, Held, Sharing};
 use crate::{Durability, TierError};
+use pleach_files::{Files, Held, Sharing};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -17,8 +17,8 @@ pub(super) use open::numbers;
 
 use super::layout::{Layout, PACK_NAME};
 use super::{failed, read};
-use crate::files::{Files, OpenFile};
 use crate::{Inserted, TierError};
+use pleach_files::{Files, OpenFile, Opening};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
 use record::{BURIED, HEADER_BYTES, Header, STATE};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -238,7 +238,7 @@ impl Pack {
     fn begin(&self, state: &mut State) -> Result<u32, TierError> {
         let number = state.next_number;
         let path = self.layout.segment(number);
-        let file = self.files.open_to_write(&path, true).map_err(failed("write", &path))?;
+        let file = self.files.open_anywhere(&path, Opening::Create).map_err(failed("write", &path))?;
         state.next_number += 1;
         let segment = Segment { file: file.into(), end: 0, live: 0, live_bytes: 0, taken_bytes: 0 };
         state.segments.insert(number, segment);

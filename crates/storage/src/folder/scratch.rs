@@ -6,8 +6,8 @@
 use super::layout::{LEAVES, Layout, MARKER_NAME, PACK_NAME, QUARANTINE_NAME, SCRATCH_NAME};
 use super::open::sync;
 use super::{FolderSettings, FolderTier, failed};
-use crate::files::{Files, Unsynced};
 use crate::{Durability, TierError};
+use pleach_files::{Files, Unsynced};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! A file system that asks before it does anything: whoever is asked may count, or wait.
 
-use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
+use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -56,9 +56,9 @@ impl Files for Gate {
         self.files.open(path)
     }
 
-    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
         (self.ask)("open", path);
-        let file = self.files.open_to_write(path, is_new)?;
+        let file = self.files.open_anywhere(path, how)?;
         Ok(Box::new(GatedFile { file, gate: self.clone(), path: path.to_owned() }))
     }
 
@@ -106,9 +106,29 @@ impl OpenFile for GatedFile {
         self.file.write_at(bytes, offset)
     }
 
-    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+    fn length(&self) -> io::Result<u64> {
+        (self.gate.ask)("look", &self.path);
+        self.file.length()
+    }
+
+    fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         (self.gate.ask)("cut", &self.path);
-        self.file.cut(length_bytes)
+        self.file.set_length(length_bytes)
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        (self.gate.ask)("lock", &self.path);
+        self.file.lock()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        (self.gate.ask)("lock", &self.path);
+        self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        (self.gate.ask)("unlock", &self.path);
+        self.file.unlock()
     }
 
     fn sync(&self) -> io::Result<()> {

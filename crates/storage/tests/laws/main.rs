@@ -10,6 +10,7 @@ mod faults;
 mod gate;
 mod hanging;
 mod killed;
+#[path = "../../../../tests/support/memory.rs"]
 mod memory;
 mod packed;
 mod power;

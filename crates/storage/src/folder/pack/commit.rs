@@ -60,7 +60,7 @@ impl Pack {
         let path = self.layout.segment(number);
         let segment = &state.segments[&number];
         // What a write that failed has left behind the end.
-        let sealed = segment.file.cut(segment.end).and_then(|()| segment.file.sync());
+        let sealed = segment.file.set_length(segment.end).and_then(|()| segment.file.sync());
         if let Err(error) = sealed {
             state.is_stopped = true;
             return Err(failed("sync", &path)(error));

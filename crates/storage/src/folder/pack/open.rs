@@ -5,10 +5,10 @@
 use super::record::{BURIED, HEADER_BYTES, Header, STATE, records};
 use super::{Pack, Place, SEGMENT_BYTES, Segment, State};
 use crate::TierError;
-use crate::files::Files;
 use crate::folder::failed;
 use crate::folder::inventory::RegionFile;
 use crate::folder::layout::{Layout, PACK_NAME, segment_number};
+use pleach_files::{Files, Opening};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -78,7 +78,7 @@ impl Pack {
     /// Enters the records of a file.
     fn find(&self, state: &mut State, number: u32, is_doubtful: bool) -> Result<(), TierError> {
         let path = self.layout.segment(number);
-        let file = self.files.open_to_write(&path, false).map_err(failed("read", &path))?;
+        let file = self.files.open_anywhere(&path, Opening::Write).map_err(failed("read", &path))?;
         let length_bytes = self.files.look(&path).map_err(failed("read", &path))?.length_bytes;
         // No file of ours is longer, and none that is takes more memory.
         let mut bytes = vec![0; length_bytes.min(SEGMENT_BYTES) as usize];
@@ -87,7 +87,7 @@ impl Pack {
         let found = records(&bytes, is_doubtful);
         let end = found.last().map_or(0, |(offset, header)| *offset as u64 + header.record_bytes());
         if is_doubtful && end < length_bytes {
-            file.cut(end).map_err(failed("cut", &path))?;
+            file.set_length(end).map_err(failed("cut", &path))?;
         }
         let end = if is_doubtful { end } else { length_bytes.min(SEGMENT_BYTES) };
         let segment = Segment { file: file.into(), end, live: 0, live_bytes: 0, taken_bytes: 0 };

@@ -1,10 +1,11 @@
-//! What a tier asks of a file system, so that tests can put another one in its place that loses power.
+//! What the cache and tiers ask of a file system, so that tests can put another one in its place that fails or loses power
+//! (`tests/support/memory.rs`).
 //!
-//! [`Disk`] is the real one. Nothing here knows what files hold.
+//! [`Disk`] is the real one, and [`Unsynced`] one that waits for no medium. Nothing here knows what files hold.
 
 mod unsynced;
 
-pub(crate) use unsynced::Unsynced;
+pub use unsynced::Unsynced;
 
 use rustix::fs::statvfs;
 use std::fmt;
@@ -59,20 +60,44 @@ pub trait NewFile: Write {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    Write,
+    /// A new file, for reading and writing; it is an error if there is one.
+    Create,
+}
+
 /// A file that is read and written anywhere, by any number of threads. All errors are what the system says.
 #[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait OpenFile: fmt::Debug + Send + Sync {
+    /// Its length in bytes.
+    fn length(&self) -> io::Result<u64>;
+
     /// Fills `bytes` from `offset` on, as far as the file goes, and says how far that was.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes all of `bytes` at `offset`.
+    /// Writes all of `bytes` at `offset`; after an error, some of them may have been.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Cuts the file.
-    fn cut(&self, length_bytes: u64) -> io::Result<()>;
+    /// Cuts the file, or makes it longer by zeros.
+    fn set_length(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Waits until what was written is on the medium; the file's name may not be.
+    /// Waits until what was written, and the length, is on the medium; the file's name may not be.
     fn sync(&self) -> io::Result<()>;
+
+    /// Waits for the lock on this file, which [`unlock`](Self::unlock), closing the file and the end of the process give
+    /// back. Only one open file has it at a time, be they of one process or of several.
+    fn lock(&self) -> io::Result<()>;
+
+    /// Takes the lock if nobody has it, and says whether it did.
+    fn try_lock(&self) -> io::Result<bool>;
+
+    /// Gives the lock back.
+    fn unlock(&self) -> io::Result<()>;
 }
 
 /// A file system. All errors are what the system says.
@@ -87,19 +112,40 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Makes one folder; that there is one already is an error.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
 
+    /// Makes a folder, and those it lies in; that there is one already is none.
+    fn create_folders(&self, folder: &Path) -> io::Result<()> {
+        match self.create_folder(folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if self.look(folder)?.is_folder {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let Some(around) = folder.parent().filter(|around| !around.as_os_str().is_empty()) else {
+                    return Err(error);
+                };
+                self.create_folders(around)?;
+                self.create_folders(folder)
+            }
+            made => made,
+        }
+    }
+
     /// Makes a file; that there is one already is an error.
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
 
     /// Opens a file for reading, and says how long it is. It can be read to its end, whatever becomes of its name.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
-    /// Opens a file for reading and writing; one that `is_new` is made, and it is an error if there is one.
-    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>>;
+    /// Opens a file, to read and write anywhere in it.
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>>;
 
     /// Gives a file another name, at once; what had that name is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Removes a file; whoever has it open goes on reading it.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Waits until the names in a folder are on the medium: those of files made, renamed and removed.
@@ -162,8 +208,10 @@ impl Files for Disk {
         Ok((Box::new(file), length_bytes))
     }
 
-    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(OpenOptions::new().read(true).write(true).create_new(is_new).open(path)?))
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(how != Opening::Read).create_new(how == Opening::Create);
+        Ok(Box::new(options.open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -181,8 +229,8 @@ impl Files for Disk {
     fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let locked = match sharing {
-            Sharing::Private => file.try_lock(),
-            Sharing::Shared => file.try_lock_shared(),
+            Sharing::Private => File::try_lock(&file),
+            Sharing::Shared => File::try_lock_shared(&file),
         };
         match locked {
             Ok(()) => Ok(Some(Box::new(file))),
@@ -206,6 +254,10 @@ impl NewFile for File {
 }
 
 impl OpenFile for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -223,13 +275,33 @@ impl OpenFile for File {
         self.write_all_at(bytes, offset)
     }
 
-    fn cut(&self, length_bytes: u64) -> io::Result<()> {
+    fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.set_len(length_bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.sync_all()
+        // When it was written to is not worth a second wait.
+        self.sync_data()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        Self::lock(self)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match Self::try_lock(self) {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        Self::unlock(self)
     }
 }
 
 impl Held for File {}
+
+#[cfg(test)]
+mod tests;

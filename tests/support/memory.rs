@@ -4,10 +4,11 @@
 //! Names and contents are independent of each other, as POSIX has it: a name may survive without the content, a later
 //! change without an earlier one, and of a renaming between folders one half.
 
+#[path = "memory/image.rs"]
 mod image;
 
 use image::{Change, Content, Image, Node};
-use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
+use pleach_files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -24,6 +25,9 @@ struct State {
     now: Image,
     log: Vec<Change>,
     locks: HashMap<PathBuf, Sharing>,
+    /// Files that are locked through one that has them open, by its number.
+    locked: HashMap<Node, u64>,
+    opened: u64,
     /// Changes until nothing works any more, as for a process that is killed.
     left: Option<usize>,
 }
@@ -47,7 +51,8 @@ impl Memory {
 
     fn of(image: Image) -> Self {
         let (medium, now) = (image.clone(), image);
-        Self(Arc::new(Mutex::new(State { medium, now, log: Vec::new(), locks: HashMap::new(), left: None })))
+        let (log, locks, locked) = (Vec::new(), HashMap::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(State { medium, now, log, locks, locked, opened: 0, left: None })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -175,7 +180,7 @@ impl Files for Memory {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
         let node = self.state().add(path, Content::File(Vec::new()))?;
-        Ok(Box::new(MemoryFile { files: self.clone(), node, length: 0 }))
+        Ok(Box::new(MemoryNew { files: self.clone(), node, length: 0 }))
     }
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
@@ -187,11 +192,17 @@ impl Files for Memory {
         }
     }
 
-    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
         let mut state = self.state();
         state.alive()?;
+        let is_new = how == Opening::Create;
         let node = if is_new { state.add(path, Content::File(Vec::new()))? } else { state.node(path)? };
-        Ok(Box::new(MemoryFile { files: self.clone(), node, length: 0 }))
+        if matches!(state.now.0[node], Content::Folder(_)) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        state.opened += 1;
+        let (number, may_write) = (state.opened, how != Opening::Read);
+        Ok(Box::new(MemoryFile { files: self.clone(), node, number, may_write }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -237,13 +248,13 @@ impl Files for Memory {
 }
 
 #[derive(Debug)]
-struct MemoryFile {
+struct MemoryNew {
     files: Memory,
     node: Node,
     length: usize,
 }
 
-impl Write for MemoryFile {
+impl Write for MemoryNew {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (node, offset) = (self.node, self.length);
         self.files.state().change(Change::Write { node, offset, bytes: bytes.to_vec() })?;
@@ -256,13 +267,47 @@ impl Write for MemoryFile {
     }
 }
 
-impl NewFile for MemoryFile {
+impl NewFile for MemoryNew {
     fn sync(&mut self) -> io::Result<()> {
         self.files.state().change(Change::Sync { node: self.node })
     }
 }
 
+/// A file that is open, one of several perhaps that have it so.
+#[derive(Debug)]
+struct MemoryFile {
+    files: Memory,
+    node: Node,
+    number: u64,
+    may_write: bool,
+}
+
+impl MemoryFile {
+    fn change(&self, change: Change) -> io::Result<()> {
+        if self.may_write {
+            self.files.state().change(change)
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        let mut state = self.files.state();
+        if state.locked.get(&self.node) == Some(&self.number) {
+            state.locked.remove(&self.node);
+        }
+    }
+}
+
 impl OpenFile for MemoryFile {
+    fn length(&self) -> io::Result<u64> {
+        let state = self.files.state();
+        state.alive()?;
+        Ok(state.found(self.node).length_bytes)
+    }
+
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let state = self.files.state();
         state.alive()?;
@@ -275,15 +320,34 @@ impl OpenFile for MemoryFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (node, offset) = (self.node, offset as usize);
-        self.files.state().change(Change::Write { node, offset, bytes: bytes.to_vec() })
+        self.change(Change::Write { node, offset, bytes: bytes.to_vec() })
     }
 
-    fn cut(&self, length_bytes: u64) -> io::Result<()> {
-        self.files.state().change(Change::Cut { node: self.node, length: length_bytes as usize })
+    fn set_length(&self, length_bytes: u64) -> io::Result<()> {
+        self.change(Change::Cut { node: self.node, length: length_bytes as usize })
     }
 
     fn sync(&self) -> io::Result<()> {
         self.files.state().change(Change::Sync { node: self.node })
+    }
+
+    /// Nobody waits here: who would is a test that goes wrong.
+    fn lock(&self) -> io::Result<()> {
+        if self.try_lock()? { Ok(()) } else { Err(io::Error::other("somebody else has the lock")) }
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        let mut state = self.files.state();
+        state.alive()?;
+        Ok(*state.locked.entry(self.node).or_insert(self.number) == self.number)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        let mut state = self.files.state();
+        if state.locked.get(&self.node) == Some(&self.number) {
+            state.locked.remove(&self.node);
+        }
+        Ok(())
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! Everything else is done by the file system below it.
 
-use super::{Files, Found, Held, NewFile, OpenFile, Sharing, Space};
+use super::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// See the module.
+/// Files of another file system, whose medium nobody waits for.
 #[derive(Clone, Debug)]
-pub(crate) struct Unsynced(pub(crate) Arc<dyn Files>);
+pub struct Unsynced(pub Arc<dyn Files>);
 
 impl Files for Unsynced {
     fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
@@ -32,8 +32,8 @@ impl Files for Unsynced {
         self.0.open(path)
     }
 
-    fn open_to_write(&self, path: &Path, is_new: bool) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(UnsyncedFile(self.0.open_to_write(path, is_new)?)))
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(UnsyncedFile(self.0.open_anywhere(path, how)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -79,6 +79,10 @@ impl NewFile for UnsyncedNew {
 struct UnsyncedFile(Box<dyn OpenFile>);
 
 impl OpenFile for UnsyncedFile {
+    fn length(&self) -> io::Result<u64> {
+        self.0.length()
+    }
+
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         self.0.read_at(bytes, offset)
     }
@@ -87,11 +91,23 @@ impl OpenFile for UnsyncedFile {
         self.0.write_at(bytes, offset)
     }
 
-    fn cut(&self, length_bytes: u64) -> io::Result<()> {
-        self.0.cut(length_bytes)
+    fn set_length(&self, length_bytes: u64) -> io::Result<()> {
+        self.0.set_length(length_bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.0.lock()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.0.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
     }
 }

@@ -1,0 +1,49 @@
+//! The power fails after any change, and what was not synced may be lost, torn or damaged, names and contents apart. The
+//! folder is opened nevertheless, entries are lost or what they were, and the cache goes on.
+
+use crate::entries::{Entry, at, entry};
+use crate::memory::Memory;
+use pleach_cache::{Access, Cache, Limits, Stored};
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+
+/// So little that old segments go.
+const SCARCE: Limits = Limits { bytes: 60_000, age: None };
+
+fn open(files: &Memory, limits: Limits) -> Cache {
+    Cache::open_on(Arc::new(files.clone()), Path::new(Memory::TIER), limits, Access::Write, at(1000)).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn entries_are_lost_or_what_they_were(
+        numbers in prop::collection::vec((0..40_u32, any::<bool>()), 1..40), reopen_every in 1..12_usize,
+        place: prop::sample::Index, seeds in prop::collection::vec(any::<u32>(), 1..40),
+    ) {
+        let files = Memory::default();
+        let entries: Vec<(Entry, bool)> = numbers.iter().map(|(number, blob)| (entry(*number), *blob)).collect();
+        // Opening merges small segments.
+        for some in entries.chunks(reopen_every) {
+            let cache = open(&files, SCARCE);
+            some.iter().for_each(|(entry, blob)| drop_stored(entry.put(&cache, *blob)));
+        }
+        let mut fates = seeds.into_iter().cycle();
+        let left = files.after_power_loss(place.index(files.changes() + 1), || fates.next().unwrap());
+        let ample = Limits { bytes: 1 << 30, age: None };
+        let cache = open(&left, ample);
+        entries.iter().for_each(|(entry, blob)| { entry.is_in(&cache, *blob); });
+        entries.iter().for_each(|(entry, blob)| drop_stored(entry.put(&cache, *blob)));
+        prop_assert!(entries.iter().all(|(entry, blob)| entry.is_in(&cache, *blob)));
+        drop(cache);
+        let cache = open(&left, ample);
+        prop_assert!(entries.iter().all(|(entry, blob)| entry.is_in(&cache, *blob)));
+    }
+}
+
+/// There is room for each entry.
+fn drop_stored(stored: Stored) {
+    assert_ne!(stored, Stored::Not);
+}
