@@ -100,7 +100,13 @@ impl Folder {
             lock.write_at(&[0; NUMBER_BYTES], 0)?;
         }
         let is_marked = match self.open(MARKER_NAME, Opening::Read) {
-            Ok(marker) => marker.length()? > MARKER.len() as u64,
+            Ok(marker) if marker.length()? > MARKER.len() as u64 => {
+                // Whoever wrote it may have been killed just before it came to this.
+                marker.sync()?;
+                self.files.sync_folder(&self.path)?;
+                true
+            }
+            Ok(_) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };

@@ -3,7 +3,7 @@
 
 use crate::entries::{Entry, at, entry};
 use crate::memory::Memory;
-use pleach_cache::{Access, Cache, Limits, Stored};
+use pleach_cache::{Access, Cache, CacheError, Limits, Stored};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,24 +11,33 @@ use std::sync::Arc;
 /// So little that old segments go.
 const SCARCE: Limits = Limits { bytes: 60_000, age: None };
 
+fn try_open(files: &Memory, limits: Limits) -> Result<Cache, CacheError> {
+    Cache::open_on(Arc::new(files.clone()), Path::new(Memory::TIER), limits, Access::Write, at(1000))
+}
+
 fn open(files: &Memory, limits: Limits) -> Cache {
-    Cache::open_on(Arc::new(files.clone()), Path::new(Memory::TIER), limits, Access::Write, at(1000)).unwrap()
+    try_open(files, limits).unwrap()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn entries_are_lost_or_what_they_were(
         numbers in prop::collection::vec((0..40_u32, any::<bool>()), 1..40), reopen_every in 1..12_usize,
-        place: prop::sample::Index, seeds in prop::collection::vec(any::<u32>(), 1..40),
+        kill_after in prop::option::of(0..40_usize), place: prop::sample::Index,
+        seeds in prop::collection::vec(any::<u32>(), 1..40),
     ) {
         let files = Memory::default();
         let entries: Vec<(Entry, bool)> = numbers.iter().map(|(number, blob)| (entry(*number), *blob)).collect();
-        // Opening merges small segments.
+        // Opening merges small segments. Each process may be killed after so many changes, the first while it begins.
         for some in entries.chunks(reopen_every) {
-            let cache = open(&files, SCARCE);
-            some.iter().for_each(|(entry, blob)| drop_stored(entry.put(&cache, *blob)));
+            files.kill_after(kill_after);
+            match try_open(&files, SCARCE) {
+                Ok(cache) => some.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); }),
+                Err(error) => prop_assert!(kill_after.is_some(), "{}", error),
+            }
+            files.kill_after(None);
         }
         let mut fates = seeds.into_iter().cycle();
         let left = files.after_power_loss(place.index(files.changes() + 1), || fates.next().unwrap());

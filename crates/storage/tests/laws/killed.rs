@@ -113,7 +113,7 @@ fn at_random_moments_in_scratch() {
     kill_at_random_moments("killed::at_random_moments_in_scratch", open_scratch);
 }
 
-#[expect(clippy::print_stdout, reason = "whoever runs it for long wants to know")]
+#[expect(clippy::print_stdout, reason = "says how much was shown")]
 fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
     if let Some(folder) = folder_of_child() {
         return write(&folder, open);
