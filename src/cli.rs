@@ -8,12 +8,14 @@ mod client;
 mod node;
 mod region;
 mod storage;
+mod tile;
 
 pub(crate) use below::BelowArgs;
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
 pub(crate) use region::RegionCommand;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
+pub(crate) use tile::{SegmentArgs, TissueArgs};
 
 use crate::exit::Stop;
 use crate::size::MemorySize;
@@ -321,43 +323,6 @@ pub(crate) enum WorkflowCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SegmentArgs {
-    /// The tile (PNG, JPEG or TIFF)
-    pub(crate) tile: PathBuf,
-    /// Where the mask goes (1-bit PNG)
-    #[arg(long, value_name = "MASK.png")]
-    pub(crate) out: PathBuf,
-    /// A parameter's value, as in G1=60; may be given again
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Normalize the stain first
-    #[arg(long)]
-    pub(crate) normalize: bool,
-    /// Print how long each operation took
-    #[arg(long)]
-    pub(crate) timings: bool,
-    /// Print one JSON document on stdout, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TissueArgs {
-    /// Folder for the tiles and their label maps
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Side of a tile in pixels
-    #[arg(long, value_name = "PX", default_value = "512", value_parser = at_least_one::<u32>)]
-    pub(crate) size: u32,
-    /// Number of tiles
-    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroU32>)]
-    pub(crate) count: NonZeroU32,
-    /// Seed; the same seed gives the same tiles
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Subcommand)]

@@ -32,6 +32,7 @@ mod size;
 mod slides;
 mod study;
 mod summary;
+mod template;
 mod tiers;
 mod weave;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegionCommand {
-    /// Show what a region file holds: type, shape, where it lies, digest, sizes, statistics
+    /// Show what a region file holds: type, shape, where it lies, digest, sizes, statistics; or what a template does
     Show {
-        /// A file of a storage tier, or any other encoding of a data region
+        /// A file of a storage tier, any other encoding of a data region, or the folder of a region template
         file: PathBuf,
         /// Print one JSON document on stdout, and nothing else
         #[arg(long)]

@@ -10,6 +10,7 @@ use crate::export::{self, Format};
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
 use crate::size::human;
+use crate::template;
 use pleach_regions::{DataRegion, Description};
 use serde_json::{Value, json};
 use std::fs;
@@ -40,6 +41,9 @@ fn read(file: &Path) -> Outcome<(DataRegion, Description, u64)> {
 }
 
 fn show(file: &Path, as_json: bool) -> Outcome {
+    if template::is_there(file) {
+        return show_template(file, as_json);
+    }
     let (region, description, file_bytes) = read(file)?;
     let statistics = statistics::of(&region);
     if as_json {
@@ -65,6 +69,25 @@ fn show(file: &Path, as_json: bool) -> Outcome {
     line("in the file", &format!("{} ({share:.1} %)", human(file_bytes)));
     for (name, value) in &statistics {
         line(name, &text(value));
+    }
+    Ok(())
+}
+
+/// What a folder's region template says of itself and of its data regions.
+fn show_template(folder: &Path, as_json: bool) -> Outcome {
+    let template = template::read(folder)?;
+    if as_json {
+        return print_json(&template);
+    }
+    let line = |name: &str, text: &str| print_line(&format!("  {name:<12} {text}"));
+    print_line(&folder.display().to_string());
+    line("template", &format!("{} {}, version {}", template.name(), template.id(), template.version()));
+    line("lies", &template.bounds().to_string());
+    for (name, region) in template.regions() {
+        let file = template::file_of(folder, name);
+        let bytes = fs::metadata(&file).map(|found| human(found.len()));
+        let bytes = bytes.unwrap_or_else(|_| "its file is not there".to_owned());
+        line(name, &format!("{}, version {}, {bytes}", region.element, region.version));
     }
     Ok(())
 }

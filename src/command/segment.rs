@@ -4,15 +4,16 @@ use crate::application;
 use crate::cli::SegmentArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
-use crate::replay::{self, Replay};
+use crate::replay::{self, Replay, TaskOutput};
+use crate::template;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_pathology::tile;
-use pleach_regions::ElementType;
+use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command.
 pub(super) fn execute(args: &SegmentArgs) -> Outcome {
@@ -25,6 +26,7 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let workflow = workflow.without(&off);
     let values = values(args, &workflow, &registry)?;
     check_out(args)?;
+    args.regions.as_deref().map_or(Ok(()), template::check)?;
     let image = tile::read_bgr(&args.tile).map_err(Stop::input)?;
 
     let reference = workflow.reference.as_ref();
@@ -37,11 +39,19 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
         tile: Arc::new(image),
         reference: None,
     };
+    let kept = if args.regions.is_some() { written(&workflow) } else { Vec::new() };
+    let wanted: Vec<TaskOutput> = std::iter::once(mask).chain(kept.iter().map(|(_, place)| *place)).collect();
     let mut timings = Map::new();
     let timed = |task: &Task, time: Duration| {
         timings.insert(task.operation.clone(), json!(time.as_secs_f64()));
     };
-    let regions = replay.run(&[mask], timed).map_err(Stop::defect)?;
+    let regions = replay.run(&wanted, timed).map_err(Stop::defect)?;
+    if let Some(folder) = &args.regions {
+        let names = std::iter::once("tile").chain(kept.iter().map(|(name, _)| name.as_str()));
+        let all = std::iter::once(&replay.tile).chain(&regions[1..]).cloned();
+        let named: Vec<_> = names.map(str::to_owned).zip(all).collect();
+        template::write(folder, template_of(args, &replay.tile)?, &named)?;
+    }
     let mask = regions.first().ok_or_else(|| Stop::Defect("the workflow gave no mask".to_owned()))?;
     let mask = mask.raster(ElementType::Mask).map_err(Stop::defect)?;
     let nonzero = mask.data().iter().filter(|value| **value > 0).count();
@@ -62,6 +72,32 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// What tasks write on the way to the mask, and its name; comparisons come after it.
+fn written(workflow: &Workflow) -> Vec<(String, TaskOutput)> {
+    let last = workflow.reference.as_ref().map_or(0, |reference| reference.stage);
+    let mut all = Vec::new();
+    for (stage, declared) in workflow.stages.iter().enumerate().take(last + 1) {
+        for (task, writer) in declared.tasks.iter().enumerate() {
+            let outputs = writer.writes.iter().enumerate();
+            all.extend(
+                outputs.map(|(output, region)| (region.region.clone(), TaskOutput { stage, task, output })),
+            );
+        }
+    }
+    all
+}
+
+/// The tile's region template, without data regions yet.
+fn template_of(args: &SegmentArgs, tile: &DataRegion) -> Outcome<RegionTemplate> {
+    let name = args.tile.file_name().unwrap_or_default().to_string_lossy();
+    let tile = tile.raster(ElementType::Bgr8).map_err(Stop::defect)?;
+    let bounds = SpatialBounds::of_image(tile.width_px(), tile.height_px(), None);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let template = RegionTemplate::new("tile", &name, bounds);
+    let fail = |error| Stop::Input(format!("{}: {error}", args.tile.display()));
+    Ok(template.map_err(fail)?.with_version(1, i64::try_from(now).unwrap_or(i64::MAX)))
 }
 
 /// Whether the mask has a place to go: found out before the work is done.

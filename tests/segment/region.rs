@@ -254,3 +254,51 @@ fn what_cannot_be_read_is_said() {
     assert_eq!(fs::read_to_string(folder.join("out.png")).unwrap(), "as it was");
     assert!(fs::read(folder.join("whole.png")).unwrap() == bytes);
 }
+
+#[test]
+fn a_tile_becomes_a_region_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    pleach(folder, &["tissue", "--out", "tiles", "--size", "96", "--count", "1", "--seed", "3"]).done();
+    let tile = fs::read_dir(folder.join("tiles")).unwrap().map(|entry| entry.unwrap().path());
+    let tile = tile.into_iter().find(|path| path.is_file()).unwrap().display().to_string();
+    let segment = ["segment", &tile, "--out", "mask.png", "--regions", "template"];
+    pleach(folder, &segment).done();
+    let template = shown(folder, "template");
+    let names: Vec<&str> = template["regions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|region| region["name"].as_str().unwrap())
+        .collect();
+    let written =
+        ["background", "bw1", "bw1_t", "diff", "mask", "rbc", "rc", "recon", "seg_nonoverlap", "seg_open"];
+    assert!(written.iter().chain(&["tile"]).all(|name| names.contains(name)), "{names:?}");
+    // Each is a data region where the template says, and the mask is the one that was asked for.
+    for name in &names {
+        let file = format!("template/{name}.region");
+        let document = shown(folder, &file);
+        let listed =
+            template["regions"].as_array().unwrap().iter().find(|region| region["name"] == **name).unwrap();
+        assert_eq!(document["type"], listed["element"], "{name}");
+        assert!(document["bounds"].is_object() || document["bounds"].is_string(), "{document}");
+    }
+    export(folder, "template/mask.region", "again.png").done();
+    let pixels = |name: &str| image::open(folder.join(name)).unwrap().into_luma8();
+    assert_eq!(pixels("again.png"), pixels("mask.png"));
+    let listed = pleach(folder, &["region", "show", "template"]).done();
+    assert!(listed.lines().count() > names.len(), "{listed}");
+    // Nothing is written over, and what is no template is said to be none.
+    refused(
+        &pleach(folder, &segment),
+        "--regions template: is there already; the name of a new folder is wanted",
+    );
+    let nowhere = ["segment", &tile, "--out", "mask.png", "--regions", "no/template"];
+    refused(&pleach(folder, &nowhere), "--regions no/template: there is no folder no");
+    refused(&pleach(folder, &["region", "show", "tiles"]), "tiles: is a folder; the file of a data region is wanted");
+    fs::write(folder.join("template/template.json"), "{\"format\": 9}").unwrap();
+    refused(
+        &pleach(folder, &["region", "show", "template"]),
+        "template/template.json: region template: format 9",
+    );
+}

@@ -1,0 +1,46 @@
+//! Arguments of the commands that work on single tiles.
+
+use super::at_least_one;
+use clap::Args;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct SegmentArgs {
+    /// The tile (PNG, JPEG or TIFF)
+    pub(crate) tile: PathBuf,
+    /// Where the mask goes (1-bit PNG)
+    #[arg(long, value_name = "MASK.png")]
+    pub(crate) out: PathBuf,
+    /// Folder for a region template of the tile: all that its tasks wrote, for pleach region; a new one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) regions: Option<PathBuf>,
+    /// A parameter's value, as in G1=60; may be given again
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Normalize the stain first
+    #[arg(long)]
+    pub(crate) normalize: bool,
+    /// Print how long each operation took
+    #[arg(long)]
+    pub(crate) timings: bool,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TissueArgs {
+    /// Folder for the tiles and their label maps
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Side of a tile in pixels
+    #[arg(long, value_name = "PX", default_value = "512", value_parser = at_least_one::<u32>)]
+    pub(crate) size: u32,
+    /// Number of tiles
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) count: NonZeroU32,
+    /// Seed; the same seed gives the same tiles
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}

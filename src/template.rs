@@ -1,0 +1,87 @@
+//! Region templates as folders: `template.json` says which data regions there are and where they lie, and each is a file
+//! of its own, named after it.
+//!
+//! What is written is written beside the folder and renamed: there is all of it, or nothing.
+
+use crate::exit::{Outcome, Stop};
+use crate::output::folder::publish;
+use pleach_regions::{DataRegion, Effort, RegionEntry, RegionKey, RegionTemplate, SpatialBounds};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of the file that lists the others.
+const LIST: &str = "template.json";
+
+/// Where a data region of a template is.
+pub(crate) fn file_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.region"))
+}
+
+/// Whether a folder is one of a template.
+pub(crate) fn is_there(folder: &Path) -> bool {
+    folder.join(LIST).is_file()
+}
+
+/// Whether a folder could be made: found out before the work is done.
+pub(crate) fn check(folder: &Path) -> Outcome {
+    let fail = |text: &str| Err(Stop::Input(format!("--regions {}: {text}", folder.display())));
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match parent {
+        _ if folder.exists() => fail("is there already; the name of a new folder is wanted"),
+        Some(parent) if !parent.is_dir() => fail(&format!("there is no folder {}", parent.display())),
+        _ if folder.file_name().is_none() => fail("is no name of a folder"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a template with its data regions, which cover all of it, into a new folder. Keys are the first half of digests.
+pub(crate) fn write(
+    folder: &Path,
+    mut template: RegionTemplate,
+    regions: &[(String, Arc<DataRegion>)],
+) -> Outcome {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = folder.with_file_name(name);
+    let fail = |error: std::io::Error| Stop::Input(format!("--regions {}: {error}", folder.display()));
+    let bounds = *template.bounds();
+    let written = fs::create_dir(&part).map_err(fail).and_then(|()| {
+        for (name, region) in regions {
+            put(&part, &mut template, name, region, &bounds, &fail)?;
+        }
+        let list = serde_json::to_vec_pretty(&template).map_err(Stop::defect)?;
+        publish(&part.join(LIST), &list).map_err(fail)?;
+        fs::rename(&part, folder).map_err(fail)
+    });
+    if written.is_err() {
+        // It may not have been made.
+        let _ = fs::remove_dir_all(&part);
+    }
+    written
+}
+
+fn put(
+    folder: &Path,
+    template: &mut RegionTemplate,
+    name: &str,
+    region: &DataRegion,
+    bounds: &SpatialBounds,
+    fail: &impl Fn(std::io::Error) -> Stop,
+) -> Outcome {
+    let digest = region.digest();
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.0[..16]);
+    let entry = RegionEntry { key: RegionKey(key), element: region.element(), bounds: *bounds, version: 1 };
+    template.insert(name, entry).map_err(Stop::defect)?;
+    let (head, body) = region.encode_with(&digest, Effort::Quick, Some(bounds));
+    publish(&file_of(folder, name), &[&head.0, &*body].concat()).map_err(fail)
+}
+
+/// Reads which data regions a template has.
+pub(crate) fn read(folder: &Path) -> Outcome<RegionTemplate> {
+    let file = folder.join(LIST);
+    let fail = |text: String| Stop::Input(format!("{}: {text}", file.display()));
+    let text = fs::read_to_string(&file).map_err(|error| fail(format!("cannot be read: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| fail(error.to_string()))
+}
