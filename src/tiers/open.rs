@@ -4,15 +4,18 @@
 
 use super::{Place, TierEntry, TierList};
 use pleach_storage::files::Disk;
-use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError};
+use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError, Upkeep};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// An open tier and what it was said to be.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) level: Level,
-    /// Of a folder, what can be asked of it alone.
-    pub(crate) folder: Option<Arc<FolderTier>>,
+    /// The same tier, as whoever looks after it sees it.
+    pub(crate) upkeep: Arc<dyn Upkeep>,
+    /// Where the folder is, if it is one.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Opens all tiers below RAM.
@@ -34,18 +37,18 @@ pub(crate) fn open(list: &TierList) -> Result<Vec<Opened>, TierError> {
 
 fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError> {
     let capacity_bytes = entry.capacity_bytes;
-    let (tier, folder): (Arc<dyn Tier>, _) = match &entry.place {
+    let (upkeep, folder): (Arc<dyn Upkeep>, _) = match &entry.place {
         Place::Ram => return Ok(None),
         Place::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
             let settings = FolderSettings::new(*kind, capacity_bytes).packed();
             let settings =
                 FolderSettings { durability: *durability, reserve_bytes: *reserve_bytes, ..settings };
-            let tier = Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?);
-            (Arc::clone(&tier) as _, Some(tier))
+            (Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?), Some(path.clone()))
         }
         Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
     };
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
-    Ok(Some(Opened { level: Level { name, tier, policy, write, shared }, folder }))
+    let tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
+    Ok(Some(Opened { level: Level { name, tier, policy, write, shared }, upkeep, folder }))
 }

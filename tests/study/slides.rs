@@ -362,7 +362,11 @@ fn a_slide_in_several_files_is_known_by_all_of_them() {
         study.write(part, bytes);
         assert_eq!(cached(&part.replace('/', "-")), (true, true), "{part}");
     }
-    let answer = pleach(study.folder(), &["submit", "study.toml", "--manager", "https://localhost:1"]);
+    let certs = |arguments: &[&str]| pleach(study.folder(), &[&["certs"], arguments].concat()).done();
+    certs(&["init", "--dir", "ca"]);
+    certs(&["issue", "--dir", "ca", "--name", "c", "--role", "client", "--out", "c"]);
+    let manager = ["submit", "study.toml", "--manager", "https://localhost:1", "--certs", "c"];
+    let answer = pleach(study.folder(), &manager);
     let expected = "s.mrxs: is a slide in several files, which neither managers nor workers take yet; pleach run reads it \
                     where it lies, and a slide in one file can be submitted\n";
     assert!(answer.code == 2 && answer.stderr.ends_with(expected), "{answer:?}");

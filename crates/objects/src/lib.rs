@@ -11,7 +11,7 @@ pub use bucket::Bucket;
 #[cfg(feature = "s3")]
 pub use tier::BucketTier;
 
-use pleach_storage::{Tier, TierError};
+use pleach_storage::{TierError, Upkeep};
 use std::sync::Arc;
 
 /// Opens a place that exists as a tier of so many bytes.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// # Errors
 /// [`TierError::Io`] when it cannot be reached or listed, or the program was built without the feature `s3`.
 #[cfg(feature = "s3")]
-pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Arc<dyn Tier>, TierError> {
+pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Arc<dyn Upkeep>, TierError> {
     Ok(Arc::new(BucketTier::open(bucket, capacity_bytes)?))
 }
 
@@ -28,7 +28,7 @@ pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Arc<dyn Tier>, TierE
 /// # Errors
 /// [`TierError::Io`], always.
 #[cfg(not(feature = "s3"))]
-pub fn open(bucket: &Bucket, _: u64) -> Result<Arc<dyn Tier>, TierError> {
+pub fn open(bucket: &Bucket, _: u64) -> Result<Arc<dyn Upkeep>, TierError> {
     let source = std::io::Error::new(
         std::io::ErrorKind::Unsupported,
         "this program was built without object storage (cargo build --features s3)",

@@ -2,18 +2,19 @@
 //!
 //! A runtime of its own does the network; whoever calls waits for it. Every request is retried for a while, and all of it
 //! has a deadline. What is read is digested; a bad copy is moved away within the bucket. Capacity is kept by what was
-//! listed last and what this process has put and removed since: others that share the place know as little.
+//! listed last and what this process has put and removed since: others that share the place know as little. Large regions
+//! are put in parts, several at once.
 
 use crate::Bucket;
 use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
-    RetryConfig,
+    ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, RetryConfig, WriteMultipart,
 };
 use pleach_regions::{DataRegion, RegionKey};
-use pleach_storage::{Durability, Inserted, Loss, Place, Tier, TierError};
+use pleach_storage::{Durability, Inserted, Loss, Place, Quarantined, RegionFile, Tier, TierError, Upkeep};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +31,12 @@ const RETRY_SECONDS: u64 = 30;
 
 /// After this the caller hears of it, whatever is still being tried: enough for a region of a GB over a slow line.
 const DEADLINE: Duration = Duration::from_secs(120);
+
+/// What is longer is put in parts of this length: S3 takes 5 MiB to 5 GiB a part, and a part that fails is sent again alone.
+const PART_BYTES: usize = 16 << 20;
+
+/// Parts under way at once: a line of some ms is full then.
+const PARTS_AT_ONCE: usize = 4;
 
 const SUFFIX: &str = ".region";
 const QUARANTINE: &str = "quarantine";
@@ -115,11 +122,7 @@ impl BucketTier {
 
     /// Lists the place: what others have put and removed is known from here on.
     fn refresh(&self) -> Result<(), TierError> {
-        let prefix = ObjectPath::from(self.prefix.as_str());
-        let found: Vec<ObjectMeta> = self.perform("list", &prefix, |store| {
-            let prefix = prefix.clone();
-            async move { store.list(Some(&prefix)).try_collect().await }
-        })?;
+        let found = self.found()?;
         let mut books = Books::default();
         for object in found {
             match key_of(&object.location) {
@@ -130,6 +133,15 @@ impl BucketTier {
         }
         *self.books() = books;
         Ok(())
+    }
+
+    /// What lies in the place, by the server's clock.
+    fn found(&self) -> Result<Vec<ObjectMeta>, TierError> {
+        let prefix = ObjectPath::from(self.prefix.as_str());
+        self.perform("list", &prefix, |store| {
+            let prefix = prefix.clone();
+            async move { store.list(Some(&prefix)).try_collect().await }
+        })
     }
 
     fn object(&self, key: RegionKey) -> ObjectPath {
@@ -208,6 +220,27 @@ impl BucketTier {
     }
 }
 
+/// Puts an object. One that takes several parts replaces one of its name, which holds the same: S3 has no way to put parts
+/// only if there is none. What has been sent of one that fails is removed.
+async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Result<PutResult, Error> {
+    if bytes.len() <= PART_BYTES {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        return store.put_opts(object, PutPayload::from(bytes), options).await;
+    }
+    let upload = store.put_multipart_opts(object, PutMultipartOptions::default()).await?;
+    let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+    for part in bytes.chunks(PART_BYTES) {
+        if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
+            // What cannot be removed now goes by the bucket's own rules.
+            let _ = upload.abort().await;
+            return Err(error);
+        }
+        upload.write(part);
+    }
+    // It removes what it has sent if it fails.
+    upload.finish().await
+}
+
 impl Drop for BucketTier {
     fn drop(&mut self) {
         // Waiting for it is not allowed on threads of another runtime, and nothing is left to wait for.
@@ -242,10 +275,9 @@ impl Tier for BucketTier {
         let bytes = region.encode(&region.digest());
         let (object, length) = (self.object(key), bytes.len() as u64);
         self.reserve(key, length)?;
-        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let put = self.perform("write", &object, |store| {
             let object = object.clone();
-            async move { store.put_opts(&object, PutPayload::from(bytes), options).await }
+            async move { put(&*store, &object, bytes).await }
         });
         let mut books = self.books();
         self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
@@ -325,5 +357,47 @@ impl Tier for BucketTier {
 
     fn durability(&self) -> Durability {
         Durability::PowerLoss
+    }
+}
+
+impl Upkeep for BucketTier {
+    fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
+        let region = |object: ObjectMeta| {
+            let (taken_bytes, modified) = (object.size, object.last_modified.into());
+            key_of(&object.location).map(|key| RegionFile { key, taken_bytes, modified, is_packed: false })
+        };
+        let mut all: Vec<RegionFile> = self.found()?.into_iter().filter_map(region).collect();
+        all.sort_unstable_by_key(|region| region.key);
+        Ok(all)
+    }
+
+    fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError> {
+        let folder = ObjectPath::from(format!("{}/{QUARANTINE}", self.prefix));
+        let away = |object: ObjectMeta| {
+            object.location.prefix_matches(&folder).then(|| Quarantined {
+                path: self.shown(&object.location),
+                taken_bytes: object.size,
+                modified: object.last_modified.into(),
+            })
+        };
+        Ok(self.found()?.into_iter().filter_map(away).collect())
+    }
+
+    fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+        let object = ObjectPath::from(format!("{}/{QUARANTINE}/{name}", self.prefix));
+        let gone = self.perform("remove", &object, |store| {
+            let object = object.clone();
+            async move { store.delete(&object).await }
+        });
+        or_none(gone)?;
+        let mut books = self.books();
+        books.held_bytes = books.held_bytes.saturating_sub(file.taken_bytes);
+        Ok(())
+    }
+
+    /// Each region is an object: there is nothing to regain.
+    fn compact(&self) -> usize {
+        0
     }
 }

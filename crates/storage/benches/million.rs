@@ -7,7 +7,9 @@
 
 use pleach_regions::{DataRegion, RegionKey, Table};
 use pleach_storage::files::Disk;
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode};
+use pleach_storage::{
+    FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, Upkeep, WriteMode,
+};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -37,4 +37,4 @@ pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile
 pub use policy::{Policy, Ranking};
 pub use ram::BoundedRam;
 pub use stack::{Level, LevelCounts, LevelId, Placed, Prefetcher, TierStack, Wishes, Worth, WriteMode};
-pub use tier::{Durability, Inserted, Tier};
+pub use tier::{Durability, Inserted, Tier, Upkeep};

@@ -3,6 +3,7 @@
 //! Nothing here decides what goes where.
 
 use crate::TierError;
+use crate::{Quarantined, RegionFile};
 use pleach_regions::{DataRegion, RegionKey};
 use std::fmt;
 use std::sync::Arc;
@@ -71,4 +72,28 @@ pub trait Tier: fmt::Debug + Send + Sync {
 
     /// What a region that was inserted survives.
     fn durability(&self) -> Durability;
+}
+
+/// What whoever looks after a tier can ask of it. Nothing here decides what may go.
+pub trait Upkeep: Tier {
+    /// All regions, lowest key first.
+    ///
+    /// # Errors
+    /// [`TierError`] when they cannot be listed.
+    fn inventory(&self) -> Result<Vec<RegionFile>, TierError>;
+
+    /// What is in quarantine, in no order.
+    ///
+    /// # Errors
+    /// [`TierError`] when it cannot be listed.
+    fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError>;
+
+    /// Removes what is in quarantine.
+    ///
+    /// # Errors
+    /// [`TierError`] when it cannot be removed.
+    fn discard(&self, file: &Quarantined) -> Result<(), TierError>;
+
+    /// Regains the room of regions that were removed, whatever that takes, and says how many files are gone.
+    fn compact(&self) -> usize;
 }

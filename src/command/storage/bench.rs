@@ -142,7 +142,7 @@ fn measure(opened: &Opened, side_px: u32, size_bytes: u64) -> Result<Measured, T
 /// Seconds to write and sync the regions as plain files, and to read them.
 fn plain(regions: &[(RegionKey, Arc<DataRegion>)], opened: &Opened) -> Result<(f64, f64), TierError> {
     let Some(folder) = &opened.folder else { return Ok((0.0, 0.0)) };
-    let place = tempfile::tempdir_in(folder.root()).map_err(failed("write to", folder.root()))?;
+    let place = tempfile::tempdir_in(folder).map_err(failed("write to", folder))?;
     let path = |number: usize| place.path().join(number.to_string());
     let began = Instant::now();
     for (number, (_, region)) in regions.iter().enumerate() {

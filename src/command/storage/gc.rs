@@ -7,7 +7,7 @@ use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
 use crate::size::human;
 use crate::tiers::Opened;
-use pleach_storage::{FolderTier, RegionFile, TierError};
+use pleach_storage::{RegionFile, TierError, Upkeep};
 use serde::Serialize;
 use std::time::SystemTime;
 
@@ -28,11 +28,7 @@ struct Cleaned {
 pub(super) fn execute(args: &GcArgs) -> Outcome {
     let tiers = opened(&args.tiers)?;
     let clean = |opened: &Opened| {
-        let mut cleaned = match &opened.folder {
-            Some(folder) => clean(folder, args)?,
-            // Objects have no ages that could be trusted across clocks; a bucket has rules of its own for that.
-            None => Cleaned::default(),
-        };
+        let mut cleaned = clean(&*opened.upkeep, args)?;
         cleaned.tier = opened.level.name.clone();
         cleaned.held_bytes = opened.level.tier.held_bytes();
         Ok::<_, TierError>(cleaned)
@@ -52,25 +48,24 @@ pub(super) fn execute(args: &GcArgs) -> Outcome {
     Ok(())
 }
 
-fn clean(folder: &FolderTier, args: &GcArgs) -> Result<Cleaned, TierError> {
-    use pleach_storage::Tier;
-
-    let held_bytes_before = folder.held_bytes();
+fn clean(tier: &dyn Upkeep, args: &GcArgs) -> Result<Cleaned, TierError> {
+    let held_bytes_before = tier.held_bytes();
     let mut cleaned = Cleaned { held_bytes_before, dry_run: args.dry_run, ..Cleaned::default() };
-    for file in folder.quarantine_files()? {
+    for file in tier.quarantine_files()? {
         cleaned.quarantined += 1;
         if !args.dry_run {
-            folder.discard(&file)?;
+            tier.discard(&file)?;
         }
     }
-    let mut regions = folder.inventory()?;
+    let mut regions = tier.inventory()?;
     regions.sort_by_key(|region| region.modified);
+    // Of a bucket, ages are by two clocks: this one, and the server's.
     let now = SystemTime::now();
     let is_old = |region: &RegionFile| {
         let age = now.duration_since(region.modified).unwrap_or_default();
         args.older_than.is_some_and(|limit| age > limit.0)
     };
-    let mut held_bytes = folder.held_bytes();
+    let mut held_bytes = tier.held_bytes();
     for region in regions {
         let is_too_much = args.keep.is_some_and(|keep| held_bytes > keep.bytes());
         if !is_too_much && !is_old(&region) {
@@ -79,11 +74,11 @@ fn clean(folder: &FolderTier, args: &GcArgs) -> Result<Cleaned, TierError> {
         cleaned.regions += 1;
         held_bytes = held_bytes.saturating_sub(region.taken_bytes);
         if !args.dry_run {
-            folder.remove(region.key)?;
+            tier.remove(region.key)?;
         }
     }
     if !args.dry_run {
-        cleaned.compacted = folder.compact() as u64;
+        cleaned.compacted = tier.compact() as u64;
     }
     Ok(cleaned)
 }

@@ -6,8 +6,7 @@ use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
 use crate::size::human;
 use crate::tiers::Opened;
-use pleach_regions::RegionKey;
-use pleach_storage::{Loss, TierError};
+use pleach_storage::{Loss, RegionFile, TierError};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -24,11 +23,8 @@ struct Listed {
 #[derive(Debug, Serialize)]
 struct Region {
     key: String,
-    /// What it takes; object storage does not say of each.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    taken_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_seconds: Option<u64>,
+    taken_bytes: u64,
+    age_seconds: u64,
     /// Whether it shares a file with others.
     packed: bool,
 }
@@ -45,8 +41,7 @@ pub(super) fn list(args: &TierArgs) -> Outcome {
         let count = tier.regions.len();
         print_line(&format!("{}: {count} regions, {held} of {capacity}", tier.tier));
         for region in tier.regions {
-            let bytes = region.taken_bytes.map_or_else(String::new, human);
-            let age = region.age_seconds.map_or_else(String::new, |age| format!("{age} s"));
+            let (bytes, age) = (human(region.taken_bytes), format!("{} s", region.age_seconds));
             let packed = if region.packed { "packed" } else { "" };
             print_line(format!("  {}  {bytes:>8}  {age:>10}  {packed}", region.key).trim_end());
         }
@@ -57,27 +52,13 @@ pub(super) fn list(args: &TierArgs) -> Outcome {
 fn listed(opened: &Opened) -> Result<Listed, TierError> {
     let now = SystemTime::now();
     let tier = &opened.level.tier;
-    let regions = match &opened.folder {
-        Some(folder) => folder
-            .inventory()?
-            .into_iter()
-            .map(|region| Region {
-                key: region.key.to_string(),
-                taken_bytes: Some(region.taken_bytes),
-                age_seconds: Some(now.duration_since(region.modified).unwrap_or_default().as_secs()),
-                packed: region.is_packed,
-            })
-            .collect(),
-        None => {
-            let region = |key: RegionKey| Region {
-                key: key.to_string(),
-                taken_bytes: None,
-                age_seconds: None,
-                packed: false,
-            };
-            tier.list()?.into_iter().map(region).collect()
-        }
+    let region = |region: RegionFile| Region {
+        key: region.key.to_string(),
+        taken_bytes: region.taken_bytes,
+        age_seconds: now.duration_since(region.modified).unwrap_or_default().as_secs(),
+        packed: region.is_packed,
     };
+    let regions = opened.upkeep.inventory()?.into_iter().map(region).collect();
     let (held_bytes, capacity_bytes) = (tier.held_bytes(), tier.capacity_bytes());
     Ok(Listed { tier: opened.level.name.clone(), held_bytes, capacity_bytes, regions })
 }

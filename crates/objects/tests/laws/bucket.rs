@@ -5,7 +5,7 @@ use crate::regions::{AMPLE_BYTES, key, noise, region};
 use crate::server::{Server, files, server};
 use crate::serving::BUCKET;
 use pleach_objects::{Bucket, BucketTier};
-use pleach_storage::{Inserted, Loss, Tier, TierError};
+use pleach_storage::{Inserted, Loss, Tier, TierError, Upkeep};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::fs;
@@ -83,6 +83,40 @@ fn a_bad_copy_is_moved_away() {
     assert_eq!(tier.held_bytes(), held_bytes, "what is in quarantine takes room");
     assert_eq!(tier.insert(key(1), &region(1)).unwrap(), Inserted::New);
     assert_eq!(tier.get(key(1)).unwrap(), Some(region(1)));
+    // Whoever looks after it sees it, and removes it.
+    let [kept] = tier.quarantine_files().unwrap().try_into().unwrap();
+    assert_eq!((kept.path.ends_with(away), kept.taken_bytes), (true, bytes.len() as u64));
+    let region_bytes = tier.inventory().unwrap()[0].taken_bytes;
+    tier.discard(&kept).unwrap();
+    assert_eq!((tier.quarantine_files().unwrap(), tier.held_bytes()), (vec![], region_bytes));
+    assert_eq!(tier.list().unwrap(), [key(1)]);
+    assert_eq!(tier.held_bytes(), region_bytes);
+}
+
+#[test]
+fn large_regions_are_put_in_parts_and_listed() {
+    let Some(server) = server("bucket::large_regions_are_put_in_parts_and_listed") else { return };
+    let tier = open(&server, "large", AMPLE_BYTES);
+    // Two whole parts and a rest; one part exactly is the header's bytes longer than one.
+    let sizes = [40_000_000, 16 << 20, 1000];
+    for (number, bytes) in (0..).zip(sizes) {
+        assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::New);
+        assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::Known);
+    }
+    for (number, bytes) in (0..).zip(sizes) {
+        assert!(tier.get(key(number)).unwrap() == Some(noise(number, bytes)), "{bytes} bytes");
+    }
+    let inventory = tier.inventory().unwrap();
+    assert_eq!(inventory.iter().map(|region| region.taken_bytes).sum::<u64>(), tier.held_bytes());
+    let hour = std::time::Duration::from_secs(3600);
+    for region in &inventory {
+        let bytes = u64::from(sizes[(0..3).find(|number| key(*number) == region.key).unwrap() as usize]);
+        assert!((bytes..bytes + 1000).contains(&region.taken_bytes) && !region.is_packed, "{region:?}");
+        assert!(region.modified.elapsed().unwrap_or_default() < hour);
+    }
+    assert_eq!(tier.compact(), 0);
+    assert!((0..3).all(|number| tier.remove(key(number)).unwrap()));
+    assert_eq!((tier.inventory().unwrap(), tier.held_bytes()), (vec![], 0));
 }
 
 #[test]

@@ -4,12 +4,12 @@
 
 use super::layout::{LEAVES, Named, QUARANTINE_NAME, named};
 use super::{FolderTier, failed};
-use crate::TierError;
+use crate::{TierError, Upkeep};
 use pleach_regions::RegionKey;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// One region in a folder.
+/// One region in a folder or a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionFile {
     /// The region.
@@ -22,7 +22,7 @@ pub struct RegionFile {
     pub is_packed: bool,
 }
 
-/// One file that did not hold what it should have held.
+/// One file, or object, that did not hold what it should have held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// The file.
@@ -33,12 +33,8 @@ pub struct Quarantined {
     pub modified: SystemTime,
 }
 
-impl FolderTier {
-    /// All regions, lowest key first.
-    ///
-    /// # Errors
-    /// [`TierError`] when the folder cannot be listed.
-    pub fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
+impl Upkeep for FolderTier {
+    fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         let mut all = self.pack.inventory()?;
         for leaf in 0..LEAVES {
             let path = self.layout.leaf(leaf);
@@ -55,11 +51,7 @@ impl FolderTier {
         Ok(all)
     }
 
-    /// What is in quarantine, in no order.
-    ///
-    /// # Errors
-    /// [`TierError`] when the folder cannot be listed.
-    pub fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError> {
+    fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError> {
         let folder = self.layout.named(QUARANTINE_NAME);
         let all = self.files.list(&folder).map_err(failed("list", &folder))?;
         let file = |(name, about): (String, pleach_files::Found)| Quarantined {
@@ -70,18 +62,13 @@ impl FolderTier {
         Ok(all.into_iter().filter(|(_, about)| !about.is_folder).map(file).collect())
     }
 
-    /// Removes a file that is in quarantine.
-    ///
-    /// # Errors
-    /// [`TierError`] when it cannot be removed.
-    pub fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
+    fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
         self.files.remove(&file.path).map_err(failed("remove", &file.path))?;
         self.books().remove_overhead(file.taken_bytes);
         Ok(())
     }
 
-    /// Regains the room of packed regions that were removed, whatever it takes, and says how many files are gone.
-    pub fn compact(&self) -> usize {
+    fn compact(&self) -> usize {
         self.compact_worn(0)
     }
 }

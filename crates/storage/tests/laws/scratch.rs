@@ -5,7 +5,7 @@ use crate::gate::Gate;
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
 use pleach_storage::files::{Disk, Files};
-use pleach_storage::{Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError};
+use pleach_storage::{Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError, Upkeep};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
