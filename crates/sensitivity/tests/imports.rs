@@ -20,11 +20,11 @@ fn folder(test: &str, name: &str) -> Option<PathBuf> {
 fn inputs(test: &str) -> Option<BTreeMap<String, String>> {
     let folder = folder(test, "rtf_dakota")?;
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        (name, std::fs::read_to_string(&path).unwrap())
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(&path).expect("a text"))
     };
-    Some(std::fs::read_dir(folder).unwrap().map(read).collect())
+    Some(std::fs::read_dir(folder).expect("a folder").map(read).collect())
 }
 
 /// Names and bounds of real parameters, in order.
@@ -155,7 +155,8 @@ fn parameter_files_of_salib_are_read() {
     let Some(folder) = folder("parameter_files_of_salib_are_read", "salib") else { return };
     let read =
         |name: &str| problem::parse_file(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap();
-    let pi = 3.141_592_653_59;
+    // As it is printed there.
+    let pi: f64 = "3.14159265359".parse().unwrap();
     assert_eq!(reals(&read("Ishigami.txt")), [("x1", -pi, pi), ("x2", -pi, pi), ("x3", -pi, pi)]);
     let names: Vec<String> = (1..9).map(|number| format!("x{number}")).collect();
     let expected: Vec<_> = names.iter().map(|name| (name.as_str(), 0.0, 1.0)).collect();
