@@ -206,8 +206,10 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::{integers, reals};
     use super::super::morris::{Morris, Search};
     use super::*;
+    use pleach_workflow::Value;
 
     fn named(name: &str) -> Sampler {
         Sampler::named(name, 16, 3).expect("a known name")
@@ -260,5 +262,32 @@ mod tests {
         assert!(
             plan(hypercube, 4).extensible().unwrap_err().to_string().starts_with("sampler \"lhs\" cannot")
         );
+    }
+
+    /// A change of these numbers changes every user's study of the same seed: say so in the changelog.
+    #[test]
+    fn the_numbers_of_a_seed_stay() {
+        let parameters = [reals("T1", 0.0, 1000.0), integers("G1", &[5.0, 30.0, 55.0, 80.0])];
+        let rows = |name: &str| -> String {
+            let sampler = Sampler::named(name, 3, 2).unwrap();
+            let design = sampler.sample(&parameters, 3, 500).unwrap();
+            let row = |row: &Vec<Value>| format!("{:.3} {}", row[0].as_f64(), row[1]);
+            design.evaluations.iter().take(3).map(row).collect::<Vec<_>>().join(", ")
+        };
+        let found = Sampler::NAMES.map(|name| format!("{name}: {}", rows(name)));
+        let expected = [
+            "mc: 542.311 5, 78.447 5, 585.634 55",
+            "lhs: 629.651 30, 11.388 5, 932.398 80",
+            "lhs-centred: 500.000 55, 166.667 5, 833.333 80",
+            "lhs-maximin: 629.651 80, 932.398 5, 11.388 30",
+            "halton: 644.978 30, 144.978 55, 894.978 5",
+            "halton-plain: 500.000 30, 250.000 55, 750.000 5",
+            "hammersley: 166.667 55, 500.000 5, 833.333 80",
+            "hammersley-plain: 166.667 55, 500.000 30, 833.333 80",
+            "sobol: 427.072 55, 672.551 30, 217.793 5",
+            "factorial: 0.000 5, 0.000 30, 0.000 55",
+            "fractional-factorial: 1000.000 80, 1000.000 5, 0.000 5",
+        ];
+        assert_eq!(found.join("\n"), expected.join("\n"));
     }
 }
