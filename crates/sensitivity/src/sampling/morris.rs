@@ -11,7 +11,7 @@
 //! | fixed, or one value | that value | none: no effect is computed |
 //!
 //! Half of the steps run from base to base + step, the other half back. Parameters of a group step at the same time, each
-//! in a direction of its own, and count as one ([`Step::fraction`]).
+//! in a direction of its own, and count as one ([`crate::trajectory::Step::fraction`]).
 //!
 //! Base points are drawn at random or from a sequence ([`Base`]), as papers 000 and 001 sample MOAT from Halton's. Of many
 //! candidates those may be kept that lie far from each other ([`Choice`]): Campolongo's, by trying all choices, or
@@ -19,18 +19,16 @@
 
 mod spread;
 mod steps;
+mod walk;
 
-use super::groups::{Group, Groups};
-use super::points::{PointsError, Sequence, UnitPoints};
-use super::{Design, MOST_EVALUATIONS, Structure, names, resting_value};
-use crate::random::{self, Purpose};
-use crate::trajectory::{Step, Trajectories, Trajectory, joint_fraction};
-use pleach_workflow::{Parameter, Value};
-use rand::RngExt;
-use rand::seq::SliceRandom;
+use super::groups::Groups;
+use super::points::{PointsError, Sequence};
+use super::{Design, MOST_EVALUATIONS};
+use pleach_workflow::Parameter;
 use spread::Distances;
-use steps::{Move, Steps};
+use steps::Steps;
 use thiserror::Error;
+use walk::{Builder, Walk};
 
 /// What to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +212,7 @@ pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Re
         Base::Random => None,
         Base::Points(sequence) => Some(sequence.points(drawn as usize, varying.len(), seed)?),
     };
-    let walk = |index| walk(&steps, groups.len(), base.as_ref(), seed, index);
+    let walk = |index| walk::walk(&steps, groups.len(), base.as_ref(), seed, index);
 
     let mut design = Builder::new(parameters, &varying, &groups);
     for first in (0..drawn).step_by(candidates as usize) {
@@ -251,113 +249,11 @@ fn batches(trajectories: u32, choice: Choice) -> Result<(u32, u32), MorrisError>
     Ok((batch, candidates))
 }
 
-/// A trajectory before it is rows: the step of each varying parameter, and the order of the groups.
-struct Walk {
-    moves: Vec<Move>,
-    order: Vec<usize>,
-}
-
-fn walk(
-    steps: &[Steps<'_>],
-    groups: usize,
-    base: Option<&UnitPoints>,
-    seed: u64,
-    index: u32,
-) -> Result<Walk, MorrisError> {
-    let purpose = if base.is_some() { Purpose::Order(index) } else { Purpose::Trajectory(index) };
-    let mut generator = random::generator(seed, purpose);
-    let moves = match base {
-        None => steps
-            .iter()
-            .map(|steps| {
-                let base = generator.random_range(0..steps.bases());
-                steps.step(base, generator.random::<bool>())
-            })
-            .collect::<Result<_, _>>()?,
-        Some(points) => {
-            let places = points.row(index as usize);
-            steps.iter().zip(places).map(|(steps, &place)| steps.step_at(place)).collect::<Result<_, _>>()?
-        }
-    };
-    let mut order: Vec<usize> = (0..groups).collect();
-    order.shuffle(&mut generator);
-    Ok(Walk { moves, order })
-}
-
-/// Rows and their structure, trajectory after trajectory.
-struct Builder<'a> {
-    parameters: &'a [Parameter],
-    /// Columns of the varying parameters.
-    varying: &'a [usize],
-    /// Of each group, places of its parameters in `varying`.
-    members: Vec<Vec<usize>>,
-    resting: Vec<Value>,
-    evaluations: Vec<Vec<Value>>,
-    trajectories: Vec<Trajectory>,
-}
-
-impl<'a> Builder<'a> {
-    fn new(parameters: &'a [Parameter], varying: &'a [usize], groups: &[Group]) -> Self {
-        let place = |column: &usize| varying.binary_search(column).ok();
-        let members = groups.iter().map(|group| group.columns.iter().filter_map(place).collect()).collect();
-        let resting = parameters.iter().map(resting_value).collect();
-        let (evaluations, trajectories) = (Vec::new(), Vec::new());
-        Self { parameters, varying, members, resting, evaluations, trajectories }
-    }
-
-    fn add(&mut self, walk: &Walk) {
-        let mut point = self.resting.clone();
-        for (&column, step) in self.varying.iter().zip(&walk.moves) {
-            point[column] = step.from.value;
-        }
-        let first_row = self.evaluations.len();
-        let mut steps = Vec::with_capacity(walk.order.len());
-        for &group in &walk.order {
-            self.evaluations.push(point.clone());
-            for &place in &self.members[group] {
-                point[self.varying[place]] = walk.moves[place].to.value;
-            }
-            steps.push(Step { parameter: group, fraction: self.fraction(walk, group) });
-        }
-        self.evaluations.push(point);
-        self.trajectories.push(Trajectory { first_row, steps });
-    }
-
-    fn fraction(&self, walk: &Walk, group: usize) -> f64 {
-        let fractions: Vec<f64> =
-            self.members[group].iter().map(|&place| walk.moves[place].fraction).collect();
-        joint_fraction(&fractions)
-    }
-
-    /// Points of a trajectory in the unit cube, row after row.
-    fn places(&self, walk: &Walk) -> Vec<f64> {
-        let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.place).collect();
-        let mut places = point.clone();
-        for &group in &walk.order {
-            for &place in &self.members[group] {
-                point[place] = walk.moves[place].to.place;
-            }
-            places.extend(&point);
-        }
-        places
-    }
-
-    fn finish(self, group_names: Vec<String>) -> Design {
-        let rows = self.evaluations.len();
-        let structure = Trajectories::new(group_names, self.trajectories, rows, false);
-        Design {
-            names: names(self.parameters),
-            evaluations: self.evaluations,
-            structure: Structure::Trajectories(structure),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::examples::{integers, parameter, reals};
     use super::*;
-    use pleach_workflow::{Domain, ValueType};
+    use pleach_workflow::{Domain, Value, ValueType};
     use std::collections::BTreeSet;
 
     #[test]
