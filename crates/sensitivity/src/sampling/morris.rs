@@ -71,14 +71,14 @@ pub enum Choice {
 /// How trajectories of large spread are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// All choices are tried; up to [`MOST_CHOICES`] of them.
+    /// All choices are tried, as far as [`MOST_CHOICES`] allows.
     Campolongo,
     /// One after the other is added.
     Ruano,
 }
 
-/// Choices that are tried: seconds.
-pub const MOST_CHOICES: u64 = 10_000_000;
+/// Choices that are tried, times the trajectories of each: seconds.
+pub const MOST_CHOICES: u64 = 100_000_000;
 
 /// Candidates of a batch: all pairs of them are compared, in 32 MB and seconds.
 pub const MOST_CANDIDATES: u32 = 2_000;
@@ -126,9 +126,26 @@ pub enum MorrisError {
         /// Trajectories of a batch.
         batch: u32,
     },
+    /// More candidates in all batches than are drawn.
+    #[error(
+        "trajectories = {trajectories} of {candidates} candidates for each {batch} need {drawn} candidates; with their \
+         evaluations they are more than the {MOST_EVALUATIONS} that are allowed"
+    )]
+    TooManyCandidates {
+        /// Trajectories asked for.
+        trajectories: u32,
+        /// Candidates of a batch.
+        candidates: u32,
+        /// Trajectories of a batch.
+        batch: u32,
+        /// Candidates of all batches.
+        drawn: u64,
+    },
     /// More choices than are tried.
     #[error(
-        "{batch} of {candidates} candidates can be chosen in more than {MOST_CHOICES} ways, too many to try all; fewer candidates, smaller batches, or Ruano's search are allowed"
+        "{batch} of {candidates} candidates can be chosen in more than {} ways, too many to try all; fewer candidates, smaller batches, or \
+         Ruano's search are allowed",
+        MOST_CHOICES / u64::from(*batch)
     )]
     TooManyChoices {
         /// Candidates asked for.
@@ -207,7 +224,12 @@ pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Re
     let varying = super::varying(parameters);
     let steps: Vec<Steps<'_>> =
         varying.iter().map(|&column| Steps::of(&parameters[column], levels)).collect::<Result<_, _>>()?;
-    let drawn = trajectories / batch * candidates;
+    let drawn = u64::from(trajectories / batch) * u64::from(candidates);
+    if drawn * (groups.len() as u64 + 1) > MOST_EVALUATIONS {
+        return Err(MorrisError::TooManyCandidates { trajectories, candidates, batch, drawn });
+    }
+    // Below what a u32 holds.
+    let drawn = drawn as u32;
     let base = match plan.base {
         Base::Random => None,
         Base::Points(sequence) => Some(sequence.points(drawn as usize, varying.len(), seed)?),
@@ -243,7 +265,9 @@ fn batches(trajectories: u32, choice: Choice) -> Result<(u32, u32), MorrisError>
         return Err(MorrisError::BrokenBatch { trajectories, batch });
     }
     let ways = spread::choices(u64::from(candidates), u64::from(batch));
-    if search == Search::Campolongo && ways.is_none_or(|ways| ways > MOST_CHOICES) {
+    if search == Search::Campolongo
+        && ways.is_none_or(|ways| ways.saturating_mul(u64::from(batch)) > MOST_CHOICES)
+    {
         return Err(MorrisError::TooManyChoices { candidates, batch });
     }
     Ok((batch, candidates))

@@ -235,6 +235,10 @@ fn plans_that_cannot_be_say_why() {
         said(&three, 10, of(Search::Campolongo, 100, 10))
             .starts_with("10 of 100 candidates can be chosen in more than")
     );
+    assert!(
+        said(&three, 1_000_000, of(Search::Ruano, 2_000, 2))
+            .contains("need 1000000000 candidates; with their")
+    );
     let mut normal = units(1);
     normal[0].domain =
         Domain::Distributed { distribution: Distribution::Normal { mean: 0.0, deviation: 1.0 } };

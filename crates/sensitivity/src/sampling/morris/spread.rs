@@ -101,37 +101,52 @@ fn extend(
 /// is returned is never less spread than what would be had without choosing.
 pub(super) fn sequential(distances: &Distances, few: usize) -> Vec<usize> {
     let count = distances.count;
-    let farthest: Vec<Vec<usize>> = (0..count)
+    // Of each trajectory: the others, the farthest first, and the spread of it with as many of them as have been taken.
+    let mut starts: Vec<(Vec<usize>, f64)> = (0..count)
         .map(|one| {
-            let mut others: Vec<usize> = (0..count).filter(|&other| other != one).collect();
-            others.sort_by(|&a, &b| distances.between(one, b).total_cmp(&distances.between(one, a)));
-            others.truncate(few.saturating_sub(1));
-            others
+            let mut set: Vec<usize> = (0..count).filter(|&other| other != one).collect();
+            set.sort_by(|&a, &b| distances.between(one, b).total_cmp(&distances.between(one, a)));
+            set.insert(0, one);
+            set.truncate(few);
+            (set, 0.0)
         })
         .collect();
     let first: Vec<usize> = (0..few).collect();
     let mut best = (distances.spread(&first), first);
     for size in 1..few {
-        let started = (0..count).map(|one| {
-            let mut chosen = farthest[one][..size].to_vec();
-            chosen.push(one);
-            (distances.spread(&chosen), chosen)
-        });
-        let Some((mut spread, mut chosen)) = started.max_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
-        while chosen.len() < few {
-            let left = (0..count).filter(|one| !chosen.contains(one));
-            let next =
-                left.map(|one| (distances.added(&chosen, one), one)).max_by(|a, b| a.0.total_cmp(&b.0));
-            let Some((added, next)) = next else { break };
-            spread += added;
-            chosen.push(next);
+        for (set, spread) in &mut starts {
+            *spread += distances.added(&set[..size], set[size]);
         }
-        if spread > best.0 {
-            best = (spread, chosen);
+        let Some((set, spread)) = starts.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+        let widened = widen(distances, &set[..=size], *spread, few);
+        if widened.0 > best.0 {
+            best = widened;
         }
     }
     best.1.sort_unstable();
     best.1
+}
+
+/// Adds the trajectory that widens most, until there are `few`. Their spread, and which they are.
+fn widen(distances: &Distances, set: &[usize], spread: f64, few: usize) -> (f64, Vec<usize>) {
+    let (mut spread, mut chosen) = (spread, set.to_vec());
+    // What each would add; nothing if it is chosen already.
+    let mut gains: Vec<Option<f64>> = (0..distances.count)
+        .map(|one| (!chosen.contains(&one)).then(|| distances.added(&chosen, one)))
+        .collect();
+    while chosen.len() < few {
+        let left = gains.iter().enumerate().filter_map(|(one, gain)| Some((one, (*gain)?)));
+        let Some((next, gain)) = left.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        spread += gain;
+        chosen.push(next);
+        gains[next] = None;
+        for (one, gain) in gains.iter_mut().enumerate() {
+            if let Some(gain) = gain {
+                *gain += distances.between(one, next);
+            }
+        }
+    }
+    (spread, chosen)
 }
 
 #[cfg(test)]
