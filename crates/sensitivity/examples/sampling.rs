@@ -2,10 +2,11 @@
 //! script can set it beside another program's.
 //!
 //! SAMPLER is a name of a study file (`lhs`, `halton`, …), `points:` and such a name for bare points without parameter
-//! sets, `morris` (SAMPLES trajectories), `saltelli` or `saltelli2` (with second order).
+//! sets, `morris` (SAMPLES trajectories), `ruano` (10 of SAMPLES trajectories), `saltelli` or `saltelli2` (with second order).
 
 use pleach_sensitivity::sampling::choice::Sampler;
-use pleach_sensitivity::sampling::morris::{self, Morris};
+use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::sampling::morris::{self, Base, Choice, Morris, Plan, Search};
 use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::hint::black_box;
@@ -54,6 +55,15 @@ fn draw(sampler: &str, samples: u32, parameters: &[Parameter]) -> Outcome<()> {
         "morris" => {
             let morris = Morris { trajectories: samples, levels: LEVELS, seed };
             drop(black_box(morris::sample(parameters, &morris)?));
+        }
+        "ruano" => {
+            let (search, batch) = (Search::Ruano, 10);
+            let plan = Plan {
+                morris: Morris { trajectories: batch, levels: LEVELS, seed },
+                base: Base::Random,
+                choice: Choice::Spread { search, candidates: samples, batch },
+            };
+            drop(black_box(morris::sample_plan(parameters, &Groups::alone(parameters), &plan)?));
         }
         "saltelli" | "saltelli2" => {
             let (second_order, base) = (sampler == "saltelli2", BasePoints::Sobol);
