@@ -142,8 +142,10 @@ fn what_no_design_can_be_made_of_is_refused() {
     refused("study.toml: method: samples = 1000001 need 10000010 evaluations");
     decompose(&study, "");
     refused("study.toml: method.samples: missing; a whole number is needed");
-    decompose(&study, "samples = 4\nbase = \"halton\"");
-    refused("study.toml: method.base: \"halton\" is not allowed; allowed: \"sobol\" or \"mc\"");
+    decompose(&study, "samples = 4\nbase = \"niederreiter\"");
+    refused(
+        "study.toml: method.base: \"niederreiter\" is not allowed; allowed: \"sobol\", \"mc\", \"lhs\", \"halton\", \"hammersley\"",
+    );
     let held = VARIED.map(|name| format!("[parameters.{name}]\nfixed = 8\n")).concat();
     let all = HELD.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).concat();
     let parameters = format!("{METRIC}{held}{all}");

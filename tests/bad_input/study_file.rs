@@ -88,7 +88,7 @@ fn parameters() {
     parameter("G3]\nrange = [1, 2]", &format!("parameters.G3: unknown; known are {KNOWN}"));
     parameter(
         "G1]\nrang = [1, 2]",
-        "parameters.G1.rang: unknown; known are range, step, values, fixed, default",
+        "parameters.G1.rang: unknown; known are range, step, values, fixed, distribution, mean, std, mode, default",
     );
     parameter(
         "G1]\nrange = \"5-80\"",

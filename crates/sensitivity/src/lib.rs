@@ -2,6 +2,7 @@
 //!
 //! - [`sampling`]: parameters and a seed → a [`sampling::Design`], the parameter sets to evaluate;
 //! - [`table`]: parameter sets a user brings in a CSV;
+//! - [`import`]: studies written for other programs: [`dakota`]'s inputs, SALib's [`problem`]s;
 //! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
 //! - [`blocks`]: the structure of a Saltelli design;
 //! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
@@ -27,8 +28,11 @@
 //! ```
 
 pub mod blocks;
+pub mod dakota;
+pub mod import;
 pub mod indices;
 pub mod moat;
+pub mod problem;
 mod random;
 pub mod sampling;
 pub mod table;

@@ -17,6 +17,16 @@ pub(crate) enum Purpose {
     BaseSample(u32),
     /// Scrambling of the Sobol' points of this part of the sequence.
     Scrambling(u32),
+    /// Independent random points, in their order.
+    RandomPoints,
+    /// Stretches of this column of a Latin hypercube, and places within them.
+    Column(u32),
+    /// Swaps that spread a Latin hypercube.
+    Swaps,
+    /// Permutations of the digits of this dimension of Halton's sequence.
+    Digits(u32),
+    /// Order and directions of the Morris trajectory of this index, whose base point comes from elsewhere.
+    Order(u32),
 }
 
 /// The generator of `seed` for `purpose`.
@@ -28,6 +38,11 @@ pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
         Purpose::Bootstrap => 1 << 32,
         Purpose::BaseSample(index) => (2 << 32) | u64::from(index),
         Purpose::Scrambling(part) => (3 << 32) | u64::from(part),
+        Purpose::RandomPoints => 4 << 32,
+        Purpose::Column(column) => (5 << 32) | u64::from(column),
+        Purpose::Swaps => 6 << 32,
+        Purpose::Digits(dimension) => (7 << 32) | u64::from(dimension),
+        Purpose::Order(index) => (8 << 32) | u64::from(index),
     });
     generator
 }

@@ -1,6 +1,9 @@
-//! Laws of the Morris and the Saltelli design and of elementary effects, on random parameter spaces.
+//! Laws of samplers, of their designs and of elementary effects, on random parameter spaces.
 
+mod designs;
 mod moat;
 mod morris;
+mod plans;
+mod points;
 mod saltelli;
 mod spaces;
