@@ -17,6 +17,10 @@ pub(crate) enum Purpose {
     BaseSample(u32),
     /// Scrambling of the Sobol' points of this part of the sequence.
     Scrambling(u32),
+    /// The bootstrap resample of this index.
+    Resample(u32),
+    /// Phase of the search curve of this index.
+    Curve(u32),
 }
 
 /// The generator of `seed` for `purpose`.
@@ -28,6 +32,8 @@ pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
         Purpose::Bootstrap => 1 << 32,
         Purpose::BaseSample(index) => (2 << 32) | u64::from(index),
         Purpose::Scrambling(part) => (3 << 32) | u64::from(part),
+        Purpose::Resample(index) => (16 << 32) | u64::from(index),
+        Purpose::Curve(index) => (17 << 32) | u64::from(index),
     });
     generator
 }

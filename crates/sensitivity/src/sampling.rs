@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod examples;
+pub mod fast;
 mod marginal;
 pub mod morris;
 pub mod saltelli;
