@@ -1,6 +1,9 @@
-//! Laws of the Morris and the Saltelli design and of elementary effects, on random parameter spaces.
+//! Laws of designs, of elementary effects and of indices, on random parameter spaces and random responses.
 
+mod distributions;
+mod linear;
 mod moat;
 mod morris;
 mod saltelli;
 mod spaces;
+mod vbd;
