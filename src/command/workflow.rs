@@ -113,6 +113,7 @@ fn region_name(stage: &Stage, read: Read) -> &str {
 fn values(domain: &Domain) -> String {
     match domain {
         Domain::Continuous { low, high } => format!("{low} to {high}"),
+        Domain::Distributed { distribution } => distribution.to_string(),
         Domain::Fixed { value } => format!("{value}, fixed"),
         Domain::Levels { values } => match values.as_slice() {
             [first, second, .., last] => format!("{first}, {second} … {last} ({} values)", values.len()),

@@ -108,6 +108,9 @@ fn saltelli(second_order: bool, base: BasePoints) -> String {
     let drawn = match base {
         BasePoints::Sobol => "scrambled Sobol’ points",
         BasePoints::MonteCarlo => "independent random points",
+        BasePoints::LatinHypercube => "of a Latin hypercube",
+        BasePoints::Halton => "scrambled Halton points",
+        BasePoints::Hammersley => "scrambled Hammersley points",
     };
     let back = if second_order { ", and the other with that of the first" } else { "" };
     format!(

@@ -152,6 +152,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
 fn values(parameter: &Parameter) -> String {
     match &parameter.domain {
         Domain::Continuous { low, high } => format!("{low} – {high}"),
+        Domain::Distributed { distribution } => distribution.to_string(),
         Domain::Fixed { value } => value.to_string(),
         Domain::Levels { values } if values.len() <= 4 => {
             values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

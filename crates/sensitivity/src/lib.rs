@@ -2,6 +2,7 @@
 //!
 //! - [`sampling`]: parameters and a seed → a [`sampling::Design`], the parameter sets to evaluate;
 //! - [`table`]: parameter sets a user brings in a CSV;
+//! - [`import`]: studies written for other programs: [`dakota`]'s inputs, SALib's [`problem`]s;
 //! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
 //! - [`blocks`]: the structure of a Saltelli design;
 //! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
@@ -39,14 +40,17 @@ mod cholesky;
 pub mod columns;
 pub mod convergence;
 pub mod correlation;
+pub mod dakota;
 pub mod delta;
 pub mod error;
 pub mod estimate;
 pub mod fast;
+pub mod import;
 pub mod indices;
 mod linear;
 pub mod moat;
 pub mod pawn;
+pub mod problem;
 mod random;
 mod ranks;
 pub mod rbd_fast;

@@ -21,6 +21,16 @@ pub(crate) enum Purpose {
     Resample(u32),
     /// Phase of the search curve of this index.
     Curve(u32),
+    /// Independent random points, in their order.
+    RandomPoints,
+    /// Stretches of this column of a Latin hypercube, and places within them.
+    Column(u32),
+    /// Swaps that spread a Latin hypercube.
+    Swaps,
+    /// Permutations of the digits of this dimension of Halton's sequence.
+    Digits(u32),
+    /// Order and directions of the Morris trajectory of this index, whose base point comes from elsewhere.
+    Order(u32),
 }
 
 /// The generator of `seed` for `purpose`.
@@ -34,6 +44,11 @@ pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
         Purpose::Scrambling(part) => (3 << 32) | u64::from(part),
         Purpose::Resample(index) => (16 << 32) | u64::from(index),
         Purpose::Curve(index) => (17 << 32) | u64::from(index),
+        Purpose::RandomPoints => 4 << 32,
+        Purpose::Column(column) => (5 << 32) | u64::from(column),
+        Purpose::Swaps => 6 << 32,
+        Purpose::Digits(dimension) => (7 << 32) | u64::from(dimension),
+        Purpose::Order(index) => (8 << 32) | u64::from(index),
     });
     generator
 }

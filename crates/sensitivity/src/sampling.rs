@@ -3,17 +3,29 @@
 //! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates
 //! nothing and knows nothing of tiles; it keeps the structure that its method needs to compute indices.
 
+pub mod choice;
+pub mod discrepancy;
 #[cfg(test)]
 mod examples;
+pub mod factorial;
 pub mod fast;
-mod marginal;
+pub mod groups;
+pub mod halton;
+pub mod latin_hypercube;
+pub mod marginal;
+pub mod monte_carlo;
 pub mod morris;
+pub mod points;
 pub mod saltelli;
-mod sobol;
+pub mod sobol;
 
 use crate::blocks::RowBlocks;
 use crate::trajectory::Trajectories;
+use marginal::Marginal;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use points::{PointsError, Sequence, UnitPoints};
+use std::collections::HashMap;
+use thiserror::Error;
 
 /// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
 pub const MOST_EVALUATIONS: u64 = 10_000_000;
@@ -41,7 +53,87 @@ pub enum Structure {
     Saltelli(RowBlocks),
 }
 
+/// A range that `f64` numbers cannot divide, a range of reals for whole numbers, or no distribution.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "parameter {name} cannot be drawn from [{low}, {high}]; allowed are reals within a finite range, a distribution of reals, \
+     or two values and more"
+)]
+pub struct BadRange {
+    /// The parameter.
+    pub name: String,
+    /// Its smallest value.
+    pub low: f64,
+    /// Its largest value.
+    pub high: f64,
+}
+
+/// Why there is no design of points that have no further structure.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SampleError {
+    /// There are no such points.
+    #[error(transparent)]
+    Points(#[from] PointsError),
+    /// Every parameter is fixed or has one value.
+    #[error("no parameter varies; at least one needs a range or two values")]
+    NothingVaries,
+    /// A domain that cannot be drawn from.
+    #[error(transparent)]
+    BadRange(#[from] BadRange),
+    /// More parameter sets than are held in memory.
+    #[error("{evaluations} evaluations are too many; {MOST_EVALUATIONS} are allowed")]
+    TooManyEvaluations {
+        /// Evaluations asked for.
+        evaluations: u64,
+    },
+    /// Points of another dimension than parameters vary.
+    #[error("points have {columns} coordinates, and {varying} parameters vary; one each is needed")]
+    Dimensions {
+        /// Dimensions of the points.
+        columns: usize,
+        /// Parameters that vary.
+        varying: usize,
+    },
+}
+
 impl Design {
+    /// A parameter set for each point, whose coordinates are places within the domains of the varying parameters, in
+    /// their order: quantiles of distributions, equally likely levels.
+    ///
+    /// # Errors
+    /// [`SampleError`] when a domain cannot be drawn from, or coordinates and varying parameters do not pair up.
+    pub fn of_points(parameters: &[Parameter], points: &UnitPoints) -> Result<Self, SampleError> {
+        let varying = varying(parameters);
+        if points.columns() != varying.len() {
+            return Err(SampleError::Dimensions { columns: points.columns(), varying: varying.len() });
+        }
+        let marginals = marginals(parameters, &varying)?;
+        let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
+        let mut evaluations = Vec::with_capacity(points.rows());
+        for point in points.iter() {
+            let mut row = resting.clone();
+            for ((&column, marginal), &place) in varying.iter().zip(&marginals).zip(point) {
+                row[column] = marginal.value(place).ok_or_else(|| bad_range(&parameters[column]))?;
+            }
+            evaluations.push(row);
+        }
+        Ok(Self::of_rows(parameters, evaluations))
+    }
+
+    /// For each row the first one that is equal to it: its own index, where none before it is. Discrete parameters make
+    /// equal rows, which need one evaluation.
+    #[must_use]
+    pub fn first_equal_rows(&self) -> Vec<usize> {
+        let mut first: HashMap<&[Value], usize> = HashMap::with_capacity(self.evaluations.len());
+        self.evaluations.iter().enumerate().map(|(row, set)| *first.entry(set).or_insert(row)).collect()
+    }
+
+    /// Number of rows that are not equal to an earlier one.
+    #[must_use]
+    pub fn distinct_rows(&self) -> usize {
+        self.first_equal_rows().into_iter().enumerate().filter(|&(row, first)| row == first).count()
+    }
+
     /// Parameter sets without structure, such as those of a user's table. Each row holds one value a parameter.
     #[must_use]
     pub fn of_rows(parameters: &[Parameter], evaluations: Vec<Vec<Value>>) -> Self {
@@ -67,6 +159,37 @@ impl Design {
     }
 }
 
+/// A design of points of a sequence, without further structure.
+fn plain(
+    parameters: &[Parameter],
+    sequence: Sequence,
+    samples: u32,
+    seed: u64,
+) -> Result<Design, SampleError> {
+    let varying = varying(parameters);
+    if varying.is_empty() {
+        return Err(SampleError::NothingVaries);
+    }
+    if u64::from(samples) > MOST_EVALUATIONS {
+        return Err(SampleError::TooManyEvaluations { evaluations: u64::from(samples) });
+    }
+    // What cannot be drawn from is said before anything is drawn.
+    marginals(parameters, &varying)?;
+    Design::of_points(parameters, &sequence.points(samples as usize, varying.len(), seed)?)
+}
+
+/// The marginals of some parameters.
+fn marginals<'a>(parameters: &'a [Parameter], columns: &[usize]) -> Result<Vec<Marginal<'a>>, BadRange> {
+    let marginal =
+        |&column: &usize| Marginal::of(&parameters[column]).ok_or_else(|| bad_range(&parameters[column]));
+    columns.iter().map(marginal).collect()
+}
+
+fn bad_range(parameter: &Parameter) -> BadRange {
+    let (low, high) = parameter.domain.bounds();
+    BadRange { name: parameter.name.clone(), low, high }
+}
+
 fn names(parameters: &[Parameter]) -> Vec<String> {
     parameters.iter().map(|parameter| parameter.name.clone()).collect()
 }
@@ -81,7 +204,7 @@ fn resting_value(parameter: &Parameter) -> Value {
     match &parameter.domain {
         Domain::Fixed { value } => *value,
         Domain::Levels { values } => values.first().copied().unwrap_or(parameter.default),
-        Domain::Continuous { .. } => parameter.default,
+        Domain::Continuous { .. } | Domain::Distributed { .. } => parameter.default,
     }
 }
 

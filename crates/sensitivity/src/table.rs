@@ -5,8 +5,16 @@
 //! type and not against sampling ranges, which a user may leave on purpose. Rows are kept in order, equal
 //! ones included.
 
+mod responses;
+mod source;
+
+use crate::sampling::MOST_EVALUATIONS;
 use pleach_workflow::text::quoted;
 use pleach_workflow::{Parameter, ParseValueError, Value};
+pub use responses::Responses;
+use source::Source;
+use std::borrow::Cow;
+use std::io::Read;
 use thiserror::Error;
 
 /// The column that numbers evaluations in the tables pleach writes. A parameter of that name comes first.
@@ -49,7 +57,7 @@ pub enum TableError {
         column: String,
     },
     /// A row with more or fewer fields than the header.
-    #[error("line {line} has {found} fields; the header has {expected}, separated by commas")]
+    #[error("line {line} has {found} fields; the header has {expected}, separated by {separator}")]
     Ragged {
         /// Line of the row.
         line: usize,
@@ -57,9 +65,40 @@ pub enum TableError {
         found: usize,
         /// Fields of the header.
         expected: usize,
+        /// What separates them.
+        separator: &'static str,
+    },
+    /// A column that is wanted is not there.
+    #[error("line {line}: there is no column \"{column}\"; the header has {header}")]
+    MissingColumn {
+        /// Line of the header.
+        line: usize,
+        /// Its name.
+        column: String,
+        /// Columns that are there.
+        header: String,
+    },
+    /// A response that is no number.
+    #[error(
+        "line {line}, column {column}: \"{}\" is not a finite number; leave the response of a failed evaluation empty",
+        quoted(text, 80)
+    )]
+    BadResponse {
+        /// Line of the row.
+        line: usize,
+        /// The response.
+        column: String,
+        /// The field.
+        text: String,
+    },
+    /// More rows than are held in memory.
+    #[error("line {line}: the table has more than {MOST_EVALUATIONS} rows")]
+    TooManyRows {
+        /// Line of the first row that is too many.
+        line: usize,
     },
     /// A field that is no value of its parameter's type.
-    #[error("line {line}, column {column}: {problem}")]
+    #[error("line {line}, column {column}: {problem}{}", decimals(&problem.text))]
     BadValue {
         /// Line of the row.
         line: usize,
@@ -71,45 +110,146 @@ pub enum TableError {
     /// The CSV reader gave up.
     #[error("the table is no CSV: {0}")]
     Malformed(#[from] csv::Error),
+    /// The table could not be read to its end.
+    #[error("failed to read: {0}")]
+    Unreadable(#[from] std::io::Error),
 }
 
-/// The parameter sets of a CSV: a value for every parameter in each row.
+/// A word on decimal commas, where there is one.
+fn decimals(text: &str) -> &'static str {
+    if text.contains(',') { "; decimals are written with a point" } else { "" }
+}
+
+/// The parameter sets of a CSV: a value for every parameter in each row, all of them in memory.
 ///
-/// A byte-order mark, CRLF, blank lines, quoted fields and spaces around fields are accepted.
+/// A byte-order mark, CRLF, blank lines, quoted fields and spaces around fields are accepted. Fields are separated by
+/// commas; by semicolons or tabs where the header has these and no commas. With semicolons, as spreadsheets write them
+/// where the comma is in numbers, `2,5` is two and a half.
 ///
 /// # Errors
 /// [`TableError`], which names line, column and value, and what is allowed.
 pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Vec<Vec<Value>>, TableError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
-    let mut record = csv::StringRecord::new();
-    if !reader.read_record(&mut record)? {
-        return Err(TableError::NoHeader { known: known(parameters) });
+    let mut rows = Rows::open(text.as_bytes(), parameters)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next().transpose()? {
+        if all.len() as u64 == MOST_EVALUATIONS {
+            return Err(TableError::TooManyRows { line: rows.table.line() });
+        }
+        all.push(row);
     }
-    let columns = read_header(&record, line(text, &record), parameters)?;
+    if all.is_empty() { Err(TableError::NoRows) } else { Ok(all) }
+}
 
-    let defaults: Vec<Value> = parameters.iter().map(|parameter| parameter.default).collect();
-    let mut rows = Vec::new();
-    while reader.read_record(&mut record)? {
-        if record.len() != columns.len() {
-            let (line, found, expected) = (line(text, &record), record.len(), columns.len());
-            return Err(TableError::Ragged { line, found, expected });
+/// The parameter sets of a CSV as they are read, in as little memory as a row takes. After an error there is no other row.
+pub struct Rows<'a, R> {
+    table: Table<R>,
+    parameters: &'a [Parameter],
+    /// For each column the place of its parameter, `None` for the evaluation column.
+    columns: Vec<Option<usize>>,
+    defaults: Vec<Value>,
+}
+
+impl<'a, R: Read> Rows<'a, R> {
+    /// Reads the header; see [`parse`] for what is accepted.
+    ///
+    /// # Errors
+    /// [`TableError`] when the header is none of these parameters.
+    pub fn open(table: R, parameters: &'a [Parameter]) -> Result<Self, TableError> {
+        let mut table = Table::open(table)?;
+        if !table.advance()? {
+            return Err(TableError::NoHeader { known: known(parameters) });
         }
-        let mut row = defaults.clone();
-        for (field, column) in record.iter().zip(&columns) {
-            let Some(place) = *column else { continue };
-            let parameter = &parameters[place];
-            row[place] = Value::parse(field, parameter.value_type).map_err(|problem| {
-                TableError::BadValue { line: line(text, &record), column: parameter.name.clone(), problem }
-            })?;
-        }
-        rows.push(row);
+        let columns = read_header(&table.record, table.line(), parameters)?;
+        table.columns = columns.len();
+        let defaults = parameters.iter().map(|parameter| parameter.default).collect();
+        Ok(Self { table, parameters, columns, defaults })
     }
-    if rows.is_empty() { Err(TableError::NoRows) } else { Ok(rows) }
+
+    fn read(&mut self) -> Result<Option<Vec<Value>>, TableError> {
+        if !self.table.advance()? {
+            return Ok(None);
+        }
+        let mut row = self.defaults.clone();
+        for (field, column) in self.table.record.iter().zip(&self.columns) {
+            let Some(place) = *column else { continue };
+            let parameter = &self.parameters[place];
+            row[place] =
+                Value::parse(&self.table.number(field), parameter.value_type).map_err(|problem| {
+                    let column = parameter.name.clone();
+                    TableError::BadValue { line: self.table.line(), column, problem }
+                })?;
+        }
+        Ok(Some(row))
+    }
+}
+
+impl<R: Read> Iterator for Rows<'_, R> {
+    type Item = Result<Vec<Value>, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.read().transpose();
+        if matches!(row, Some(Err(_))) {
+            self.table.ended = true;
+        }
+        row
+    }
+}
+
+/// A CSV, row by row.
+struct Table<R> {
+    reader: csv::Reader<Source<R>>,
+    record: csv::StringRecord,
+    separator: u8,
+    /// Fields that each row has: those of the header, once it is read.
+    columns: usize,
+    ended: bool,
+}
+
+impl<R: Read> Table<R> {
+    fn open(table: R) -> Result<Self, TableError> {
+        let (separator, source) = source::open(table)?;
+        let reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .delimiter(separator)
+            .from_reader(source);
+        Ok(Self { reader, record: csv::StringRecord::new(), separator, columns: 0, ended: false })
+    }
+
+    /// Whether there is another row, which is `record` then.
+    fn advance(&mut self) -> Result<bool, TableError> {
+        if self.ended || !self.reader.read_record(&mut self.record)? {
+            return Ok(false);
+        }
+        let start = self.record.position().map_or(0, csv::Position::byte);
+        self.reader.get_mut().release(start);
+        if self.columns > 0 && self.record.len() != self.columns {
+            let (line, found, expected) = (self.line(), self.record.len(), self.columns);
+            return Err(TableError::Ragged { line, found, expected, separator: name_of(self.separator) });
+        }
+        Ok(true)
+    }
+
+    /// Line of the row, for error messages only. The CSV reader's own count is that of the first of the blank lines it
+    /// skipped before the row.
+    fn line(&self) -> usize {
+        self.reader.get_ref().line()
+    }
+
+    /// A field as numbers are written elsewhere: between semicolons, a comma is the point of a decimal.
+    fn number<'f>(&self, field: &'f str) -> Cow<'f, str> {
+        let comma = self.separator == b';' && field.matches(',').count() == 1 && !field.contains('.');
+        if comma { Cow::Owned(field.replace(',', ".")) } else { Cow::Borrowed(field) }
+    }
+}
+
+fn name_of(separator: u8) -> &'static str {
+    match separator {
+        b';' => "semicolons",
+        b'\t' => "tabs",
+        _ => "commas",
+    }
 }
 
 /// For each column the place of its parameter, `None` for the evaluation column.
@@ -135,15 +275,6 @@ fn read_header(
 
 fn known(parameters: &[Parameter]) -> String {
     parameters.iter().map(|parameter| parameter.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// Line of a record, for error messages only. The CSV reader's own count is that of the first of the blank
-/// lines it skipped before the record.
-fn line(text: &str, record: &csv::StringRecord) -> usize {
-    let start = record.position().map_or(0, |position| position.byte() as usize);
-    let bytes = text.as_bytes();
-    let blank = bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    1 + bytes[..start + blank].iter().filter(|&&byte| byte == b'\n').count()
 }
 
 #[cfg(test)]
@@ -192,6 +323,32 @@ mod tests {
     }
 
     #[test]
+    fn spreadsheets_write_semicolons_and_decimal_commas() {
+        assert_eq!(
+            read("\u{feff}G1;T1\r\n60;2,5\r\n61;3.5\r\n62;4\r\n"),
+            ["60 2.5 45", "61 3.5 45", "62 4 45"]
+        );
+        assert_eq!(read("G1\tT1\n60\t2.5\n"), ["60 2.5 45"]);
+        assert!(error("G1;T1\n60;1.234,5\n").starts_with("line 2, column T1: \"1.234,5\" is not a finite"));
+        assert!(error("G1;T1\n60;1,234,5\n").starts_with("line 2, column T1: \"1,234,5\" is not a finite"));
+        assert_eq!(error("G1;T1\n1,5;2\n"), "line 2, column G1: \"1.5\" is not an integer");
+        assert_eq!(
+            error("G1;T1\n60;2;5\n"),
+            "line 2 has 3 fields; the header has 2, separated by semicolons"
+        );
+        assert!(error("G1\tT1\n60\t2,5\n").contains("\"2,5\" is not a finite number; decimals are"));
+    }
+
+    #[test]
+    fn rows_come_one_by_one_and_end_with_an_error() {
+        let parameters = parameters();
+        let mut rows = Rows::open("G1\n1\nx\n3\n".as_bytes(), &parameters).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap()[0], Value::Integer(1));
+        assert!(rows.next().unwrap().unwrap_err().to_string().starts_with("line 3, column G1"));
+        assert!(rows.next().is_none());
+    }
+
+    #[test]
     fn errors_name_line_column_value_and_what_is_allowed() {
         assert_eq!(error(""), "the table is empty; a header that names parameters is needed (G1, T1, G2)");
         assert_eq!(error("\u{feff}\r\n"), error(""));
@@ -200,8 +357,8 @@ mod tests {
             "the table has a header and no rows; at least one parameter set is needed"
         );
         assert_eq!(
-            error("G1;T1\n60;2.5\n"),
-            "line 1: column 1 is \"G1;T1\", which is no parameter; allowed are G1, T1, G2 and evaluation"
+            error("G1|T1\n60|2.5\n"),
+            "line 1: column 1 is \"G1|T1\", which is no parameter; allowed are G1, T1, G2 and evaluation"
         );
         assert!(error("G1,\n60,1\n").contains("column 2 is \"\", which is no parameter"));
         assert!(error("G1,g2\n60,1\n").contains("column 2 is \"g2\""));
@@ -217,7 +374,10 @@ mod tests {
         assert!(error("G1,T1\n60,2.5\n60\n").starts_with("line 3 has 1 fields"));
         assert_eq!(error("G1,T1\n60,2.5\n60.5,2\n"), "line 3, column G1: \"60.5\" is not an integer");
         assert_eq!(error("G1,T1\n60,NaN\n"), "line 2, column T1: \"NaN\" is not a finite number");
-        assert_eq!(error("G1,T1\n60,\"2,5\"\n"), "line 2, column T1: \"2,5\" is not a finite number");
+        assert_eq!(
+            error("G1,T1\n60,\"2,5\"\n"),
+            "line 2, column T1: \"2,5\" is not a finite number; decimals are written with a point"
+        );
         assert_eq!(error("G1,T1\n60,\n"), "line 2, column T1: \"\" is not a finite number");
     }
 

@@ -3,15 +3,18 @@
 //! Samplers state it; for a table of bare parameter sets [`Trajectories::recover`] finds it. Responses play
 //! no part here.
 
+use crate::sampling::marginal::probability;
 use pleach_workflow::{Domain, Parameter, Value};
 use thiserror::Error;
 
-/// From one row to the next, one parameter changes.
+/// From one row to the next, one parameter changes, or one group of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Its place in [`Trajectories::names`].
     pub parameter: usize,
-    /// The step as a signed fraction of the parameter's range; finite and never 0.
+    /// The step as a signed fraction of the parameter's range, or of its probability where it has a distribution; finite
+    /// and never 0. Of several parameters that step together, each in a direction of its own, it is the mean size of their
+    /// fractions: the sign of an effect says nothing then, and μ* is what counts (Campolongo et al. 2007).
     pub fraction: f64,
 }
 
@@ -222,7 +225,7 @@ pub fn continuous_step(levels: u32) -> f64 {
 /// an effect in its seventh digit only.
 pub const PRINT_ROUNDING: f64 = 1e-6;
 
-/// The step as a fraction of the range: `(to − from) / (high − low)`, finite and not 0.
+/// The step as a fraction of the range, `(to − from) / (high − low)`, or of the probability; finite and not 0.
 pub(crate) fn signed_fraction(
     parameter: &Parameter,
     levels: Option<u32>,
@@ -230,13 +233,21 @@ pub(crate) fn signed_fraction(
     to: Value,
 ) -> Option<f64> {
     let (low, high) = parameter.domain.bounds();
-    let fraction = (to.as_f64() - from.as_f64()) / (high - low);
+    let (from, to) = (from.as_f64(), to.as_f64());
+    let fraction = match &parameter.domain {
+        Domain::Distributed { distribution } => {
+            probability(distribution, to) - probability(distribution, from)
+        }
+        _ => (to - from) / (high - low),
+    };
     if !fraction.is_finite() || fraction == 0.0 {
         return None;
     }
     let documented = levels.filter(|&levels| levels >= 2).map(continuous_step);
     match (&parameter.domain, documented) {
-        (Domain::Continuous { .. }, Some(step)) if (fraction.abs() / step - 1.0).abs() < PRINT_ROUNDING => {
+        (Domain::Continuous { .. } | Domain::Distributed { .. }, Some(step))
+            if (fraction.abs() / step - 1.0).abs() < PRINT_ROUNDING =>
+        {
             Some(step.copysign(fraction))
         }
         _ => Some(fraction),

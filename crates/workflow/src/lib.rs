@@ -6,6 +6,7 @@
 mod check;
 mod cores;
 mod descriptor;
+mod distribution;
 mod error;
 mod graph;
 mod operation;
@@ -16,6 +17,7 @@ mod value;
 mod workflow;
 
 pub use check::stage_file;
+pub use distribution::Distribution;
 pub use error::{DescriptorError, Problem};
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};

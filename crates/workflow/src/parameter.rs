@@ -1,5 +1,6 @@
 //! Parameters of a workflow and the domains that samplers draw them from.
 
+use crate::distribution::Distribution;
 use crate::value::{Real, Value, ValueType};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -15,6 +16,11 @@ pub enum Domain {
         low: f64,
         /// Largest value.
         high: f64,
+    },
+    /// Reals that are not all equally likely.
+    Distributed {
+        /// How likely each is.
+        distribution: Distribution,
     },
     /// An ordered list of at least one distinct value: an integer range, a stepped grid, or a set as given.
     Levels {
@@ -67,6 +73,46 @@ pub enum DomainError {
     /// A set names a value twice.
     #[error("value {0} is listed twice")]
     DuplicateValue(Value),
+    /// Whole numbers with a distribution of reals.
+    #[error("a distribution is of reals, and this parameter takes integers; a range or values are allowed")]
+    DistributionOfIntegers,
+    /// A logarithm of what has none.
+    #[error("range from {low} has no logarithm; its first number must be above 0")]
+    NotPositive {
+        /// First bound.
+        low: f64,
+    },
+    /// No spread, or a negative one.
+    #[error("deviation {deviation} is not above 0")]
+    BadDeviation {
+        /// The standard deviation given.
+        deviation: f64,
+    },
+    /// Bounds where next to nothing is.
+    #[error(
+        "range [{low}, {high}] lies more than {} deviations of {deviation} from the mean {mean}",
+        Distribution::FARTHEST
+    )]
+    FarFromMean {
+        /// First bound.
+        low: f64,
+        /// Second bound.
+        high: f64,
+        /// The mean given.
+        mean: f64,
+        /// The standard deviation given.
+        deviation: f64,
+    },
+    /// The likeliest value of a triangular distribution is none of its values.
+    #[error("mode {mode} is not within [{low}, {high}]")]
+    BadMode {
+        /// The likeliest value given.
+        mode: f64,
+        /// First bound.
+        low: f64,
+        /// Second bound.
+        high: f64,
+    },
 }
 
 impl Domain {
@@ -153,11 +199,23 @@ impl Domain {
         Ok(Self::Fixed { value: value_of(value_type, number)? })
     }
 
-    /// Smallest and largest value.
+    /// Reals that are not all equally likely.
+    ///
+    /// # Errors
+    /// [`DomainError`] when the parameter takes integers, or there is no such distribution.
+    pub fn distributed(value_type: ValueType, distribution: Distribution) -> Result<Self, DomainError> {
+        match value_type {
+            ValueType::Integer => Err(DomainError::DistributionOfIntegers),
+            ValueType::Real => Ok(Self::Distributed { distribution: distribution.check()? }),
+        }
+    }
+
+    /// Smallest and largest value; infinite where a distribution has no bounds.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         match self {
             Self::Continuous { low, high } => (*low, *high),
+            Self::Distributed { distribution } => distribution.bounds(),
             Self::Fixed { value } => (value.as_f64(), value.as_f64()),
             Self::Levels { values } => {
                 let numbers = values.iter().map(|value| value.as_f64());
@@ -169,7 +227,7 @@ impl Domain {
     /// Number of values held.
     pub(crate) fn values_held(&self) -> usize {
         match self {
-            Self::Continuous { .. } => 0,
+            Self::Continuous { .. } | Self::Distributed { .. } => 0,
             Self::Levels { values } => values.len(),
             Self::Fixed { .. } => 1,
         }
@@ -179,7 +237,7 @@ impl Domain {
     #[must_use]
     pub fn varies(&self) -> bool {
         match self {
-            Self::Continuous { .. } => true,
+            Self::Continuous { .. } | Self::Distributed { .. } => true,
             Self::Levels { values } => values.len() > 1,
             Self::Fixed { .. } => false,
         }

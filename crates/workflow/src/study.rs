@@ -2,13 +2,14 @@
 //!
 //! Paths are relative to the study file. Tiles and slides are found, not opened.
 
+mod domain;
 mod fields;
 mod inputs;
 mod method;
 mod slides;
 
 use crate::DescriptorError;
-use crate::error::{count, one_line};
+use crate::error::one_line;
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, DomainError, Parameter};
 use crate::workflow::Workflow;
@@ -324,32 +325,10 @@ fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Resu
     section.allow(&known.iter().map(String::as_str).collect::<Vec<_>>())?;
     for parameter in parameters {
         let Some(section) = section.optional_section(&parameter.name)? else { continue };
-        section.allow(&["range", "step", "values", "fixed", "default"])?;
+        let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default"]).collect();
+        section.allow(&keys)?;
         let value_type = parameter.value_type;
-        let range = section.numbers("range")?;
-        let step = section.number("step")?;
-        let values = section.numbers("values")?;
-        let fixed = section.number("fixed")?;
-        if step.is_some() && range.is_none() {
-            return section.fail("step", FieldProblem::StepWithoutRange);
-        }
-        let domain = match (range, values, fixed) {
-            (Some(range), None, None) => {
-                let Ok(range) = <[f64; 2]>::try_from(range.as_slice()) else {
-                    let value = format!("a list of {}", count(range.len(), "number"));
-                    return section.not_allowed("range", &value, "[smallest, largest]");
-                };
-                Domain::stepped(value_type, range, step)
-            }
-            (None, Some(values), None) => Domain::set(value_type, &values).map_err(|error| ("values", error)),
-            (None, None, Some(number)) => Domain::fixed(value_type, number).map_err(|error| ("fixed", error)),
-            (None, None, None) => Ok(parameter.domain.clone()),
-            _ => return root.fail(&format!("parameters.{}", parameter.name), FieldProblem::DomainKind),
-        };
-        match domain {
-            Ok(domain) => parameter.domain = domain,
-            Err((field, error)) => return section.fail(field, error.into()),
-        }
+        parameter.domain = domain::read(root, &section, parameter)?;
         if let Some(number) = section.number("default")? {
             match parameter::value_of(value_type, number) {
                 Ok(value) => parameter.default = value,

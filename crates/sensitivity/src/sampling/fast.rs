@@ -5,7 +5,8 @@
 //! SALib's `sample.fast_sampler`. A parameter sweeps its range evenly; levels are equally likely. Frequencies are those of
 //! [`Curves`]; indices are computed by [`crate::fast`].
 
-use super::{Design, MOST_EVALUATIONS, marginal, resting_value, varying};
+use super::marginal::Marginal;
+use super::{Design, MOST_EVALUATIONS, resting_value, varying};
 use crate::error::AnalysisError;
 use crate::fast::Curves;
 use crate::random::{self, Purpose};
@@ -76,6 +77,14 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
     let names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
     let curves = Curves::new(names, fast.samples as usize, fast.harmonics as usize)?;
     let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
+    let bad_range = |column: usize| {
+        let (low, high) = parameters[column].domain.bounds();
+        FastError::BadRange { name: parameters[column].name.clone(), low, high }
+    };
+    let marginals: Vec<Marginal<'_>> = varying
+        .iter()
+        .map(|&column| Marginal::of(&parameters[column]).ok_or_else(|| bad_range(column)))
+        .collect::<Result<_, _>>()?;
     let mut evaluations = Vec::with_capacity(curves.rows());
     for curve in 0..varying.len() {
         // Parameters are counted in u32s everywhere.
@@ -86,22 +95,13 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
                 // The turn modulo 1 in whole numbers, so that late samples lie as exactly as early ones.
                 let turn = (curves.frequency(curve, place) * at) % curves.samples();
                 let angle = TAU * turn as f64 / curves.samples() as f64 + phase;
-                let parameter = &parameters[column];
-                point[column] =
-                    marginal::value(parameter, cell(0.5 + angle.sin().asin() / PI)).ok_or_else(|| {
-                        let (low, high) = parameter.domain.bounds();
-                        FastError::BadRange { name: parameter.name.clone(), low, high }
-                    })?;
+                let value = marginals[place].value(0.5 + angle.sin().asin() / PI);
+                point[column] = value.ok_or_else(|| bad_range(column))?;
             }
             evaluations.push(point);
         }
     }
     Ok((Design::of_rows(parameters, evaluations), curves))
-}
-
-/// The cell of 2³² of a place in the unit interval; conversion saturates at the ends.
-fn cell(place: f64) -> u32 {
-    (place * 4_294_967_296.0) as u32
 }
 
 #[cfg(test)]

@@ -1,33 +1,234 @@
-//! From a place in the unit interval to a value of a parameter.
+//! From a place in the unit interval to a value of a parameter: the inverse of its cumulative distribution.
 //!
-//! A place is one of 2³² cells of equal width. Continuous parameters take the middle of the cell, so that no value is
-//! favoured and the mean is that of the range; levels share the cells out, each ⌊2³²/L⌋ or ⌈2³²/L⌉ of them, so that
-//! their chances differ by less than L/2³² of themselves (0.03 % for a million levels). Distributions other than uniform
-//! are not known here.
+//! Levels share the interval out, equally likely. Quantiles of the normal distribution are Wichura's algorithm AS 241
+//! (Applied Statistics 37, 1988), good to 16 digits; probabilities are the crate `libm`'s error function. Where points
+//! come from is not known here.
 
 use super::real_range;
-use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
+use std::f64::consts::FRAC_1_SQRT_2;
 
-/// The value at the cell `place`; `None` of a continuous domain that cannot be sampled.
-pub(super) fn value(parameter: &Parameter, place: u32) -> Option<Value> {
-    match &parameter.domain {
-        Domain::Continuous { .. } => {
-            let (low, high) = real_range(parameter)?;
-            let fraction = (f64::from(place) + 0.5) / CELLS as f64;
-            // Rounding may overshoot the range by a last digit.
-            Value::from_f64((low + fraction * (high - low)).clamp(low, high), ValueType::Real)
+/// A parameter made ready to be drawn many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Marginal<'a> {
+    Uniform { low: f64, high: f64 },
+    Levels(&'a [Value]),
+    Distributed(Distribution),
+    Fixed(Value),
+}
+
+impl<'a> Marginal<'a> {
+    /// `None` of a domain that cannot be sampled.
+    pub(super) fn of(parameter: &'a Parameter) -> Option<Self> {
+        match &parameter.domain {
+            Domain::Continuous { .. } => real_range(parameter).map(|(low, high)| Self::Uniform { low, high }),
+            Domain::Levels { values } => (!values.is_empty()).then_some(Self::Levels(values)),
+            Domain::Fixed { value } => Some(Self::Fixed(*value)),
+            Domain::Distributed { distribution } => {
+                let usable = parameter.value_type == ValueType::Real && distribution.check().is_ok();
+                usable.then_some(Self::Distributed(*distribution))
+            }
         }
-        Domain::Levels { values } => {
-            // Below 2³² levels, of which a domain has up to a million, this stays below 2⁶⁴.
-            let level = u64::from(place) * values.len() as u64 / CELLS;
-            values.get(level as usize).copied()
+    }
+
+    /// The value at a place of `[0, 1)`. `None` of nothing that [`Marginal::of`] accepts.
+    pub(super) fn value(self, place: f64) -> Option<Value> {
+        match self {
+            Self::Uniform { low, high } => {
+                // Rounding may overshoot the range by a last digit.
+                Value::from_f64((low + place * (high - low)).clamp(low, high), ValueType::Real)
+            }
+            Self::Levels(values) => {
+                // Up to a million levels: the product is below 2⁵³ times a cell, and rounds to the last level at most.
+                let level = (place * values.len() as f64) as usize;
+                values.get(level.min(values.len() - 1)).copied()
+            }
+            Self::Distributed(distribution) => {
+                Value::from_f64(quantile(&distribution, place), ValueType::Real)
+            }
+            Self::Fixed(value) => Some(value),
         }
-        Domain::Fixed { value } => Some(*value),
     }
 }
 
-/// Cells of the unit interval: as many as 32 bits tell apart.
-const CELLS: u64 = 1 << 32;
+/// The smallest and the largest probability that a distribution without bounds is asked at: half a cell of 2⁻³² from the
+/// ends, 6.3 deviations away.
+const OUTERMOST: f64 = 1.0 / 8_589_934_592.0;
+
+/// The value below which a value lies with `probability`, within `[0, 1]`. Finite: of a distribution without bounds, the
+/// outermost are those of half a cell of 2⁻³².
+#[must_use]
+pub fn quantile(distribution: &Distribution, probability: f64) -> f64 {
+    let p = probability.clamp(0.0, 1.0);
+    let (low, high) = distribution.bounds();
+    let value = match *distribution {
+        Distribution::LogUniform { low, high } => {
+            let (from, to) = (low.ln(), high.ln());
+            (from + p * (to - from)).exp()
+        }
+        Distribution::Normal { mean, deviation } => {
+            mean + deviation * normal_quantile(p.clamp(OUTERMOST, 1.0 - OUTERMOST))
+        }
+        Distribution::TruncatedNormal { mean, deviation, low, high } => {
+            let (from, to) = ((low - mean) / deviation, (high - mean) / deviation);
+            // Probabilities near 1 hold few digits: above the mean, the mirrored distribution is drawn from.
+            let scaled = if from > 0.0 {
+                -normal_quantile(between(1.0 - p, normal_probability(-to), normal_probability(-from)))
+            } else {
+                normal_quantile(between(p, normal_probability(from), normal_probability(to)))
+            };
+            mean + deviation * scaled
+        }
+        Distribution::Triangular { low, mode, high } => {
+            let width = high - low;
+            let rising = (mode - low) / width;
+            if p < rising {
+                low + (p * width * (mode - low)).sqrt()
+            } else {
+                high - ((1.0 - p) * width * (high - mode)).sqrt()
+            }
+        }
+    };
+    value.clamp(low, high)
+}
+
+fn between(p: f64, from: f64, to: f64) -> f64 {
+    from + p * (to - from)
+}
+
+/// The probability that a value lies below `value`.
+#[must_use]
+pub fn probability(distribution: &Distribution, value: f64) -> f64 {
+    let (low, high) = distribution.bounds();
+    let value = value.clamp(low, high);
+    match *distribution {
+        Distribution::LogUniform { low, high } => (value.ln() - low.ln()) / (high.ln() - low.ln()),
+        Distribution::Normal { mean, deviation } => normal_probability((value - mean) / deviation),
+        Distribution::TruncatedNormal { mean, deviation, low, high } => {
+            let [from, at, to] = [low, value, high].map(|x| (x - mean) / deviation);
+            if from > 0.0 {
+                let [from, at, to] = [-from, -at, -to].map(normal_probability);
+                (from - at) / (from - to)
+            } else {
+                let [from, at, to] = [from, at, to].map(normal_probability);
+                (at - from) / (to - from)
+            }
+        }
+        Distribution::Triangular { low, mode, high } => {
+            let width = high - low;
+            if value < mode {
+                (value - low).powi(2) / (width * (mode - low))
+            } else if high > mode {
+                1.0 - (high - value).powi(2) / (width * (high - mode))
+            } else {
+                1.0
+            }
+        }
+    }
+}
+
+/// Φ(x), the probability of a standard normal value below x.
+#[must_use]
+pub fn normal_probability(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+}
+
+/// Φ⁻¹(p) for p within (0, 1); infinite at the ends. Wichura's PPND16.
+#[must_use]
+pub fn normal_quantile(p: f64) -> f64 {
+    let q = p - 0.5;
+    if q.abs() <= 0.425 {
+        let r = 0.180_625 - q * q;
+        return q * ratio(r, &CENTRE);
+    }
+    let tail = if q < 0.0 { p } else { 1.0 - p };
+    if tail <= 0.0 {
+        return f64::INFINITY.copysign(q);
+    }
+    let r = (-tail.ln()).sqrt();
+    let value = if r <= 5.0 { ratio(r - 1.6, &MIDDLE) } else { ratio(r - 5.0, &FAR) };
+    value.copysign(q)
+}
+
+/// Numerator and denominator of a rational function, the constant coefficients first.
+type Ratio = [[f64; 8]; 2];
+
+fn ratio(r: f64, coefficients: &Ratio) -> f64 {
+    let [above, below] = coefficients.map(|of| of.iter().rev().fold(0.0, |sum, c| sum * r + c));
+    above / below
+}
+
+/// AS 241, |p − ½| up to 0.425.
+const CENTRE: Ratio = [
+    [
+        3.387_132_872_796_366_5,
+        133.141_667_891_784_38,
+        1_971.590_950_306_551_3,
+        13_731.693_765_509_46,
+        45_921.953_931_549_87,
+        67_265.770_927_008_7,
+        33_430.575_583_588_13,
+        2_509.080_928_730_122_7,
+    ],
+    [
+        1.0,
+        42.313_330_701_600_91,
+        687.187_007_492_057_9,
+        5_394.196_021_424_751,
+        21_213.794_301_586_597,
+        39_307.895_800_092_71,
+        28_729.085_735_721_943,
+        5_226.495_278_852_545,
+    ],
+];
+
+/// AS 241, tails down to e⁻²⁵.
+const MIDDLE: Ratio = [
+    [
+        1.423_437_110_749_683_5,
+        4.630_337_846_156_546,
+        5.769_497_221_460_691,
+        3.647_848_324_763_204_5,
+        1.270_458_252_452_368_4,
+        0.241_780_725_177_450_6,
+        0.022_723_844_989_269_184,
+        7.745_450_142_783_414e-4,
+    ],
+    [
+        1.0,
+        2.053_191_626_637_759,
+        1.676_384_830_183_803_8,
+        0.689_767_334_985_1,
+        0.148_103_976_427_480_08,
+        0.015_198_666_563_616_457,
+        5.475_938_084_995_345e-4,
+        1.050_750_071_644_416_9e-9,
+    ],
+];
+
+/// AS 241, beyond.
+const FAR: Ratio = [
+    [
+        6.657_904_643_501_103,
+        5.463_784_911_164_114,
+        1.784_826_539_917_291_3,
+        0.296_560_571_828_504_87,
+        0.026_532_189_526_576_124,
+        0.001_242_660_947_388_078_4,
+        2.711_555_568_743_487_6e-5,
+        2.010_334_399_292_288_1e-7,
+    ],
+    [
+        1.0,
+        0.599_832_206_555_888,
+        0.136_929_880_922_735_8,
+        0.014_875_361_290_850_615,
+        7.868_691_311_456_133e-4,
+        1.846_318_317_510_054_8e-5,
+        1.421_511_758_316_446e-7,
+        2.044_263_103_389_939_8e-15,
+    ],
+];
 
 #[cfg(test)]
 mod tests {
@@ -38,49 +239,155 @@ mod tests {
         Parameter { name: "p".into(), value_type, default, domain }
     }
 
-    /// The cells of a level are found from its ends: the first is the smallest place that it has.
-    fn cells(levels: u32) -> Vec<u64> {
-        let numbers: Vec<f64> = (0..levels).map(f64::from).collect();
-        let parameter =
-            parameter(ValueType::Integer, Domain::set(ValueType::Integer, &numbers).expect("distinct"));
-        let level = |place: u32| value(&parameter, place).unwrap().as_f64() as u32;
-        let first_at_least = |wanted: u32| {
-            let (mut below, mut at_least) = (0_u64, CELLS);
-            while below < at_least {
-                let middle = (below + at_least) / 2;
-                if level(middle as u32) < wanted { below = middle + 1 } else { at_least = middle }
-            }
-            below
-        };
-        let mut ends: Vec<u64> = (0..levels).map(first_at_least).collect();
-        ends.push(CELLS);
-        ends.windows(2).map(|pair| pair[1] - pair[0]).collect()
-    }
-
+    /// The stretch of a level is found from its ends, by bisection of the first place that has it or a later one.
     #[test]
     fn levels_share_the_unit_interval_out() {
-        for levels in [1, 2, 3, 5, 7, 16, 76, 601, 1000, 65_537] {
-            let cells = cells(levels);
-            assert_eq!(cells.iter().sum::<u64>(), CELLS);
-            let fair = CELLS / u64::from(levels);
-            assert!(cells.iter().all(|&cells| cells == fair || cells == fair + 1), "{levels}: {cells:?}");
+        for levels in [1_u32, 2, 3, 5, 7, 16, 76, 601, 1000, 65_537] {
+            let numbers: Vec<f64> = (0..levels).map(f64::from).collect();
+            let levels_of = Domain::set(ValueType::Integer, &numbers).expect("distinct");
+            let parameter = parameter(ValueType::Integer, levels_of);
+            let marginal = Marginal::of(&parameter).unwrap();
+            let level = |place: f64| marginal.value(place).unwrap().as_f64();
+            assert_eq!([level(0.0), level(1.0_f64.next_down())], [0.0, f64::from(levels) - 1.0]);
+            for wanted in 1..levels.min(2000) {
+                let (mut below, mut at_least) = (0.0_f64, 1.0_f64);
+                while at_least - below > 1e-14 {
+                    let middle = f64::midpoint(below, at_least);
+                    if level(middle) < f64::from(wanted) { below = middle } else { at_least = middle }
+                }
+                assert!((at_least - f64::from(wanted) / f64::from(levels)).abs() < 1e-13);
+            }
         }
     }
 
     #[test]
-    fn reals_are_the_middles_of_their_cells() {
+    fn reals_are_places_in_their_range() {
         let range = |low, high| parameter(ValueType::Real, Domain::Continuous { low, high });
-        let at = |parameter: &Parameter, place| value(parameter, place).unwrap().as_f64();
-        let cells = range(-1.0, CELLS as f64 - 1.0);
-        assert_eq!([0, 1, u32::MAX].map(|place| at(&cells, place)), [-0.5, 0.5, CELLS as f64 - 1.5]);
+        let at = |parameter: &Parameter, place| Marginal::of(parameter)?.value(place);
+        let number = |parameter: &Parameter, place| at(parameter, place).unwrap().as_f64();
+        assert_eq!([0.0, 0.25, 0.5].map(|place| number(&range(-1.0, 3.0), place)), [-1.0, 0.0, 1.0]);
         let narrow = range(0.3, 0.3_f64.next_up());
-        assert!((0.3..=0.3_f64.next_up()).contains(&at(&narrow, u32::MAX)));
+        assert!((0.3..=0.3_f64.next_up()).contains(&number(&narrow, 1.0_f64.next_down())));
         for (low, high) in [(2.0, 1.0), (f64::MIN, f64::MAX), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
-            assert_eq!(value(&range(low, high), 7), None);
+            assert_eq!(at(&range(low, high), 0.5), None);
         }
         let whole = parameter(ValueType::Integer, Domain::Continuous { low: 0.0, high: 9.0 });
-        assert_eq!(value(&whole, 7), None);
+        assert_eq!(at(&whole, 0.5), None);
         let fixed = parameter(ValueType::Real, Domain::fixed(ValueType::Real, 2.5).unwrap());
-        assert_eq!(at(&fixed, u32::MAX), 2.5);
+        assert_eq!(number(&fixed, 0.9), 2.5);
+        let spread = Distribution::Normal { mean: 0.0, deviation: -1.0 };
+        let spread = parameter(ValueType::Real, Domain::Distributed { distribution: spread });
+        assert_eq!(at(&spread, 0.5), None);
+    }
+
+    const PLACES: [f64; 9] = [1e-9, 1e-3, 0.025, 0.25, 0.5, 0.75, 0.975, 0.999, 1.0 - 1e-9];
+
+    /// SciPy 1.17, `stats.norm`, `loguniform(1e-3, 10)`, `truncnorm(-1, 2, loc=5, scale=2)`, `truncnorm(6, 9)` and
+    /// `triang(c=0.25, loc=1, scale=4)`, `.ppf` of [`PLACES`].
+    #[test]
+    fn quantiles_are_those_of_scipy() {
+        let expected: [(Distribution, [f64; 9]); 5] = [
+            (
+                Distribution::Normal { mean: 0.0, deviation: 1.0 },
+                [
+                    -5.997_807_015_007_686_5,
+                    -3.090_232_306_167_813,
+                    -1.959_963_984_540_054_5,
+                    -0.674_489_750_196_081_7,
+                    0.0,
+                    0.674_489_750_196_081_7,
+                    1.959_963_984_540_054,
+                    3.090_232_306_167_813,
+                    5.997_807_019_601_637,
+                ],
+            ),
+            (
+                Distribution::LogUniform { low: 1e-3, high: 10.0 },
+                [
+                    0.001_000_000_009_210_340_4,
+                    0.001_009_252_886_076_684_9,
+                    0.001_258_925_411_794_167_5,
+                    0.01,
+                    0.1,
+                    1.0,
+                    7.943_282_347_242_818,
+                    9.908_319_448_927_694,
+                    9.999_999_907_896_601,
+                ],
+            ),
+            (
+                Distribution::TruncatedNormal { mean: 5.0, deviation: 2.0, low: 3.0, high: 9.0 },
+                [
+                    3.000_000_006_766_064,
+                    3.006_754_656_930_32,
+                    3.162_553_090_781_331,
+                    4.300_717_141_415_069_6,
+                    5.342_327_836_035_65,
+                    6.494_881_447_928_119,
+                    8.429_075_670_142_119,
+                    8.970_126_171_888_339,
+                    8.999_999_969_676_608,
+                ],
+            ),
+            (
+                Distribution::TruncatedNormal { mean: 0.0, deviation: 1.0, low: 6.0, high: 9.0 },
+                [
+                    6.000_000_000_162_378_6,
+                    6.000_162_456_812_522,
+                    6.004_109_708_064_141,
+                    6.046_541_477_810_143,
+                    6.111_565_061_795_188,
+                    6.221_223_198_296_109,
+                    6.572_945_909_277_134,
+                    7.036_366_477_778_472,
+                    8.746_593_904_469_027,
+                ],
+            ),
+            (
+                Distribution::Triangular { low: 1.0, mode: 2.0, high: 5.0 },
+                [
+                    1.000_063_245_553_203_5,
+                    1.063_245_553_203_367_6,
+                    1.316_227_766_016_838,
+                    2.0,
+                    2.550_510_257_216_822,
+                    3.267_949_192_431_123,
+                    4.452_277_442_494_834,
+                    4.890_455_488_498_967,
+                    4.999_890_455_490_048,
+                ],
+            ),
+        ];
+        for (distribution, quantiles) in expected {
+            for (place, expected) in PLACES.into_iter().zip(quantiles) {
+                let found = quantile(&distribution, place);
+                // SciPy solves for truncated quantiles to about 1e-12.
+                assert!(
+                    (found - expected).abs() < 2e-12 * expected.abs().max(1.0),
+                    "{distribution}: {found}"
+                );
+                let back = probability(&distribution, found);
+                assert!((back - place).abs() < 1e-12, "{distribution}: {place} {back}");
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_stay_within_bounds_and_are_finite() {
+        let normal = Distribution::Normal { mean: 1.0, deviation: 2.0 };
+        assert!((quantile(&normal, 0.0) + 11.6).abs() < 0.1 && (quantile(&normal, 1.0) - 13.6).abs() < 0.1);
+        for distribution in [
+            Distribution::TruncatedNormal { mean: 0.0, deviation: 1.0, low: 29.0, high: 40.0 },
+            Distribution::TruncatedNormal { mean: 0.0, deviation: 1.0, low: -40.0, high: -29.0 },
+            Distribution::Triangular { low: 0.0, mode: 0.0, high: 1.0 },
+            Distribution::Triangular { low: 0.0, mode: 1.0, high: 1.0 },
+            Distribution::LogUniform { low: 1e-300, high: 1e300 },
+        ] {
+            let (low, high) = distribution.bounds();
+            let values: Vec<f64> = (0..=100).map(|p| quantile(&distribution, f64::from(p) / 100.0)).collect();
+            assert!(values.iter().all(|value| (low..=high).contains(value)), "{values:?}");
+            assert!(values.is_sorted(), "{distribution}: {values:?}");
+            assert!((probability(&distribution, values[37]) - 0.37).abs() < 1e-9, "{distribution}");
+        }
     }
 }

@@ -1,23 +1,35 @@
-//! Morris trajectories: from a random base point, each varying parameter takes one large step, in random order.
+//! Morris trajectories: from a base point, each varying parameter takes one large step, in random order.
 //!
 //! Source: Morris, "Factorial sampling plans for preliminary computational experiments", Technometrics 33
-//! (1991), with the step p/(2(p−1)) the papers use. Trajectories are drawn independently of each other;
-//! none are discarded to spread them out.
+//! (1991), with the step p/(2(p−1)) the papers use.
 //!
 //! | domain | base, before a step up | step |
 //! | --- | --- | --- |
-//! | continuous, `p` levels | uniform over the grid points {0, 1/(p−1), …} up to 1 − step, ⌊p/2⌋ of them | p/(2(p−1)) of the range |
-//! | `L` values | uniform over the first L − ⌊L/2⌋ of them | ⌊L/2⌋ places further in the list |
+//! | continuous, `p` levels | one of the grid points {0, 1/(p−1), …} up to 1 − step, ⌊p/2⌋ of them | p/(2(p−1)) of the range |
+//! | distribution with bounds, `p` levels | the same of its probability | p/(2(p−1)) of its probability |
+//! | `L` values | one of the first L − ⌊L/2⌋ of them | ⌊L/2⌋ places further in the list |
 //! | fixed, or one value | that value | none: no effect is computed |
 //!
-//! Half of the steps run from base to base + step, the other half back.
+//! Half of the steps run from base to base + step, the other half back. Parameters of a group step at the same time, each
+//! in a direction of its own, and count as one ([`Step::fraction`]).
+//!
+//! Base points are drawn at random or from a sequence ([`Base`]), as papers 000 and 001 sample MOAT from Halton's. Of many
+//! candidates those may be kept that lie far from each other ([`Choice`]): Campolongo's, by trying all choices, or
+//! Ruano's, step by step.
 
-use super::{Design, MOST_EVALUATIONS, Structure, names, real_range, resting_value};
+mod spread;
+mod steps;
+
+use super::groups::{Group, Groups};
+use super::points::{PointsError, Sequence, UnitPoints};
+use super::{Design, MOST_EVALUATIONS, Structure, names, resting_value};
 use crate::random::{self, Purpose};
-use crate::trajectory::{Step, Trajectories, Trajectory, signed_fraction};
-use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use crate::trajectory::{Step, Trajectories, Trajectory};
+use pleach_workflow::{Parameter, Value};
+use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand::{Rng, RngExt};
+use spread::Distances;
+use steps::{Move, Steps};
 use thiserror::Error;
 
 /// What to sample.
@@ -31,9 +43,101 @@ pub struct Morris {
     pub seed: u64,
 }
 
+/// How base points are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// At random, with the directions.
+    #[default]
+    Random,
+    /// Points of a sequence, which say where each parameter starts and thereby in which direction it steps.
+    Points(Sequence),
+}
+
+/// Which trajectories are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// All that are drawn.
+    #[default]
+    All,
+    /// Of each batch of candidates those that lie farthest from each other.
+    Spread {
+        /// How they are found.
+        search: Search,
+        /// Trajectories drawn for each batch.
+        candidates: u32,
+        /// Trajectories kept of each batch, at least 2: all that are wanted, or a part, so that more batches may follow.
+        batch: u32,
+    },
+}
+
+/// How trajectories of large spread are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// All choices are tried; up to [`MOST_CHOICES`] of them.
+    Campolongo,
+    /// One after the other is added.
+    Ruano,
+}
+
+/// Choices that are tried: seconds.
+pub const MOST_CHOICES: u64 = 10_000_000;
+
+/// Candidates of a batch: all pairs of them are compared, in 32 MB and seconds.
+pub const MOST_CANDIDATES: u32 = 2_000;
+
+/// Trajectories, how their base points are drawn and which are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Number of trajectories kept, levels, and seed.
+    pub morris: Morris,
+    /// How base points are drawn.
+    pub base: Base,
+    /// Which trajectories are kept.
+    pub choice: Choice,
+}
+
+impl From<Morris> for Plan {
+    fn from(morris: Morris) -> Self {
+        Self { morris, base: Base::Random, choice: Choice::All }
+    }
+}
+
 /// Why there is no design.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MorrisError {
+    /// There are no such base points.
+    #[error(transparent)]
+    Points(#[from] PointsError),
+    /// Batches that choose nothing, or more than they have.
+    #[error(
+        "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MOST_CANDIDATES}"
+    )]
+    BadBatch {
+        /// Candidates asked for.
+        candidates: u32,
+        /// Trajectories kept of them.
+        batch: u32,
+    },
+    /// Trajectories that are no whole number of batches.
+    #[error(
+        "trajectories = {trajectories} are no whole number of batches of {batch}; batches are chosen whole"
+    )]
+    BrokenBatch {
+        /// Trajectories asked for.
+        trajectories: u32,
+        /// Trajectories of a batch.
+        batch: u32,
+    },
+    /// More choices than are tried.
+    #[error(
+        "{batch} of {candidates} candidates can be chosen in more than {MOST_CHOICES} ways, too many to try all; fewer candidates, smaller batches, or Ruano's search are allowed"
+    )]
+    TooManyChoices {
+        /// Candidates asked for.
+        candidates: u32,
+        /// Trajectories kept of them.
+        batch: u32,
+    },
     /// No trajectories are asked for.
     #[error("trajectories = 0 gives no evaluations; at least 1 is needed")]
     NoTrajectories,
@@ -75,97 +179,189 @@ pub enum MorrisError {
 /// # Errors
 /// [`MorrisError`] when nothing is asked for, nothing varies, or a range cannot be stepped over.
 pub fn sample(parameters: &[Parameter], morris: &Morris) -> Result<Design, MorrisError> {
-    if morris.trajectories == 0 {
+    sample_plan(parameters, &Groups::alone(parameters), &Plan::from(*morris))
+}
+
+/// Draws the trajectories of a plan, whose steps are those of groups: r(g+1) rows for g groups in which something varies.
+///
+/// Asking for more trajectories keeps the first ones where base points are random or of a sequence that can be extended,
+/// and batches are the same.
+///
+/// # Errors
+/// [`MorrisError`] as [`sample`], and for batches and base points that cannot be.
+pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Result<Design, MorrisError> {
+    let Morris { trajectories, levels, seed } = plan.morris;
+    if trajectories == 0 {
         return Err(MorrisError::NoTrajectories);
     }
-    if morris.levels < 2 {
-        return Err(MorrisError::TooFewLevels { levels: morris.levels });
+    if levels < 2 {
+        return Err(MorrisError::TooFewLevels { levels });
     }
-    let varying = super::varying(parameters);
-    if varying.is_empty() {
+    let groups = groups.varying(parameters);
+    if groups.is_empty() {
         return Err(MorrisError::NothingVaries);
     }
-    let evaluations_needed = u64::from(morris.trajectories) * (varying.len() as u64 + 1);
-    if evaluations_needed > MOST_EVALUATIONS {
-        return Err(MorrisError::TooManyEvaluations {
-            trajectories: morris.trajectories,
-            evaluations: evaluations_needed,
-        });
+    let evaluations = u64::from(trajectories) * (groups.len() as u64 + 1);
+    if evaluations > MOST_EVALUATIONS {
+        return Err(MorrisError::TooManyEvaluations { trajectories, evaluations });
     }
-
-    let mut evaluations = Vec::new();
-    let mut trajectories = Vec::new();
-    for index in 0..morris.trajectories {
-        let mut generator = random::generator(morris.seed, Purpose::Trajectory(index));
-        let moves = varying
-            .iter()
-            .map(|&column| draw_move(&parameters[column], morris.levels, &mut generator))
-            .collect::<Result<Vec<Move>, MorrisError>>()?;
-        let mut order: Vec<usize> = (0..varying.len()).collect();
-        order.shuffle(&mut generator);
-
-        let mut point: Vec<Value> = parameters.iter().map(resting_value).collect();
-        for (&column, step) in varying.iter().zip(&moves) {
-            point[column] = step.from;
-        }
-        let first_row = evaluations.len();
-        evaluations.push(point.clone());
-        for &parameter in &order {
-            point[varying[parameter]] = moves[parameter].to;
-            evaluations.push(point.clone());
-        }
-        let steps =
-            order.iter().map(|&parameter| Step { parameter, fraction: moves[parameter].fraction }).collect();
-        trajectories.push(Trajectory { first_row, steps });
-    }
-    let varying_names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
-    let structure = Trajectories::new(varying_names, trajectories, evaluations.len(), false);
-    Ok(Design { names: names(parameters), evaluations, structure: Structure::Trajectories(structure) })
-}
-
-/// The one step of a parameter in a trajectory.
-struct Move {
-    from: Value,
-    to: Value,
-    fraction: f64,
-}
-
-fn draw_move(parameter: &Parameter, levels: u32, generator: &mut impl Rng) -> Result<Move, MorrisError> {
-    let (low, high) = parameter.domain.bounds();
-    let bad_range = || MorrisError::BadRange { name: parameter.name.clone(), low, high };
-    let (base, top) = match &parameter.domain {
-        Domain::Continuous { .. } => {
-            let (low, high) = real_range(parameter).ok_or_else(bad_range)?;
-            let base = u64::from(generator.random_range(0..levels / 2));
-            // Numerators over 2(p−1), in whole numbers so that only one rounding follows.
-            let (base, top) = (2 * base, 2 * base + u64::from(levels));
-            let value = |numerator| continuous_value(low, high, numerator, levels);
-            (value(base).ok_or_else(bad_range)?, value(top).ok_or_else(bad_range)?)
-        }
-        Domain::Levels { values } => {
-            let jump = values.len() / 2;
-            // `Domain::MOST_LEVELS` fits a u32, whose sampling is the same on every platform.
-            let bases = u32::try_from(values.len() - jump).map_err(|_| bad_range())?;
-            let base = generator.random_range(0..bases) as usize;
-            (values[base], values[base + jump])
-        }
-        Domain::Fixed { value } => (*value, *value),
+    let (batch, candidates) = batches(trajectories, plan.choice)?;
+    let varying = super::varying(parameters);
+    let steps: Vec<Steps<'_>> =
+        varying.iter().map(|&column| Steps::of(&parameters[column], levels)).collect::<Result<_, _>>()?;
+    let drawn = trajectories / batch * candidates;
+    let base = match plan.base {
+        Base::Random => None,
+        Base::Points(sequence) => Some(sequence.points(drawn as usize, varying.len(), seed)?),
     };
-    let (from, to) = if generator.random::<bool>() { (base, top) } else { (top, base) };
-    let fraction = signed_fraction(parameter, Some(levels), from, to).ok_or_else(bad_range)?;
-    Ok(Move { from, to, fraction })
+    let walk = |index| walk(&steps, groups.len(), base.as_ref(), seed, index);
+
+    let mut design = Builder::new(parameters, &varying, &groups);
+    for first in (0..drawn).step_by(candidates as usize) {
+        let walks = (first..first + candidates).map(walk).collect::<Result<Vec<Walk>, MorrisError>>()?;
+        let Choice::Spread { search, .. } = plan.choice else {
+            walks.iter().for_each(|walk| design.add(walk));
+            continue;
+        };
+        let places: Vec<Vec<f64>> = walks.iter().map(|walk| design.places(walk)).collect();
+        let distances = Distances::of(&places, varying.len());
+        let kept = match search {
+            Search::Campolongo => spread::exhaustive(&distances, batch as usize),
+            Search::Ruano => spread::sequential(&distances, batch as usize),
+        };
+        kept.into_iter().for_each(|place| design.add(&walks[place]));
+    }
+    let names = groups.iter().map(|group| group.name.clone()).collect();
+    Ok(design.finish(names))
 }
 
-fn continuous_value(low: f64, high: f64, numerator: u64, levels: u32) -> Option<Value> {
-    let fraction = numerator as f64 / (2.0 * (f64::from(levels) - 1.0));
-    // Rounding may overshoot the range by a last digit.
-    Value::from_f64((low + fraction * (high - low)).clamp(low, high), ValueType::Real)
+/// Trajectories kept, and drawn, at a time.
+fn batches(trajectories: u32, choice: Choice) -> Result<(u32, u32), MorrisError> {
+    let Choice::Spread { search, candidates, batch } = choice else { return Ok((1, 1)) };
+    if batch < 2 || candidates < batch || candidates > MOST_CANDIDATES {
+        return Err(MorrisError::BadBatch { candidates, batch });
+    }
+    if !trajectories.is_multiple_of(batch) {
+        return Err(MorrisError::BrokenBatch { trajectories, batch });
+    }
+    let ways = spread::choices(u64::from(candidates), u64::from(batch));
+    if search == Search::Campolongo && ways.is_none_or(|ways| ways > MOST_CHOICES) {
+        return Err(MorrisError::TooManyChoices { candidates, batch });
+    }
+    Ok((batch, candidates))
+}
+
+/// A trajectory before it is rows: the step of each varying parameter, and the order of the groups.
+struct Walk {
+    moves: Vec<Move>,
+    order: Vec<usize>,
+}
+
+fn walk(
+    steps: &[Steps<'_>],
+    groups: usize,
+    base: Option<&UnitPoints>,
+    seed: u64,
+    index: u32,
+) -> Result<Walk, MorrisError> {
+    let purpose = if base.is_some() { Purpose::Order(index) } else { Purpose::Trajectory(index) };
+    let mut generator = random::generator(seed, purpose);
+    let moves = match base {
+        None => steps
+            .iter()
+            .map(|steps| {
+                let base = generator.random_range(0..steps.bases());
+                steps.step(base, generator.random::<bool>())
+            })
+            .collect::<Result<_, _>>()?,
+        Some(points) => {
+            let places = points.row(index as usize);
+            steps.iter().zip(places).map(|(steps, &place)| steps.step_at(place)).collect::<Result<_, _>>()?
+        }
+    };
+    let mut order: Vec<usize> = (0..groups).collect();
+    order.shuffle(&mut generator);
+    Ok(Walk { moves, order })
+}
+
+/// Rows and their structure, trajectory after trajectory.
+struct Builder<'a> {
+    parameters: &'a [Parameter],
+    /// Columns of the varying parameters.
+    varying: &'a [usize],
+    /// Of each group, places of its parameters in `varying`.
+    members: Vec<Vec<usize>>,
+    resting: Vec<Value>,
+    evaluations: Vec<Vec<Value>>,
+    trajectories: Vec<Trajectory>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(parameters: &'a [Parameter], varying: &'a [usize], groups: &[Group]) -> Self {
+        let place = |column: &usize| varying.binary_search(column).ok();
+        let members = groups.iter().map(|group| group.columns.iter().filter_map(place).collect()).collect();
+        let resting = parameters.iter().map(resting_value).collect();
+        let (evaluations, trajectories) = (Vec::new(), Vec::new());
+        Self { parameters, varying, members, resting, evaluations, trajectories }
+    }
+
+    fn add(&mut self, walk: &Walk) {
+        let mut point = self.resting.clone();
+        for (&column, step) in self.varying.iter().zip(&walk.moves) {
+            point[column] = step.from.value;
+        }
+        let first_row = self.evaluations.len();
+        let mut steps = Vec::with_capacity(walk.order.len());
+        for &group in &walk.order {
+            self.evaluations.push(point.clone());
+            for &place in &self.members[group] {
+                point[self.varying[place]] = walk.moves[place].to.value;
+            }
+            steps.push(Step { parameter: group, fraction: self.fraction(walk, group) });
+        }
+        self.evaluations.push(point);
+        self.trajectories.push(Trajectory { first_row, steps });
+    }
+
+    fn fraction(&self, walk: &Walk, group: usize) -> f64 {
+        match self.members[group][..] {
+            [alone] => walk.moves[alone].fraction,
+            ref several => {
+                several.iter().map(|&place| walk.moves[place].fraction.abs()).sum::<f64>()
+                    / several.len() as f64
+            }
+        }
+    }
+
+    /// Points of a trajectory in the unit cube, row after row.
+    fn places(&self, walk: &Walk) -> Vec<f64> {
+        let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.place).collect();
+        let mut places = point.clone();
+        for &group in &walk.order {
+            for &place in &self.members[group] {
+                point[place] = walk.moves[place].to.place;
+            }
+            places.extend(&point);
+        }
+        places
+    }
+
+    fn finish(self, group_names: Vec<String>) -> Design {
+        let rows = self.evaluations.len();
+        let structure = Trajectories::new(group_names, self.trajectories, rows, false);
+        Design {
+            names: names(self.parameters),
+            evaluations: self.evaluations,
+            structure: Structure::Trajectories(structure),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::examples::{integers, parameter, reals};
     use super::*;
+    use pleach_workflow::{Domain, ValueType};
     use std::collections::BTreeSet;
 
     #[test]

@@ -8,14 +8,16 @@
 //!
 //! A sample is one point in 2k dimensions, the first k of which are A and the others B. Base points are Sobol' points
 //! ([`BasePoints::Sobol`], scrambled by the seed; nothing is skipped, since scrambling leaves no point at 0), best in
-//! numbers that are powers of two, or plain random points ([`BasePoints::MonteCarlo`]). A sample depends on its number,
-//! the seed and k, and not on how many are asked for.
+//! numbers that are powers of two, or others ([`BasePoints`]). Those of Sobol' and Halton and random ones depend on their
+//! number, the seed and k, and not on how many are asked for. Parameters of a group are taken from B together.
 //!
 //! Levels of discrete and stepped parameters are equally likely. A and B often have the same level then, and rows are
 //! equal: they stay in the design, where estimators look for them, and are for the merging of evaluations to run once.
 //! Fixed parameters, and sets of one value, keep it and get no rows. Indices are not computed here.
 
-use super::{Design, MOST_EVALUATIONS, Structure, marginal, names, resting_value, sobol, varying};
+use super::groups::{Group, Groups};
+use super::points::{PointsError, Sequence, UnitPoints};
+use super::{BadRange, Design, MOST_EVALUATIONS, Structure, marginals, names, resting_value, varying};
 use crate::blocks::RowBlocks;
 use crate::random::{self, Purpose};
 use pleach_workflow::{BasePoints, Parameter, Value};
@@ -44,27 +46,24 @@ pub enum SaltelliError {
     /// Every parameter is fixed or has one value.
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
-    /// More dimensions than there are Sobol' directions for.
+    /// More dimensions than base points have.
     #[error(
-        "base = \"sobol\" takes up to {} varying parameters, and {varying} vary; base = \"mc\" takes any number",
-        sobol::MOST_DIMENSIONS / 2
+        "base = \"{}\" takes up to {} varying parameters, and {varying} vary; base = \"mc\" takes any number",
+        base.name(),
+        Sequence::from(*base).most_dimensions() / 2
     )]
     TooManyDimensions {
+        /// The base points asked for.
+        base: BasePoints,
         /// Parameters that vary.
         varying: usize,
     },
-    /// A range that `f64` numbers cannot divide, or a range of reals for whole numbers.
-    #[error(
-        "parameter {name} cannot be drawn from [{low}, {high}]; allowed are reals within a finite range, or two values and more"
-    )]
-    BadRange {
-        /// The parameter.
-        name: String,
-        /// Its smallest value.
-        low: f64,
-        /// Its largest value.
-        high: f64,
-    },
+    /// There are no such base points.
+    #[error(transparent)]
+    Points(#[from] PointsError),
+    /// A domain that cannot be drawn from.
+    #[error(transparent)]
+    BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
     #[error(
         "samples = {samples} need {} evaluations, {rows_per_sample} each; {MOST_EVALUATIONS} are allowed, which are {} samples",
@@ -81,11 +80,24 @@ pub enum SaltelliError {
 
 /// Draws the design: the row blocks of all samples, in the order of [`RowBlocks`].
 ///
-/// Asking for more samples of the same parameters with the same seed keeps the first ones.
+/// Asking for more samples of the same parameters with the same seed keeps the first ones, where base points can be
+/// extended ([`Sequence::extensible`]).
 ///
 /// # Errors
 /// [`SaltelliError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
 pub fn sample(parameters: &[Parameter], saltelli: &Saltelli) -> Result<Design, SaltelliError> {
+    sample_groups(parameters, &Groups::alone(parameters), saltelli)
+}
+
+/// The same with groups in place of parameters: g groups in which something varies make blocks of g + 2 or 2g + 2 rows.
+///
+/// # Errors
+/// As [`sample`].
+pub fn sample_groups(
+    parameters: &[Parameter],
+    groups: &Groups,
+    saltelli: &Saltelli,
+) -> Result<Design, SaltelliError> {
     let &Saltelli { samples, second_order, base, seed } = saltelli;
     if samples == 0 {
         return Err(SaltelliError::NoSamples);
@@ -94,65 +106,65 @@ pub fn sample(parameters: &[Parameter], saltelli: &Saltelli) -> Result<Design, S
     if varying.is_empty() {
         return Err(SaltelliError::NothingVaries);
     }
-    let varying_names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
-    let blocks = RowBlocks::new(varying_names, samples as usize, second_order);
+    let groups = groups.varying(parameters);
+    let group_names = groups.iter().map(|group| group.name.clone()).collect();
+    let blocks = RowBlocks::new(group_names, samples as usize, second_order);
     let rows_per_sample = blocks.rows_per_sample() as u64;
     if u64::from(samples) * rows_per_sample > MOST_EVALUATIONS {
         return Err(SaltelliError::TooManyEvaluations { samples, rows_per_sample });
     }
-    let dimensions = 2 * varying.len();
-    if base == BasePoints::Sobol && dimensions > sobol::MOST_DIMENSIONS {
-        return Err(SaltelliError::TooManyDimensions { varying: varying.len() });
+    let marginals = marginals(parameters, &varying)?;
+    if 2 * varying.len() > Sequence::from(base).most_dimensions() {
+        return Err(SaltelliError::TooManyDimensions { base, varying: varying.len() });
     }
+    let points = base_points(base, samples, 2 * varying.len(), seed)?;
 
     let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
-    let point = |places: &[u32]| {
+    let point = |places: &[f64]| {
         let mut point = resting.clone();
-        for (&column, &place) in varying.iter().zip(places) {
-            let parameter = &parameters[column];
-            point[column] = marginal::value(parameter, place).ok_or_else(|| {
-                let (low, high) = parameter.domain.bounds();
-                SaltelliError::BadRange { name: parameter.name.clone(), low, high }
-            })?;
+        for ((&column, marginal), &place) in varying.iter().zip(&marginals).zip(places) {
+            point[column] = marginal.value(place).ok_or_else(|| super::bad_range(&parameters[column]))?;
         }
-        Ok(point)
+        Ok::<_, SaltelliError>(point)
     };
-    let with = |point: &[Value], other: &[Value], column: usize| {
+    let with = |point: &[Value], other: &[Value], group: &Group| {
         let mut mixed = point.to_vec();
-        mixed[column] = other[column];
+        for &column in &group.columns {
+            mixed[column] = other[column];
+        }
         mixed
     };
-    let mut places = vec![0; dimensions];
-    let mut draw = base_points(base, dimensions, seed);
     let mut evaluations = Vec::with_capacity(blocks.rows());
-    for index in 0..samples {
-        draw(index, &mut places);
+    for places in points.iter() {
         let (of_a, of_b) = places.split_at(varying.len());
         let (a, b) = (point(of_a)?, point(of_b)?);
         evaluations.push(a.clone());
-        evaluations.extend(varying.iter().map(|&column| with(&a, &b, column)));
+        evaluations.extend(groups.iter().map(|group| with(&a, &b, group)));
         if second_order {
-            evaluations.extend(varying.iter().map(|&column| with(&b, &a, column)));
+            evaluations.extend(groups.iter().map(|group| with(&b, &a, group)));
         }
         evaluations.push(b);
     }
     Ok(Design { names: names(parameters), evaluations, structure: Structure::Saltelli(blocks) })
 }
 
-/// Writes the base point of an index into a slice of as many coordinates as there are dimensions, in units of 2⁻³².
-type Draw = Box<dyn FnMut(u32, &mut [u32])>;
-
-fn base_points(base: BasePoints, dimensions: usize, seed: u64) -> Draw {
-    match base {
-        BasePoints::Sobol => {
-            let mut points = sobol::Sobol::new(dimensions, seed);
-            Box::new(move |index, point| points.fill(index, point))
-        }
-        BasePoints::MonteCarlo => Box::new(move |index, point| {
-            let mut generator = random::generator(seed, Purpose::BaseSample(index));
-            point.fill_with(|| generator.next_u32());
-        }),
+/// The base points: A's coordinates, then B's.
+fn base_points(
+    base: BasePoints,
+    samples: u32,
+    dimensions: usize,
+    seed: u64,
+) -> Result<UnitPoints, PointsError> {
+    let BasePoints::MonteCarlo = base else {
+        return Sequence::from(base).points(samples as usize, dimensions, seed);
+    };
+    // A generator for each, in units of 2⁻³²: so they have been drawn from the first release on.
+    let mut points = UnitPoints::zeros(samples as usize, dimensions);
+    for (index, point) in (0..samples).zip(points.iter_mut()) {
+        let mut generator = random::generator(seed, Purpose::BaseSample(index));
+        point.fill_with(|| (f64::from(generator.next_u32()) + 0.5) / 4_294_967_296.0);
     }
+    Ok(points)
 }
 
 #[cfg(test)]

@@ -8,9 +8,46 @@
 //! Of the first 2^m points, m ≤ 16, every interval [j/2^m, (j+1)/2^m) of every dimension holds one. Beyond 65,536 points
 //! the sequence begins again, scrambled anew: such parts are independent of each other, and each has the property.
 
+use super::points::{Sequence, UnitPoints};
+use super::{Design, SampleError, plain};
 use crate::random::{self, Purpose};
+use pleach_workflow::Parameter;
 use rand::Rng;
 use sobol_burley::parts::{owen_scramble_rev, sobol_rev};
+
+/// What to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SobolPoints {
+    /// Number of parameter sets, at least 1; best a power of two.
+    pub samples: u32,
+    /// Seed of the scrambling.
+    pub seed: u64,
+}
+
+/// Draws the parameter sets, of which more may be asked for later.
+///
+/// # Errors
+/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+pub fn sample(parameters: &[Parameter], sobol: &SobolPoints) -> Result<Design, SampleError> {
+    plain(parameters, Sequence::Sobol, sobol.samples, sobol.seed)
+}
+
+/// The first points, in the middle of their cells of 2⁻³².
+pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
+    let mut sobol = Sobol::new(columns, seed);
+    let mut cells = vec![0; columns];
+    let mut points = UnitPoints::zeros(rows, columns);
+    for (index, point) in (0..).zip(points.iter_mut()) {
+        sobol.fill(index, &mut cells);
+        for (coordinate, &cell) in point.iter_mut().zip(&cells) {
+            *coordinate = (f64::from(cell) + 0.5) / CELLS;
+        }
+    }
+    points
+}
+
+/// Cells of the unit interval: as many as 32 bits tell apart.
+const CELLS: f64 = 4_294_967_296.0;
 
 /// Dimensions that there are directions for.
 pub(super) const MOST_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;

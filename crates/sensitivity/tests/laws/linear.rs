@@ -243,9 +243,7 @@ fn what_cannot_be_told_is_refused_or_absent() {
         src(&given, &[Response { name: "dice", values: &[Some(0.7); 12] }], BOOTSTRAP).unwrap().remove(0);
     assert!(model.no_variation && model.r_squared.value.is_none());
 
-    for row in 3..12 {
-        values[row] = None;
-    }
+    values[3..].fill(None);
     assert_eq!(
         found(&values, pcc).unwrap_err().to_string(),
         "3 evaluations of response dice are complete (9 are not); pcc needs at least 4"

@@ -30,7 +30,7 @@ fn is_documented_step(parameter: &Parameter, levels: u32, before: Value, after: 
                 _ => false,
             }
         }
-        Domain::Fixed { .. } => false,
+        Domain::Fixed { .. } | Domain::Distributed { .. } => false,
     }
 }
 
@@ -39,6 +39,7 @@ fn lies_in_domain(parameter: &Parameter, levels: u32, ends: [Value; 2]) -> bool 
     match &parameter.domain {
         Domain::Levels { values } => ends.iter().all(|end| values.contains(end)),
         Domain::Fixed { value } => ends == [*value; 2],
+        Domain::Distributed { .. } => false,
         Domain::Continuous { low, high } => {
             let base = ends[0].as_f64().min(ends[1].as_f64());
             let place = (base - low) / (high - low) * f64::from(levels - 1);

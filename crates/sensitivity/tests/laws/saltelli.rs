@@ -23,6 +23,7 @@ fn holds(domain: &Domain, value: Value) -> bool {
         Domain::Levels { values } => values.contains(&value),
         Domain::Fixed { value: only } => *only == value,
         Domain::Continuous { low, high } => *low < value.as_f64() && value.as_f64() < *high,
+        Domain::Distributed { .. } => false,
     }
 }
 

@@ -39,15 +39,28 @@ pub enum BasePoints {
     Sobol,
     /// Independent random points.
     MonteCarlo,
+    /// A Latin hypercube: each of as many stretches of every range as there are samples holds one.
+    LatinHypercube,
+    /// Scrambled Halton points.
+    Halton,
+    /// Scrambled Hammersley points: Halton's with evenly spaced ones in the first dimension.
+    Hammersley,
 }
 
 impl BasePoints {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Sobol, Self::MonteCarlo, Self::LatinHypercube, Self::Halton, Self::Hammersley];
+
     /// Its name in study files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Sobol => "sobol",
             Self::MonteCarlo => "mc",
+            Self::LatinHypercube => "lhs",
+            Self::Halton => "halton",
+            Self::Hammersley => "hammersley",
         }
     }
 }
@@ -71,14 +84,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
             sampler(section, "saltelli", &kind)?;
             let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
             let second_order = section.boolean("second_order")?.unwrap_or(false);
-            let base = match section.optional_text("base")?.as_deref() {
-                None => BasePoints::default(),
-                Some("sobol") => BasePoints::Sobol,
-                Some("mc") => BasePoints::MonteCarlo,
-                Some(other) => {
-                    return section.not_allowed("base", &format!("\"{other}\""), "\"sobol\" or \"mc\"");
-                }
-            };
+            let base = base_points(section)?;
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
         }
         "table" => {
@@ -86,6 +92,18 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
             Ok(Method::Table { file: section.path(&section.text("file")?) })
         }
         other => section.not_allowed("kind", &format!("\"{other}\""), "\"moat\", \"vbd\" or \"table\""),
+    }
+}
+
+fn base_points(section: &Section<'_>) -> Result<BasePoints, StudyError> {
+    let Some(name) = section.optional_text("base")? else { return Ok(BasePoints::default()) };
+    match BasePoints::ALL.into_iter().find(|base| base.name() == name) {
+        Some(base) => Ok(base),
+        None => {
+            let known: Vec<String> =
+                BasePoints::ALL.iter().map(|base| format!("\"{}\"", base.name())).collect();
+            section.not_allowed("base", &format!("\"{name}\""), &known.join(", "))
+        }
     }
 }
 

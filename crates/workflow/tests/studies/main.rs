@@ -10,7 +10,7 @@ mod mistakes;
 mod registry;
 
 use folder::Folder;
-use pleach_workflow::{BasePoints, Domain, Method, Parameter, Reference, Study, Value};
+use pleach_workflow::{BasePoints, Distribution, Domain, Method, Parameter, Reference, Study, Value};
 
 fn parameter<'a>(study: &'a Study, name: &str) -> &'a Parameter {
     study.workflow.parameters.iter().find(|parameter| parameter.name == name).expect("a parameter of nuclei")
@@ -120,6 +120,38 @@ fn a_workflow_may_be_a_file_beside_the_study() {
 }
 
 #[test]
+fn a_parameter_may_have_a_distribution() {
+    let folder = Folder::with(&["tiles/a.png"]);
+    let domain = |fields: &str| {
+        let section = format!("[parameters.T1]\n{fields}\n[parameters.G1]");
+        let study = folder.example(&[("[parameters.G1]", &section)]).expect("a distribution");
+        let t1 = study.workflow.parameters.iter().find(|parameter| parameter.name == "T1");
+        t1.expect("a parameter of the example").domain.clone()
+    };
+    let of = |distribution| Domain::Distributed { distribution };
+    assert_eq!(
+        domain("distribution = \"normal\"\nmean = 5\nstd = 0.5"),
+        of(Distribution::Normal { mean: 5.0, deviation: 0.5 })
+    );
+    assert_eq!(
+        domain("distribution = \"truncated-normal\"\nmean = 5\nstd = 2\nrange = [2.5, 7.5]"),
+        of(Distribution::TruncatedNormal { mean: 5.0, deviation: 2.0, low: 2.5, high: 7.5 })
+    );
+    assert_eq!(
+        domain("distribution = \"log-uniform\"\nrange = [1, 10]"),
+        of(Distribution::LogUniform { low: 1.0, high: 10.0 })
+    );
+    assert_eq!(
+        domain("distribution = \"triangular\"\nrange = [1, 10]\nmode = 2"),
+        of(Distribution::Triangular { low: 1.0, mode: 2.0, high: 10.0 })
+    );
+    assert_eq!(
+        domain("distribution = \"uniform\"\nrange = [1, 10]"),
+        Domain::Continuous { low: 1.0, high: 10.0 }
+    );
+}
+
+#[test]
 fn a_decomposition_says_how_many_samples_and_of_which_kind() {
     let folder = Folder::with(&["tiles/a.png"]);
     let moat = "sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20";
@@ -135,6 +167,10 @@ fn a_decomposition_says_how_many_samples_and_of_which_kind() {
         method("sampler = \"saltelli\"\nsamples = 1\nsecond_order = true\nbase = \"mc\""),
         Method::Vbd { samples: 1, second_order: true, base: BasePoints::MonteCarlo }
     );
+    for base in BasePoints::ALL {
+        let named = method(&format!("samples = 8\nbase = \"{}\"", base.name()));
+        assert_eq!(named, Method::Vbd { samples: 8, second_order: false, base });
+    }
     assert_eq!(method("samples = 64\nsecond_order = false\nbase = \"sobol\""), method("samples = 64"));
 }
 

@@ -183,7 +183,10 @@ fn methods() {
             "samples = 4\nsecond_order = \"yes\"",
             ".second_order: the text \"yes\" is given, true or false is wanted",
         ),
-        ("samples = 4\nbase = \"lhs\"", ".base: \"lhs\" is not allowed; allowed: \"sobol\" or \"mc\""),
+        (
+            "samples = 4\nbase = \"LHS\"",
+            ".base: \"LHS\" is not allowed; allowed: \"sobol\", \"mc\", \"lhs\", \"halton\", \"hammersley\"",
+        ),
         ("samples = 4\nbase = 2", ".base: 2 is given, a text is wanted"),
         (
             "samples = 4\nsampler = \"morris\"",
@@ -207,6 +210,43 @@ fn methods() {
 }
 
 #[test]
+fn distributions_of_parameters() {
+    let section = |fields: &str| format!("[parameters.T1]\n{fields}\n[parameters.G1]");
+    for (fields, said) in [
+        (
+            "distribution = \"norm\"",
+            ".distribution: \"norm\" is not allowed; allowed: \"uniform\", \"log-uniform\", \"normal\", \"truncated-normal\", \"triangular\"",
+        ),
+        ("distribution = \"normal\"\nmean = 5", ".std: missing; a number is needed"),
+        ("distribution = \"normal\"\nmean = 5\nstd = 0", ".std: deviation 0 is not above 0"),
+        (
+            "distribution = \"normal\"\nmean = 5\nstd = 1\nrange = [1, 2]",
+            ".range: this key is not allowed; allowed: none with distribution \"normal\"",
+        ),
+        (
+            "distribution = \"log-uniform\"\nrange = [0, 2]",
+            ".range: range from 0 has no logarithm; its first number must be above 0",
+        ),
+        ("distribution = \"log-uniform\"", ".range: missing; [smallest, largest] is needed"),
+        ("distribution = \"triangular\"\nrange = [1, 2]\nmode = 3", ".mode: mode 3 is not within [1, 2]"),
+        (
+            "distribution = \"normal\"\nmean = 5\nstd = 1\nvalues = [1, 2]",
+            ".distribution: \"normal\" is not allowed; allowed: no values, fixed or step beside it",
+        ),
+        (
+            "range = [1, 2]\nmean = 1",
+            ".mean: this number is not allowed; allowed: one with a distribution that has it",
+        ),
+    ] {
+        refused(&[("[parameters.G1]", &section(fields))], &format!(": parameters.T1{said}"));
+    }
+    refused(
+        &[(G1, "distribution = \"normal\"\nmean = 50\nstd = 5")],
+        ": parameters.G1.distribution: a distribution is of reals, and this parameter takes integers; a range or values are allowed",
+    );
+}
+
+#[test]
 fn parameters() {
     refused(
         &[("[parameters.G1]", "[parameters.G3]")],
@@ -218,7 +258,7 @@ fn parameters() {
     );
     refused(
         &[(G1, "rang = [5, 80]")],
-        ": parameters.G1.rang: unknown; known are range, step, values, fixed, default",
+        ": parameters.G1.rang: unknown; known are range, step, values, fixed, distribution, mean, std, mode, default",
     );
     refused(&[(G1, "range = [nan, 80]")], ": parameters.G1.range: NaN is not a finite number");
     refused(&[(G1, "range = [5, inf]")], ": parameters.G1.range: inf is not a finite number");

@@ -1,0 +1,101 @@
+//! Typed access to keywords, with errors that name line and keyword.
+
+use super::DakotaError;
+use super::entries::{Argument, Entry};
+
+/// Keywords that belong together, under the one that begins them.
+#[derive(Debug)]
+pub(super) struct Fields<'a> {
+    /// Line of the first.
+    pub(super) line: usize,
+    /// What they are, in messages.
+    pub(super) of: String,
+    entries: Vec<&'a Entry>,
+}
+
+impl<'a> Fields<'a> {
+    /// Keywords, each of which is in `known` and occurs once.
+    pub(super) fn new(
+        line: usize,
+        of: String,
+        entries: &'a [Entry],
+        known: &[&str],
+    ) -> Result<Self, DakotaError> {
+        for (place, entry) in entries.iter().enumerate() {
+            let keyword = || entry.keyword.clone();
+            if !known.contains(&entry.keyword.as_str()) {
+                let (line, known) = (entry.line, known.join(", "));
+                return Err(DakotaError::UnknownKeyword { line, keyword: keyword(), of, known });
+            }
+            if entries[..place].iter().any(|before| before.keyword == entry.keyword) {
+                return Err(DakotaError::Twice { line: entry.line, keyword: keyword(), of });
+            }
+        }
+        Ok(Self { line, of, entries: entries.iter().collect() })
+    }
+
+    pub(super) fn find(&self, keyword: &str) -> Option<&'a Entry> {
+        self.entries.iter().copied().find(|entry| entry.keyword == keyword)
+    }
+
+    pub(super) fn needed(&self, keyword: &'static str) -> Result<&'a Entry, DakotaError> {
+        self.find(keyword).ok_or_else(|| {
+            let of = self.of.clone();
+            DakotaError::MissingKeyword { line: self.line, keyword, of }
+        })
+    }
+}
+
+impl Entry {
+    fn bad(&self, argument: &Argument, wanted: &'static str) -> DakotaError {
+        let (Argument::Number(text) | Argument::Text(text)) = argument;
+        let (keyword, text) = (self.keyword.clone(), text.clone());
+        DakotaError::BadNumber { line: self.line, keyword, text, wanted }
+    }
+
+    fn counted(&self, wanted: usize) -> Result<&[Argument], DakotaError> {
+        let found = self.arguments.len();
+        if found == wanted {
+            return Ok(&self.arguments);
+        }
+        Err(DakotaError::WrongCount { line: self.line, keyword: self.keyword.clone(), found, wanted })
+    }
+
+    /// As many reals.
+    pub(super) fn reals(&self, wanted: usize) -> Result<Vec<f64>, DakotaError> {
+        let real = |argument: &Argument| match argument {
+            Argument::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
+            Argument::Text(_) => None,
+        };
+        let arguments = self.counted(wanted)?.iter();
+        arguments
+            .map(|argument| real(argument).ok_or_else(|| self.bad(argument, "a finite number")))
+            .collect()
+    }
+
+    /// As many whole numbers, none of them negative.
+    pub(super) fn wholes(&self, wanted: usize) -> Result<Vec<u64>, DakotaError> {
+        let whole = |argument: &Argument| match argument {
+            Argument::Number(text) => text.parse().ok(),
+            Argument::Text(_) => None,
+        };
+        let arguments = self.counted(wanted)?.iter();
+        arguments
+            .map(|argument| whole(argument).ok_or_else(|| self.bad(argument, "a whole number of 0 or more")))
+            .collect()
+    }
+
+    /// One of them.
+    pub(super) fn whole(&self) -> Result<u64, DakotaError> {
+        Ok(self.wholes(1)?[0])
+    }
+
+    /// As many texts.
+    pub(super) fn texts(&self, wanted: usize) -> Result<Vec<String>, DakotaError> {
+        let text = |argument: &Argument| match argument {
+            Argument::Text(text) => Ok(text.clone()),
+            Argument::Number(_) => Err(self.bad(argument, "a text in quotes")),
+        };
+        self.counted(wanted)?.iter().map(text).collect()
+    }
+}

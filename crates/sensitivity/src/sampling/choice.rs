@@ -1,0 +1,264 @@
+//! Which sampler serves which method, and why others do not.
+//!
+//! Methods and samplers are chosen independently where statistics allow. What does not fit is refused here, before
+//! anything is drawn, with the reason.
+
+use super::factorial::{self, Factorial, FactorialError, Resolution};
+use super::latin_hypercube::Placement;
+use super::morris::{Base, Choice, Plan};
+use super::points::{PointsError, Sequence};
+use super::{Design, SampleError, plain};
+use pleach_workflow::Parameter;
+use thiserror::Error;
+
+/// How points are chosen, as study files name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    /// Points of a sequence or a random sample.
+    Points(Sequence),
+    /// Every combination of levels.
+    Factorial {
+        /// Levels of parameters without a list of values.
+        levels: u32,
+    },
+    /// A fraction of the combinations of two levels.
+    Fraction(Resolution),
+}
+
+/// What a sample is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Elementary effects, of trajectories that begin at the points.
+    Moat,
+    /// Variance-based decomposition, of pairs of points A and B.
+    Vbd,
+    /// Correlation and regression coefficients.
+    Correlation,
+    /// Indices of whole distributions: PAWN, delta, RBD-FAST.
+    Distribution,
+}
+
+/// A sampler and a method, or a growing study, that do not go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Impossible {
+    /// The method needs other points.
+    #[error("sampler \"{sampler}\" does not serve method \"{method}\": {reason}")]
+    Pair {
+        /// Name of the sampler.
+        sampler: &'static str,
+        /// Name of the method.
+        method: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The sample cannot grow.
+    #[error(transparent)]
+    NotExtensible(#[from] PointsError),
+    /// Trajectories that are chosen once.
+    #[error(
+        "trajectories chosen among candidates cannot be extended but by whole batches: batch = {batch} keeps all {trajectories} of \
+         one; a divisor of it is allowed"
+    )]
+    OneBatch {
+        /// Trajectories of a batch.
+        batch: u32,
+        /// Trajectories wanted.
+        trajectories: u32,
+    },
+}
+
+/// Why there is no sample.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ChoiceError {
+    /// Points cannot be drawn.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// There is no such grid.
+    #[error(transparent)]
+    Factorial(#[from] FactorialError),
+}
+
+/// Swaps that a maximin hypercube tries for each point where none are named: the smallest distance grows little beyond.
+pub const SWAPS_PER_POINT: u32 = 50;
+
+impl Sampler {
+    /// Names of all samplers. Halton's and Hammersley's points are scrambled unless they are called plain.
+    pub const NAMES: [&'static str; 11] = [
+        "mc",
+        "lhs",
+        "lhs-centred",
+        "lhs-maximin",
+        "halton",
+        "halton-plain",
+        "hammersley",
+        "hammersley-plain",
+        "sobol",
+        "factorial",
+        "fractional-factorial",
+    ];
+
+    /// The sampler of a name, for this many samples; a grid has as many levels as `levels` says.
+    #[must_use]
+    pub fn named(name: &str, samples: u32, levels: u32) -> Option<Self> {
+        let lhs = |placement| Self::Points(Sequence::LatinHypercube(placement));
+        Some(match name {
+            "mc" => Self::Points(Sequence::MonteCarlo),
+            "lhs" => lhs(Placement::Random),
+            "lhs-centred" => lhs(Placement::Centred),
+            "lhs-maximin" => lhs(Placement::Maximin { swaps: samples.saturating_mul(SWAPS_PER_POINT) }),
+            "halton" => Self::Points(Sequence::Halton { scrambled: true }),
+            "halton-plain" => Self::Points(Sequence::Halton { scrambled: false }),
+            "hammersley" => Self::Points(Sequence::Hammersley { scrambled: true }),
+            "hammersley-plain" => Self::Points(Sequence::Hammersley { scrambled: false }),
+            "sobol" => Self::Points(Sequence::Sobol),
+            "factorial" => Self::Factorial { levels },
+            "fractional-factorial" => Self::Fraction(Resolution::Four),
+            _ => return None,
+        })
+    }
+
+    /// Its name in study files, without options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Points(sequence) => sequence.name(),
+            Self::Factorial { .. } => "factorial",
+            Self::Fraction(_) => "fractional-factorial",
+        }
+    }
+
+    /// Whether its points are what a method needs.
+    ///
+    /// # Errors
+    /// [`Impossible::Pair`], which says why they are not.
+    pub fn serves(self, wanted: Use) -> Result<(), Impossible> {
+        let reason = match (self, wanted) {
+            (Self::Points(_), _) | (Self::Factorial { .. }, Use::Correlation) => return Ok(()),
+            (Self::Fraction(_), Use::Correlation) => return Ok(()),
+            (_, Use::Moat) => {
+                "trajectories begin at points drawn from the whole space and take their own steps, and a grid has all its steps already"
+            }
+            (_, Use::Vbd) => {
+                "the rows of a grid are not pairs of independent points A and B, from which variances of expectations are told"
+            }
+            (Self::Factorial { .. }, Use::Distribution) => {
+                "a few levels, repeated, are no sample of a continuous distribution"
+            }
+            (Self::Fraction(_), Use::Distribution) => {
+                "two levels of each parameter do not show a distribution"
+            }
+        };
+        let method = match wanted {
+            Use::Moat => "moat",
+            Use::Vbd => "vbd",
+            Use::Correlation => "correlation",
+            Use::Distribution => "distribution",
+        };
+        Err(Impossible::Pair { sampler: self.name(), method, reason })
+    }
+
+    /// Whether a study may go on with more of its points until its indices are narrow enough.
+    ///
+    /// # Errors
+    /// [`Impossible::NotExtensible`], which says why not.
+    pub fn extensible(self) -> Result<(), Impossible> {
+        let reason = match self {
+            Self::Points(sequence) => return Ok(sequence.extensible()?),
+            Self::Factorial { .. } | Self::Fraction(_) => {
+                "a grid is complete, and one of more levels is another grid"
+            }
+        };
+        Err(PointsError::NotExtensible { sampler: self.name(), reason }.into())
+    }
+
+    /// Draws parameter sets without further structure. A grid says itself how many it has.
+    ///
+    /// # Errors
+    /// [`ChoiceError`] when there are no such sets.
+    pub fn sample(self, parameters: &[Parameter], samples: u32, seed: u64) -> Result<Design, ChoiceError> {
+        match self {
+            Self::Points(sequence) => Ok(plain(parameters, sequence, samples, seed)?),
+            Self::Factorial { levels } => {
+                Ok(factorial::sample(parameters, &Factorial { levels, of: Vec::new() })?)
+            }
+            Self::Fraction(resolution) => Ok(factorial::sample_fraction(parameters, resolution)?),
+        }
+    }
+}
+
+impl Plan {
+    /// Whether more trajectories of this plan keep the first ones.
+    ///
+    /// # Errors
+    /// [`Impossible`], which says why they do not.
+    pub fn extensible(&self) -> Result<(), Impossible> {
+        if let Base::Points(sequence) = self.base {
+            sequence.extensible()?;
+        }
+        match self.choice {
+            Choice::Spread { batch, .. } if batch >= self.morris.trajectories => {
+                Err(Impossible::OneBatch { batch, trajectories: self.morris.trajectories })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::morris::{Morris, Search};
+    use super::*;
+
+    fn named(name: &str) -> Sampler {
+        Sampler::named(name, 16, 3).expect("a known name")
+    }
+
+    #[test]
+    fn names_lead_to_samplers() {
+        for name in Sampler::NAMES {
+            assert!(name.starts_with(named(name).name()), "{name}");
+        }
+        assert_eq!(Sampler::named("latin", 16, 3), None);
+    }
+
+    #[test]
+    fn what_does_not_go_together_says_why() {
+        let all = [Use::Moat, Use::Vbd, Use::Correlation, Use::Distribution];
+        for name in Sampler::NAMES {
+            for wanted in all {
+                let grid = name.ends_with("factorial") && wanted != Use::Correlation;
+                assert_eq!(named(name).serves(wanted).is_err(), grid, "{name} {wanted:?}");
+            }
+        }
+        assert_eq!(
+            named("factorial").serves(Use::Vbd).unwrap_err().to_string(),
+            "sampler \"factorial\" does not serve method \"vbd\": the rows of a grid are not pairs of independent points A \
+             and B, from which variances of expectations are told"
+        );
+    }
+
+    #[test]
+    fn what_cannot_grow_says_why() {
+        let grow: Vec<&str> =
+            Sampler::NAMES.into_iter().filter(|name| named(name).extensible().is_ok()).collect();
+        assert_eq!(grow, ["mc", "halton", "halton-plain", "sobol"]);
+        assert_eq!(
+            named("hammersley").extensible().unwrap_err().to_string(),
+            "sampler \"hammersley\" cannot be extended: its first coordinates divide the range by the number of points; \"mc\", \
+             \"halton\" and \"sobol\" can"
+        );
+        let plan = |base, batch| Plan {
+            morris: Morris { trajectories: 8, levels: 4, seed: 1 },
+            base,
+            choice: Choice::Spread { search: Search::Ruano, candidates: 20, batch },
+        };
+        assert_eq!(plan(Base::Random, 4).extensible(), Ok(()));
+        assert!(
+            plan(Base::Random, 8).extensible().unwrap_err().to_string().contains("batch = 8 keeps all 8")
+        );
+        let hypercube = Base::Points(Sequence::LatinHypercube(Placement::Random));
+        assert!(
+            plan(hypercube, 4).extensible().unwrap_err().to_string().starts_with("sampler \"lhs\" cannot")
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Latin hypercubes: of the n equal stretches of every dimension each holds one of the n points.
+//!
+//! Source: McKay, Beckman and Conover, "A comparison of three methods for selecting values of input variables in the
+//! analysis of output from a computer code", Technometrics 21 (1979). [`Placement::Maximin`] spreads points by swapping
+//! coordinates within columns, which keeps them a hypercube, as long as that lowers Morris and Mitchell's φ_p (J.
+//! Statistical Planning and Inference 43, 1995), a smooth stand-in for the smallest distance. It climbs and does not
+//! anneal: the best hypercube there is may be missed.
+
+use super::points::{PointsError, Sequence, UnitPoints};
+use super::{Design, SampleError, plain};
+use crate::random::{self, Purpose};
+use pleach_workflow::Parameter;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+/// Points that a maximin hypercube may have. A swap looks at every point, and there should be several swaps a point.
+pub const MOST_SPREAD: usize = 5_000;
+
+/// Where points lie within their stretches, and how stretches are combined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Anywhere within its stretch; stretches are combined at random.
+    #[default]
+    Random,
+    /// In the middle of its stretch; stretches are combined at random.
+    Centred,
+    /// Anywhere within its stretch; stretches are combined so that points lie far from each other.
+    Maximin {
+        /// Swaps that are tried. Tens for each point are well spent.
+        swaps: u32,
+    },
+}
+
+/// What to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatinHypercube {
+    /// Number of parameter sets n, at least 1. More of them are others.
+    pub samples: u32,
+    /// Where points lie.
+    pub placement: Placement,
+    /// Seed of the study.
+    pub seed: u64,
+}
+
+/// Draws the parameter sets.
+///
+/// # Errors
+/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+pub fn sample(parameters: &[Parameter], hypercube: &LatinHypercube) -> Result<Design, SampleError> {
+    let &LatinHypercube { samples, placement, seed } = hypercube;
+    plain(parameters, Sequence::LatinHypercube(placement), samples, seed)
+}
+
+/// A hypercube. Each column has a generator of its own, so that columns do not move each other.
+pub(super) fn points(
+    rows: usize,
+    columns: usize,
+    placement: Placement,
+    seed: u64,
+) -> Result<UnitPoints, PointsError> {
+    if matches!(placement, Placement::Maximin { .. }) && rows > MOST_SPREAD {
+        return Err(PointsError::TooManyToSpread { samples: rows });
+    }
+    // Designs have no more rows than a u32 holds.
+    let mut stretches: Vec<u32> = Vec::with_capacity(rows);
+    let mut points = UnitPoints::zeros(rows, columns);
+    let width = 1.0 / rows as f64;
+    for (column, number) in (0..columns).zip(0..) {
+        let mut generator = random::generator(seed, Purpose::Column(number));
+        stretches.clear();
+        stretches.extend(0..rows as u32);
+        stretches.shuffle(&mut generator);
+        for (&stretch, cell) in stretches.iter().zip(points.data_mut()[column..].iter_mut().step_by(columns))
+        {
+            let within = match placement {
+                Placement::Centred => 0.5,
+                Placement::Random | Placement::Maximin { .. } => generator.random::<f64>(),
+            };
+            *cell = inside(stretch, within, width);
+        }
+    }
+    if let Placement::Maximin { swaps } = placement {
+        points = spread(points, swaps, seed);
+    }
+    Ok(points)
+}
+
+/// The place within a stretch. Rounding may reach the next stretch; the last number before it is taken then.
+fn inside(stretch: u32, within: f64, width: f64) -> f64 {
+    let place = (f64::from(stretch) + within) * width;
+    let end = (f64::from(stretch) + 1.0) * width;
+    if place < end { place } else { end.next_down() }
+}
+
+/// Swaps pairs of coordinates as long as that spreads the points. Never less spread than what is given.
+fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
+    let (rows, columns) = (points.rows() as u32, points.columns() as u32);
+    if rows < 3 {
+        return points;
+    }
+    let mut generator = random::generator(seed, Purpose::Swaps);
+    let mut better = points.clone();
+    for _ in 0..swaps {
+        let column = generator.random_range(0..columns) as usize;
+        let one = generator.random_range(0..rows);
+        let other = (one + generator.random_range(1..rows)) % rows;
+        if lowers(&better, column, one as usize, other as usize) {
+            let (one, other) = (one as usize * points.columns(), other as usize * points.columns());
+            better.data_mut().swap(one + column, other + column);
+        }
+    }
+    // φ_p weighs all distances; the smallest is what is promised.
+    if smallest_distance(&better) >= smallest_distance(&points) { better } else { points }
+}
+
+/// Whether swapping the coordinates of two points in a column lowers φ_p. The distance between the two stays.
+fn lowers(points: &UnitPoints, column: usize, one: usize, other: usize) -> bool {
+    let (a, b) = (points.row(one), points.row(other));
+    let mut change = 0.0;
+    for (index, point) in points.iter().enumerate() {
+        if index == one || index == other {
+            continue;
+        }
+        let to = |from: &[f64]| squared_distance(from, point);
+        let (to_a, to_b) = (to(a), to(b));
+        let (in_a, in_b) = ((a[column] - point[column]).powi(2), (b[column] - point[column]).powi(2));
+        // Rounding may leave nothing, or less, of two points that are near in all other columns.
+        let swapped = |to: f64, from: f64, with: f64| (to - from + with).max(f64::MIN_POSITIVE);
+        change += penalty(swapped(to_a, in_a, in_b)) + penalty(swapped(to_b, in_b, in_a));
+        change -= penalty(to_a) + penalty(to_b);
+    }
+    change < 0.0
+}
+
+/// d^-p with p = 20, from d²: large enough that the smallest distances decide, small enough for an f64.
+fn penalty(squared: f64) -> f64 {
+    squared.powi(-10)
+}
+
+fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(x, y)| (x - y) * (x - y)).sum()
+}
+
+/// The distance of the two nearest points; infinite of one point.
+#[must_use]
+pub fn smallest_distance(points: &UnitPoints) -> f64 {
+    let pairs = points.iter().enumerate().flat_map(|(index, one)| {
+        points.iter().skip(index + 1).map(move |other| squared_distance(one, other))
+    });
+    pairs.fold(f64::INFINITY, f64::min).sqrt()
+}

@@ -1,0 +1,203 @@
+//! Points of the unit cube, in one flat matrix, and the ways to draw them.
+//!
+//! Samplers draw such points first and make parameter sets of them afterwards ([`super::marginal`]); designs of several
+//! rows a point (Saltelli's, Morris') draw their base points here too. What parameters are is not known here.
+
+use super::halton::{self, Halton};
+use super::latin_hypercube::{self, Placement};
+use super::{monte_carlo, sobol};
+use pleach_workflow::BasePoints;
+use thiserror::Error;
+
+/// Points, one a row, each coordinate within `[0, 1)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnitPoints {
+    columns: usize,
+    data: Vec<f64>,
+}
+
+impl UnitPoints {
+    /// Points from their coordinates, row after row. `None` where `data` is no whole number of rows.
+    #[must_use]
+    pub fn from_rows(columns: usize, data: Vec<f64>) -> Option<Self> {
+        (columns > 0 && data.len().is_multiple_of(columns)).then_some(Self { columns, data })
+    }
+
+    /// Room for points, all at 0. At least one column.
+    pub(super) fn zeros(rows: usize, columns: usize) -> Self {
+        debug_assert!(columns > 0, "points of no dimension are no points");
+        Self { columns, data: vec![0.0; rows * columns] }
+    }
+
+    /// Number of points.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.data.len() / self.columns
+    }
+
+    /// Number of dimensions.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Coordinates of a point. Panics beyond the last row, as slices do.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[f64] {
+        &self.data[row * self.columns..(row + 1) * self.columns]
+    }
+
+    /// All points, in order.
+    pub fn iter(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.data.chunks_exact(self.columns)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> std::slice::ChunksExactMut<'_, f64> {
+        self.data.chunks_exact_mut(self.columns)
+    }
+
+    /// All coordinates, row after row.
+    #[must_use]
+    pub fn data(&self) -> &[f64] {
+        &self.data
+    }
+
+    pub(super) fn data_mut(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+}
+
+/// How points are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// Independent random points.
+    MonteCarlo,
+    /// A Latin hypercube.
+    LatinHypercube(Placement),
+    /// Halton's sequence.
+    Halton {
+        /// Whether its digits are permuted at random.
+        scrambled: bool,
+    },
+    /// Hammersley's points: evenly spaced in the first dimension, Halton's in the others.
+    Hammersley {
+        /// Whether digits are permuted at random.
+        scrambled: bool,
+    },
+    /// Sobol's sequence, scrambled.
+    Sobol,
+}
+
+/// Why there are no such points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PointsError {
+    /// None are asked for.
+    #[error("samples = 0 gives no evaluations; at least 1 is needed")]
+    NoSamples,
+    /// More dimensions than a sequence has.
+    #[error(
+        "sampler \"{sampler}\" has up to {most} dimensions, and {wanted} are needed; \"mc\" and \"lhs\" have any number"
+    )]
+    TooManyDimensions {
+        /// Name of the sampler.
+        sampler: &'static str,
+        /// Dimensions that it has.
+        most: usize,
+        /// Dimensions asked for.
+        wanted: usize,
+    },
+    /// A maximin hypercube compares all pairs of points, again and again.
+    #[error(
+        "samples = {samples} are too many to be spread; a maximin hypercube has up to {}, and other hypercubes any number",
+        latin_hypercube::MOST_SPREAD
+    )]
+    TooManyToSpread {
+        /// Points asked for.
+        samples: usize,
+    },
+    /// A sample that has to be known whole is asked to grow.
+    #[error("sampler \"{sampler}\" cannot be extended: {reason}; \"mc\", \"halton\" and \"sobol\" can")]
+    NotExtensible {
+        /// Name of the sampler.
+        sampler: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+impl Sequence {
+    /// Its name in study files, without its options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MonteCarlo => "mc",
+            Self::LatinHypercube(_) => "lhs",
+            Self::Halton { .. } => "halton",
+            Self::Hammersley { .. } => "hammersley",
+            Self::Sobol => "sobol",
+        }
+    }
+
+    /// Whether the first points of a longer sample are those of a shorter one.
+    ///
+    /// # Errors
+    /// [`PointsError::NotExtensible`], which says why they are not.
+    pub fn extensible(self) -> Result<(), PointsError> {
+        let reason = match self {
+            Self::MonteCarlo | Self::Halton { .. } | Self::Sobol => return Ok(()),
+            Self::LatinHypercube(_) => {
+                "its stretches are as many as its points, so that more points are others"
+            }
+            Self::Hammersley { .. } => "its first coordinates divide the range by the number of points",
+        };
+        Err(PointsError::NotExtensible { sampler: self.name(), reason })
+    }
+
+    /// Most dimensions that its points have.
+    #[must_use]
+    pub fn most_dimensions(self) -> usize {
+        match self {
+            Self::MonteCarlo | Self::LatinHypercube(_) => usize::MAX,
+            Self::Halton { .. } => halton::MOST_DIMENSIONS,
+            Self::Hammersley { .. } => halton::MOST_DIMENSIONS + 1,
+            Self::Sobol => sobol::MOST_DIMENSIONS,
+        }
+    }
+
+    /// Draws `rows` points of `columns` dimensions.
+    ///
+    /// # Errors
+    /// [`PointsError`] when there are no such points.
+    pub fn points(self, rows: usize, columns: usize, seed: u64) -> Result<UnitPoints, PointsError> {
+        if rows == 0 || columns == 0 {
+            return Err(PointsError::NoSamples);
+        }
+        if columns > self.most_dimensions() {
+            let (sampler, most) = (self.name(), self.most_dimensions());
+            return Err(PointsError::TooManyDimensions { sampler, most, wanted: columns });
+        }
+        match self {
+            Self::MonteCarlo => Ok(monte_carlo::points(rows, columns, seed)),
+            Self::LatinHypercube(placement) => latin_hypercube::points(rows, columns, placement, seed),
+            Self::Halton { scrambled } => Ok(Halton::new(columns, scrambled.then_some(seed)).points(rows)),
+            Self::Hammersley { scrambled } => {
+                Ok(halton::hammersley(rows, columns, scrambled.then_some(seed)))
+            }
+            Self::Sobol => Ok(sobol::points(rows, columns, seed)),
+        }
+    }
+}
+
+impl From<BasePoints> for Sequence {
+    /// Base samples of a design: scrambled where there is a choice, since parameters are many and unscrambled points
+    /// follow each other in high dimensions.
+    fn from(base: BasePoints) -> Self {
+        match base {
+            BasePoints::Sobol => Self::Sobol,
+            BasePoints::MonteCarlo => Self::MonteCarlo,
+            BasePoints::LatinHypercube => Self::LatinHypercube(Placement::Random),
+            BasePoints::Halton => Self::Halton { scrambled: true },
+            BasePoints::Hammersley => Self::Hammersley { scrambled: true },
+        }
+    }
+}

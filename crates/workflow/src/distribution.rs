@@ -1,0 +1,163 @@
+//! Distributions of reals that are not uniform over a range. Data and what is allowed of it; how values are drawn is for
+//! samplers.
+
+use crate::parameter::DomainError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How likely a real is. Numbers are finite; [`Distribution::check`] says what else holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "shape")]
+pub enum Distribution {
+    /// The logarithm is uniform: `0 < low < high`.
+    LogUniform {
+        /// Smallest value.
+        low: f64,
+        /// Largest value.
+        high: f64,
+    },
+    /// Normal, without bounds.
+    Normal {
+        /// Its mean.
+        mean: f64,
+        /// Its standard deviation, above 0.
+        deviation: f64,
+    },
+    /// Normal, without what lies beyond the bounds: `low < high`.
+    TruncatedNormal {
+        /// Mean of the normal distribution that is truncated.
+        mean: f64,
+        /// Its standard deviation, above 0.
+        deviation: f64,
+        /// Smallest value.
+        low: f64,
+        /// Largest value.
+        high: f64,
+    },
+    /// Rises in a line from `low` to `mode` and falls in a line to `high`: `low <= mode <= high`, `low < high`.
+    Triangular {
+        /// Smallest value.
+        low: f64,
+        /// The likeliest value.
+        mode: f64,
+        /// Largest value.
+        high: f64,
+    },
+}
+
+impl Distribution {
+    /// Their names in study files.
+    pub const NAMES: [&'static str; 5] =
+        ["uniform", "log-uniform", "normal", "truncated-normal", "triangular"];
+
+    /// How far, in its own deviations, bounds of a truncated normal distribution may lie from its mean: beyond, next to
+    /// nothing of it is left to be drawn from, and no f64 tells it from nothing.
+    pub const FARTHEST: f64 = 30.0;
+
+    /// Its name in study files.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::LogUniform { .. } => "log-uniform",
+            Self::Normal { .. } => "normal",
+            Self::TruncatedNormal { .. } => "truncated-normal",
+            Self::Triangular { .. } => "triangular",
+        }
+    }
+
+    /// Smallest and largest value; infinite without bounds.
+    #[must_use]
+    pub fn bounds(&self) -> (f64, f64) {
+        match *self {
+            Self::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Self::LogUniform { low, high }
+            | Self::TruncatedNormal { low, high, .. }
+            | Self::Triangular { low, high, .. } => (low, high),
+        }
+    }
+
+    /// The distribution itself, if there is one of these numbers.
+    ///
+    /// # Errors
+    /// [`DomainError`] for numbers that are not finite, empty ranges, and what no distribution has.
+    pub fn check(self) -> Result<Self, DomainError> {
+        let numbers = match self {
+            Self::LogUniform { low, high } => [low, high, 0.0, 0.0],
+            Self::Normal { mean, deviation } => [mean, deviation, 0.0, 0.0],
+            Self::TruncatedNormal { mean, deviation, low, high } => [mean, deviation, low, high],
+            Self::Triangular { low, mode, high } => [low, mode, high, 0.0],
+        };
+        if let Some(&number) = numbers.iter().find(|number| !number.is_finite()) {
+            return Err(DomainError::NotFinite(number));
+        }
+        if !matches!(self, Self::Normal { .. }) {
+            let (low, high) = self.bounds();
+            if low >= high {
+                return Err(DomainError::EmptyRange { low, high });
+            }
+            if !(high - low).is_finite() {
+                return Err(DomainError::NotFinite(high - low));
+            }
+        }
+        match self {
+            Self::LogUniform { low, .. } if low <= 0.0 => Err(DomainError::NotPositive { low }),
+            Self::Normal { deviation, .. } | Self::TruncatedNormal { deviation, .. } if deviation <= 0.0 => {
+                Err(DomainError::BadDeviation { deviation })
+            }
+            Self::TruncatedNormal { mean, deviation, low, high }
+                if (low - mean) / deviation > Self::FARTHEST
+                    || (mean - high) / deviation > Self::FARTHEST =>
+            {
+                Err(DomainError::FarFromMean { low, high, mean, deviation })
+            }
+            Self::Triangular { low, mode, high } if !(low..=high).contains(&mode) => {
+                Err(DomainError::BadMode { mode, low, high })
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LogUniform { low, high } => write!(f, "log-uniform, {low} to {high}"),
+            Self::Normal { mean, deviation } => write!(f, "normal, {mean} ± {deviation}"),
+            Self::TruncatedNormal { mean, deviation, low, high } => {
+                write!(f, "normal, {mean} ± {deviation}, {low} to {high}")
+            }
+            Self::Triangular { low, mode, high } => write!(f, "triangular, {low} to {high}, mostly {mode}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_distribution_says_what_is_allowed() {
+        use Distribution::{LogUniform, Normal, Triangular, TruncatedNormal};
+        let said = |distribution: Distribution| distribution.check().unwrap_err().to_string();
+        assert_eq!(
+            said(LogUniform { low: 0.0, high: 1.0 }),
+            "range from 0 has no logarithm; its first number must be above 0"
+        );
+        assert!(said(LogUniform { low: 2.0, high: 1.0 }).starts_with("range [2, 1] is empty"));
+        assert_eq!(said(Normal { mean: 1.0, deviation: 0.0 }), "deviation 0 is not above 0");
+        assert!(said(Normal { mean: f64::NAN, deviation: 1.0 }).contains("not a finite number"));
+        assert_eq!(
+            said(TruncatedNormal { mean: 0.0, deviation: 1.0, low: 31.0, high: 40.0 }),
+            "range [31, 40] lies more than 30 deviations of 1 from the mean 0"
+        );
+        assert_eq!(said(Triangular { low: 0.0, mode: 2.0, high: 1.0 }), "mode 2 is not within [0, 1]");
+        for good in [
+            LogUniform { low: 1e-3, high: 1.0 },
+            Normal { mean: -1.0, deviation: 0.5 },
+            TruncatedNormal { mean: 0.0, deviation: 1.0, low: 29.0, high: 40.0 },
+            Triangular { low: 0.0, mode: 0.0, high: 1.0 },
+        ] {
+            assert_eq!(good.check(), Ok(good));
+        }
+    }
+}

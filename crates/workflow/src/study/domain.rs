@@ -1,0 +1,118 @@
+//! `[parameters.NAME]`: the domain of a parameter, where a study file says another one than its descriptor.
+
+use super::fields::Section;
+use super::{FieldProblem, StudyError};
+use crate::distribution::Distribution;
+use crate::error::count;
+use crate::parameter::{Domain, DomainError, Parameter};
+
+/// Keys of a section that say a domain.
+pub(super) const KEYS: [&str; 8] =
+    ["range", "step", "values", "fixed", "distribution", "mean", "std", "mode"];
+
+/// The domain that the section of a parameter says; the parameter's own where it says none. `root` is the study file.
+pub(super) fn read(
+    root: &Section<'_>,
+    section: &Section<'_>,
+    parameter: &Parameter,
+) -> Result<Domain, StudyError> {
+    let value_type = parameter.value_type;
+    let range = section.numbers("range")?;
+    let step = section.number("step")?;
+    let values = section.numbers("values")?;
+    let fixed = section.number("fixed")?;
+    if step.is_some() && range.is_none() {
+        return section.fail("step", FieldProblem::StepWithoutRange);
+    }
+    let range = range
+        .map(|range| match <[f64; 2]>::try_from(range.as_slice()) {
+            Ok(range) => Ok(range),
+            Err(_) => {
+                let value = format!("a list of {}", count(range.len(), "number"));
+                section.not_allowed("range", &value, "[smallest, largest]")
+            }
+        })
+        .transpose()?;
+    let name = section.optional_text("distribution")?;
+    if let Some(name) = name.filter(|name| name != "uniform") {
+        if values.is_some() || fixed.is_some() || step.is_some() {
+            let alone = "no values, fixed or step beside it";
+            return section.not_allowed("distribution", &format!("\"{name}\""), alone);
+        }
+        let distribution = distribution(section, &name, range)?;
+        return match Domain::distributed(value_type, distribution) {
+            Ok(domain) => Ok(domain),
+            Err(error) => section.fail(key_at_fault(&error), error.into()),
+        };
+    }
+    for key in ["mean", "std", "mode"] {
+        if section.has(key) {
+            return section.not_allowed(key, "this number", "one with a distribution that has it");
+        }
+    }
+    let domain = match (range, values, fixed) {
+        (Some(range), None, None) => Domain::stepped(value_type, range, step),
+        (None, Some(values), None) => Domain::set(value_type, &values).map_err(|error| ("values", error)),
+        (None, None, Some(number)) => Domain::fixed(value_type, number).map_err(|error| ("fixed", error)),
+        (None, None, None) => Ok(parameter.domain.clone()),
+        _ => return root.fail(&format!("parameters.{}", parameter.name), FieldProblem::DomainKind),
+    };
+    domain.or_else(|(field, error)| section.fail(field, error.into()))
+}
+
+/// The distribution of this name, from the keys that it has.
+fn distribution(
+    section: &Section<'_>,
+    name: &str,
+    range: Option<[f64; 2]>,
+) -> Result<Distribution, StudyError> {
+    let number = |key: &'static str| match section.number(key)? {
+        Some(number) => Ok(number),
+        None => section.fail(key, FieldProblem::Missing("a number")),
+    };
+    let bounds = || match range {
+        Some(range) => Ok(range),
+        None => section.fail("range", FieldProblem::Missing("[smallest, largest]")),
+    };
+    let foreign = |keys: &[&str]| match keys.iter().find(|key| section.has(key)) {
+        Some(key) => section.not_allowed(key, "this key", &format!("none with distribution \"{name}\"")),
+        None => Ok(()),
+    };
+    match name {
+        "log-uniform" => {
+            foreign(&["mean", "std", "mode"])?;
+            let [low, high] = bounds()?;
+            Ok(Distribution::LogUniform { low, high })
+        }
+        "normal" => {
+            foreign(&["range", "mode"])?;
+            Ok(Distribution::Normal { mean: number("mean")?, deviation: number("std")? })
+        }
+        "truncated-normal" => {
+            foreign(&["mode"])?;
+            let [low, high] = bounds()?;
+            let (mean, deviation) = (number("mean")?, number("std")?);
+            Ok(Distribution::TruncatedNormal { mean, deviation, low, high })
+        }
+        "triangular" => {
+            foreign(&["mean", "std"])?;
+            let [low, high] = bounds()?;
+            Ok(Distribution::Triangular { low, mode: number("mode")?, high })
+        }
+        other => {
+            let known: Vec<String> = Distribution::NAMES.iter().map(|name| format!("\"{name}\"")).collect();
+            section.not_allowed("distribution", &format!("\"{other}\""), &known.join(", "))
+        }
+    }
+}
+
+fn key_at_fault(error: &DomainError) -> &'static str {
+    match error {
+        DomainError::EmptyRange { .. }
+        | DomainError::NotPositive { .. }
+        | DomainError::FarFromMean { .. } => "range",
+        DomainError::BadDeviation { .. } => "std",
+        DomainError::BadMode { .. } => "mode",
+        _ => "distribution",
+    }
+}
