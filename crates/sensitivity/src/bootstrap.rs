@@ -54,6 +54,21 @@ pub(crate) fn drawn<'a>(order: &'a [u32], weights: &'a [f64]) -> impl Iterator<I
     order.iter().map(|&row| (row as usize, weights[row as usize])).filter(|(_, weight)| *weight > 0.0)
 }
 
+/// Weighted means of the columns of a table of `width` columns, stored row after row.
+///
+/// One pass over the table in the order of memory, whose rows are short: the sums stay in the innermost cache.
+pub(crate) fn means(table: &[f64], width: usize, weights: &[f64]) -> Vec<f64> {
+    let mut sums = vec![0.0; width];
+    for (row, &weight) in table.chunks_exact(width).zip(weights) {
+        for (sum, term) in sums.iter_mut().zip(row) {
+            *sum += weight * term;
+        }
+    }
+    let count: f64 = weights.iter().sum();
+    sums.iter_mut().for_each(|sum| *sum /= count);
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,6 +128,9 @@ fn of_group(
     Ok(())
 }
 
+/// Variances of a resample below this, where the whole column's is about 1 (of ranks 1/12), are the rounding of a constant.
+const CONSTANT: f64 = 1e-14;
+
 /// Numbers of the rows used, one column a parameter and then one a response, each in units of its deviation.
 struct Table {
     columns: Vec<Vec<f64>>,
@@ -166,18 +169,15 @@ impl Table {
     }
 
     fn of_columns(&self, columns: &[Vec<f64>], weights: &[f64]) -> Result<Vec<Vec<f64>>, usize> {
-        let count = weights.iter().sum::<f64>();
-        let weighted: Vec<Vec<f64>> = columns
-            .iter()
-            .map(|column| column.iter().zip(weights).map(|(number, weight)| number * weight).collect())
-            .collect();
-        let means: Vec<f64> = weighted.iter().map(|column| column.iter().sum::<f64>() / count).collect();
-        let covariance = |i: usize, j: usize| dot(&weighted[i], &columns[j]) / count - means[i] * means[j];
-        // The means are those of standardised columns, near 0: little cancels.
-        let deviations: Vec<f64> =
-            (0..columns.len()).map(|place| covariance(place, place).max(0.0).sqrt()).collect();
-        let correlation =
-            |i: usize, j: usize| (covariance(i, j) / (deviations[i] * deviations[j])).clamp(-1.0, 1.0);
+        let covariances = self.covariances(columns, weights);
+        let deviation = |place: usize| {
+            let variance = covariances[packed(place, place)];
+            if variance > CONSTANT { variance.sqrt() } else { 0.0 }
+        };
+        let deviations: Vec<f64> = (0..columns.len()).map(deviation).collect();
+        let correlation = |i: usize, j: usize| {
+            (covariances[packed(i.max(j), i.min(j))] / (deviations[i] * deviations[j])).clamp(-1.0, 1.0)
+        };
         let factor = match self.method.regard {
             Regard::Single => None,
             Regard::All => {
@@ -198,6 +198,31 @@ impl Table {
             (self.method.statistic)(&with, factor.as_ref())
         };
         Ok((self.inputs..columns.len()).map(of_output).collect())
+    }
+
+    /// Covariances as a packed lower triangle, those that the method has no use for left at 0.
+    fn covariances(&self, columns: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+        let count = weights.iter().sum::<f64>();
+        let mut weighted = vec![0.0; weights.len()];
+        let mut means = Vec::with_capacity(columns.len());
+        let mut covariances = vec![0.0; packed(columns.len(), 0)];
+        for (i, column) in columns.iter().enumerate() {
+            weighted.iter_mut().zip(column).zip(weights).for_each(|((product, number), weight)| {
+                *product = number * weight;
+            });
+            means.push(weighted.iter().sum::<f64>() / count);
+            for (j, other) in columns[..=i].iter().enumerate() {
+                let wanted = match self.method.regard {
+                    Regard::Single => i == j || (j < self.inputs && i >= self.inputs),
+                    Regard::All => i == j || j < self.inputs,
+                };
+                if wanted {
+                    // The means are those of standardised columns, near 0: little cancels.
+                    covariances[packed(i, j)] = dot(&weighted, other) / count - means[i] * means[j];
+                }
+            }
+        }
+        covariances
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::AnalysisError;
 use crate::estimate::Estimate;
 use crate::ranks::order;
 use crate::responses::{Response, is_constant, standardised, together, values_at};
-use crate::spectrum::{power, variance};
+use crate::spectrum::{first_powers, variance};
 use serde::{Deserialize, Serialize};
 
 /// Harmonics as in SALib.
@@ -117,7 +117,7 @@ fn first_order(values: &[f64], order: &[u32], weights: &[f64], harmonics: usize)
         .collect();
     let (forth, back) = (ascending.iter().step_by(2), ascending.iter().skip(1).step_by(2).rev());
     let series: Vec<f64> = forth.chain(back).copied().collect();
-    let of_harmonics: f64 = (1..=harmonics).map(|frequency| power(&series, frequency)).sum();
+    let of_harmonics: f64 = first_powers(&series, harmonics).iter().sum();
     let share = 2.0 * of_harmonics / variance(&series);
     // What noise has in the harmonics: 2M of n frequencies.
     let noise = 2.0 * harmonics as f64 / series.len() as f64;

@@ -1,4 +1,4 @@
-//! Powers of the frequencies of a series: one by the definition of the Fourier transform, or all by a fast one.
+//! Powers of the frequencies of a series: a few by the definition of the Fourier transform, or all by a fast one.
 //!
 //! Lengths are users' sample sizes: any. Powers of two are transformed directly, others by Bluestein's algorithm (Bluestein,
 //! "A linear filtering approach to the computation of discrete Fourier transform", IEEE Transactions on Audio and
@@ -97,18 +97,21 @@ fn transform(values: &mut [Complex], turns: &[Complex]) {
     }
 }
 
-/// The power of one frequency, as [`Spectrum::powers`], of a series of any length: for the first few of them.
-pub(crate) fn power(series: &[f64], frequency: usize) -> f64 {
-    let (mut real, mut imaginary) = (0.0, 0.0);
-    // One turn after the other; of the first few thousand, roundings add up to less than 10⁻¹².
-    let step = turn(frequency, series.len());
-    let mut at = (1.0, 0.0);
+/// The powers of the frequencies 1 to `count`, as [`Spectrum::powers`], of a series of any length: for few of them.
+pub(crate) fn first_powers(series: &[f64], count: usize) -> Vec<f64> {
+    // One turn after the other, of all frequencies at once, so that compilers can turn several in one instruction. Of
+    // samples of a million, roundings add up to less than 10⁻⁹ of the power.
+    let steps: Vec<Complex> = (1..=count).map(|frequency| turn(frequency, series.len())).collect();
+    let mut turns = vec![(1.0, 0.0); count];
+    let mut sums = vec![(0.0, 0.0); count];
     for value in series {
-        real += value * at.0;
-        imaginary += value * at.1;
-        at = product(at, step);
+        for ((sum, at), step) in sums.iter_mut().zip(&mut turns).zip(&steps) {
+            *sum = (sum.0 + value * at.0, sum.1 + value * at.1);
+            *at = product(*at, *step);
+        }
     }
-    (real * real + imaginary * imaginary) / (series.len() * series.len()) as f64
+    let squared = (series.len() * series.len()) as f64;
+    sums.iter().map(|(real, imaginary)| (real * real + imaginary * imaginary) / squared).collect()
 }
 
 /// Population variance of a series: the sum of the powers of all frequencies from 1 to n − 1 (Parseval).
@@ -136,7 +139,9 @@ mod tests {
                 });
                 let expected = (sum.0 * sum.0 + sum.1 * sum.1) / (length * length) as f64;
                 assert!((found - expected).abs() < 1e-12, "{length}, {frequency}: {found} {expected}");
-                assert!((power(&series, frequency) - expected).abs() < 1e-12);
+                if frequency > 0 {
+                    assert!((first_powers(&series, frequency)[frequency - 1] - expected).abs() < 1e-12);
+                }
             }
             let sum: f64 = (1..length).map(|at| powers[at.min(length - at)]).sum();
             assert!((sum - variance(&series)).abs() < 1e-12);

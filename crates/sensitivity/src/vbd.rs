@@ -15,7 +15,7 @@ mod estimator;
 pub use estimator::Estimator;
 
 use crate::blocks::{Role, RowBlocks};
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, means};
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
 use crate::responses::{Response, Together, is_constant, standardised, together};
@@ -180,19 +180,4 @@ fn pairs(names: &[String], estimate: impl Fn(usize) -> Estimate) -> Vec<VbdPair>
         second: estimate(2 * names.len() + at),
     };
     both.enumerate().map(pair).collect()
-}
-
-/// Weighted means of the columns of a table of `width` columns, stored row after row.
-///
-/// One pass over the table in the order of memory, whose rows are short: the sums stay in the innermost cache.
-fn means(table: &[f64], width: usize, weights: &[f64]) -> Vec<f64> {
-    let mut sums = vec![0.0; width];
-    for (row, &weight) in table.chunks_exact(width).zip(weights) {
-        for (sum, term) in sums.iter_mut().zip(row) {
-            *sum += weight * term;
-        }
-    }
-    let count: f64 = weights.iter().sum();
-    sums.iter_mut().for_each(|sum| *sum /= count);
-    sums
 }
