@@ -3,6 +3,8 @@
 //! [`crate::dakota`] and [`crate::problem`] read files into it. What pleach makes of it is decided elsewhere; values are
 //! kept as written.
 
+mod sections;
+
 use crate::sampling::groups::{GroupError, Groups};
 use pleach_workflow::{Distribution, Domain, DomainError, Parameter, Value, ValueType};
 use thiserror::Error;
@@ -150,6 +152,47 @@ impl ImportedRange {
     }
 }
 
+impl ImportedParameter {
+    /// Whether it never varies: one value, or held by a grid.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        let (low, high) = self.range.bounds();
+        self.partitions == Some(0) || low == high
+    }
+
+    /// Where it rests: where the file says. Else a grid holds it at Dakota's initial point, 0 or the bound next to it, and
+    /// its default is the middle of its range, or of its values.
+    #[must_use]
+    pub fn default(&self) -> f64 {
+        let (low, high) = self.range.bounds();
+        match (&self.range, self.initial) {
+            (_, Some(initial)) => initial,
+            _ if self.partitions == Some(0) && low <= high => 0.0_f64.clamp(low, high),
+            (ImportedRange::Distributed(Distribution::Normal { mean, .. }), _) => *mean,
+            (ImportedRange::Set { values, .. }, _) => {
+                values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+            }
+            (ImportedRange::Integers { .. }, _) => f64::midpoint(low, high).floor(),
+            _ => f64::midpoint(low, high),
+        }
+    }
+}
+
+impl ImportedSampler {
+    /// Its name in study files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MonteCarlo => "mc",
+            Self::LatinHypercube => "lhs",
+            Self::Halton => "halton",
+            Self::Hammersley => "hammersley",
+            Self::Morris => "morris",
+            Self::Factorial => "factorial",
+        }
+    }
+}
+
 impl Imported {
     /// The parameters in pleach's terms. What rests nowhere has its middle for a default.
     ///
@@ -158,25 +201,21 @@ impl Imported {
     pub fn parameters(&self) -> Result<Vec<Parameter>, ImportError> {
         let parameter = |imported: &ImportedParameter| {
             let fail = |problem| ImportError::Domain { name: imported.name.clone(), problem };
-            let mut domain = imported.range.domain().map_err(fail)?;
             let value_type = imported.range.value_type();
-            let (low, high) = domain.bounds();
-            let middle = match (&imported.range, &domain) {
-                (ImportedRange::Distributed(Distribution::Normal { mean, .. }), _) => *mean,
-                (_, Domain::Levels { values }) => values[(values.len() - 1) / 2].as_f64(),
-                _ => f64::midpoint(low, high),
-            };
-            // What a grid does not divide rests at Dakota's initial point: 0, or the bound next to it.
-            let held = imported.partitions == Some(0) && low <= high;
-            let rests = imported.initial.unwrap_or(if held { 0.0_f64.clamp(low, high) } else { middle });
+            let domain = imported.range.domain().map_err(fail)?;
+            let rests = imported.default();
             let default =
                 Value::from_f64(rests, value_type).ok_or_else(|| fail(DomainError::NotAnInteger(rests)))?;
-            if held {
-                domain = Domain::Fixed { value: default };
-            }
+            let domain = if imported.rests() { Domain::Fixed { value: default } } else { domain };
             Ok(Parameter { name: imported.name.clone(), value_type, default, domain })
         };
         self.parameters.iter().map(parameter).collect()
+    }
+
+    /// The parameters as sections `[parameters.NAME]` of a study file, whose workflow has parameters of these names.
+    #[must_use]
+    pub fn parameter_sections(&self) -> String {
+        sections::of(self)
     }
 
     /// The groups of the parameters; each alone where none are said.

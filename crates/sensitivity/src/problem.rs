@@ -272,7 +272,7 @@ mod tests {
     /// The example of SALib's documentation, with what it may have besides.
     #[test]
     fn a_problem_of_salib() {
-        let text = "\u{feff}{\"num_vars\": 5, \"names\": [\"x1\", \"x2\", \"x3\", \"x4\", \"x5\"],\r\n \"bounds\": [[-3.14, 3.14], \
+        let text = "\u{feff}{\"num_vars\": 5, \"names\": [\"x1\", \"x2\", \"x3\", \"x4\", \"x5\"],\r\n \"bounds\": [[-2.5, 2.5], \
                     [1, 10], [0, 2], [-1, 1, 0, 0.5], [1, 3, 0.5]], \"groups\": [\"a\", \"a\", \"b\", \"b\", \"c\"], \"dists\": \
                     [\"unif\", \"logunif\", \"norm\", \"truncnorm\", \"triang\"], \"sample_scaled\": true}";
         let found = parse(text).unwrap();
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(
             ranges,
             [
-                &ImportedRange::Reals { low: -3.14, high: 3.14 },
+                &ImportedRange::Reals { low: -2.5, high: 2.5 },
                 &of(Distribution::LogUniform { low: 1.0, high: 10.0 }),
                 &of(Distribution::Normal { mean: 0.0, deviation: 2.0 }),
                 &of(Distribution::TruncatedNormal { mean: 0.0, deviation: 0.5, low: -1.0, high: 1.0 }),

@@ -3,6 +3,7 @@
 //! Samplers state it; for a table of bare parameter sets [`Trajectories::recover`] finds it. Responses play
 //! no part here.
 
+use crate::sampling::groups::{Group, Groups};
 use crate::sampling::marginal::probability;
 use pleach_workflow::{Domain, Parameter, Value};
 use thiserror::Error;
@@ -78,6 +79,18 @@ pub enum TrajectoryError {
         /// Number of the trajectory's first evaluation.
         start: usize,
     },
+    /// Of a group some parameters change, and others rest.
+    #[error(
+        "evaluation {evaluation} changes group {group} without its parameter {name}; those of a group change together"
+    )]
+    PartOfGroup {
+        /// Its number, from 1.
+        evaluation: usize,
+        /// The parameter that rests.
+        name: String,
+        /// Its group.
+        group: String,
+    },
     /// A parameter changes although its domain has one value, so a step is no fraction of its range.
     #[error(
         "parameter {name} changes from {from} to {to} at evaluation {evaluation}, which is no fraction of its range [{low}, {high}]; \
@@ -129,15 +142,28 @@ impl Trajectories {
         rows: &[Vec<Value>],
         levels: Option<u32>,
     ) -> Result<Self, TrajectoryError> {
+        Self::recover_groups(parameters, &Groups::alone(parameters), rows, levels)
+    }
+
+    /// The same of a design whose steps are those of groups: consecutive rows differ in all parameters of one group that
+    /// vary over all rows, and in no other.
+    ///
+    /// # Errors
+    /// As [`Trajectories::recover`].
+    pub fn recover_groups(
+        parameters: &[Parameter],
+        groups: &Groups,
+        rows: &[Vec<Value>],
+        levels: Option<u32>,
+    ) -> Result<Self, TrajectoryError> {
         for (index, row) in rows.iter().enumerate() {
             if row.len() != parameters.len() {
                 let (found, expected) = (row.len(), parameters.len());
                 return Err(TrajectoryError::RowWidth { evaluation: index + 1, found, expected });
             }
         }
-        let varying: Vec<usize> = (0..parameters.len())
-            .filter(|&column| rows.iter().any(|row| row[column] != rows[0][column]))
-            .collect();
+        let varying =
+            groups.with(parameters.len(), |column| rows.iter().any(|row| row[column] != rows[0][column]));
         if varying.is_empty() {
             return Err(TrajectoryError::NothingVaries { rows: rows.len() });
         }
@@ -152,11 +178,11 @@ impl Trajectories {
                 unfinished = true;
             }
         }
-        let names = varying.iter().map(|&column| parameters[column].name.clone()).collect();
+        let names = varying.into_iter().map(|group| group.name).collect();
         Ok(Self { names, complete, rows: rows.len(), unfinished })
     }
 
-    /// Names of the varying parameters, in the order of the parameters.
+    /// Names of the varying parameters, or of their groups, in the order of the parameters.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -183,7 +209,7 @@ impl Trajectories {
 
 fn follow(
     parameters: &[Parameter],
-    varying: &[usize],
+    varying: &[Group],
     block: &[Vec<Value>],
     first_row: usize,
     levels: Option<u32>,
@@ -192,25 +218,42 @@ fn follow(
     for (index, pair) in block.windows(2).enumerate() {
         let evaluation = first_row + index + 2;
         let (before, after) = (&pair[0], &pair[1]);
+        let differs = |column: &usize| before[*column] != after[*column];
         let changed: Vec<usize> =
-            (0..varying.len()).filter(|&place| before[varying[place]] != after[varying[place]]).collect();
+            (0..varying.len()).filter(|&place| varying[place].columns.iter().any(differs)).collect();
         let [place] = changed[..] else {
-            let changed = changed.iter().map(|&place| parameters[varying[place]].name.clone()).collect();
+            let changed = changed.iter().map(|&place| varying[place].name.clone()).collect();
             return Err(TrajectoryError::NotOneChange { evaluation, changed, varying: varying.len() });
         };
-        let parameter = &parameters[varying[place]];
+        let group = &varying[place];
         if steps.iter().any(|step| step.parameter == place) {
-            let name = parameter.name.clone();
+            let name = group.name.clone();
             return Err(TrajectoryError::ChangedTwice { evaluation, name, start: first_row + 1 });
         }
-        let (from, to) = (before[varying[place]], after[varying[place]]);
-        let fraction = signed_fraction(parameter, levels, from, to).ok_or_else(|| {
-            let (low, high) = parameter.domain.bounds();
-            TrajectoryError::NoRange { evaluation, name: parameter.name.clone(), from, to, low, high }
-        })?;
-        steps.push(Step { parameter: place, fraction });
+        let mut fractions = Vec::with_capacity(group.columns.len());
+        for &column in &group.columns {
+            let parameter = &parameters[column];
+            let (from, to) = (before[column], after[column]);
+            if from == to {
+                let (name, group) = (parameter.name.clone(), group.name.clone());
+                return Err(TrajectoryError::PartOfGroup { evaluation, name, group });
+            }
+            fractions.push(signed_fraction(parameter, levels, from, to).ok_or_else(|| {
+                let (low, high) = parameter.domain.bounds();
+                TrajectoryError::NoRange { evaluation, name: parameter.name.clone(), from, to, low, high }
+            })?);
+        }
+        steps.push(Step { parameter: place, fraction: joint_fraction(&fractions) });
     }
     Ok(Trajectory { first_row, steps })
+}
+
+/// The fraction of a step of several parameters: of one its own, of several the mean of their sizes.
+pub(crate) fn joint_fraction(fractions: &[f64]) -> f64 {
+    match fractions {
+        [alone] => *alone,
+        several => several.iter().map(|fraction| fraction.abs()).sum::<f64>() / several.len() as f64,
+    }
 }
 
 /// The step of a continuous parameter with `levels` ≥ 2 levels, as a fraction of its range: p/(2(p−1)).

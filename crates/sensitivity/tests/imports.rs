@@ -163,6 +163,44 @@ fn parameter_files_of_salib_are_read() {
     assert_eq!(reals(&read("Sobol_G.txt")), expected);
 }
 
+/// The sections read back as TOML hold the same numbers under the same names.
+fn assert_sections_read_back(imported: &Imported) {
+    let text = imported.parameter_sections();
+    let read: toml::Table = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let sections = read["parameters"].as_table().expect("sections");
+    assert_eq!(sections.len(), imported.parameters.len());
+    let number = |value: &toml::Value| {
+        value.as_float().or(value.as_integer().map(|whole| whole as f64)).expect("a number")
+    };
+    for parameter in &imported.parameters {
+        let section = sections[&parameter.name].as_table().expect("a section");
+        let numbers =
+            |key: &str| -> Vec<f64> { section[key].as_array().expect("a list").iter().map(number).collect() };
+        match &parameter.range {
+            _ if parameter.rests() => assert_eq!(number(&section["fixed"]), parameter.default()),
+            ImportedRange::Set { values, .. } => assert_eq!(&numbers("values"), values),
+            ImportedRange::Distributed(distribution) => {
+                assert_eq!(section["distribution"].as_str(), Some(distribution.name()));
+            }
+            range => assert_eq!(numbers("range"), <[f64; 2]>::from(range.bounds())),
+        }
+        let default = section.get("default").map(number);
+        assert!(parameter.rests() || default == parameter.initial);
+    }
+}
+
+#[test]
+fn the_authors_inputs_become_sections_of_a_study() {
+    let Some(inputs) = inputs("the_authors_inputs_become_sections_of_a_study") else { return };
+    let read = |file: &str| dakota::parse(&inputs[file]).unwrap();
+    for file in inputs.keys().filter(|file| *file != "yi_parCopied.in") {
+        assert_sections_read_back(&read(file));
+    }
+    let text = read("dakota_nscale_grid.in").parameter_sections();
+    assert!(text.starts_with("[parameters.blue]\nfixed = 210\n\n[parameters.green]"), "{text}");
+    assert!(text.contains("\n[parameters.T2]\nrange = [2.5, 7.5]\n\n"), "{text}");
+}
+
 fn all(text: &str) {
     for said in [
         dakota::parse(text).map(drop).map_err(|error| error.to_string()),
@@ -176,6 +214,7 @@ fn all(text: &str) {
     }
     if let Ok(imported) = dakota::parse(text).or(problem::parse_file(text)) {
         let _ = (imported.parameters(), imported.groups(), imported.trajectories(), imported.levels());
+        assert_sections_read_back(&imported);
     }
 }
 

@@ -138,10 +138,15 @@ impl Groups {
 
     /// The groups in which something varies, with what does.
     pub(crate) fn varying(&self, parameters: &[Parameter]) -> Vec<Group> {
+        self.with(parameters.len(), |column| parameters[column].domain.varies())
+    }
+
+    /// The groups that have columns that are wanted, with these.
+    pub(crate) fn with(&self, columns: usize, wanted: impl Fn(usize) -> bool) -> Vec<Group> {
         let mut groups: Vec<Group> =
             self.names.iter().map(|name| Group { name: name.clone(), columns: Vec::new() }).collect();
-        for (column, (parameter, &group)) in parameters.iter().zip(&self.of).enumerate() {
-            if parameter.domain.varies() {
+        for (column, &group) in (0..columns).zip(&self.of) {
+            if wanted(column) {
                 groups[group].columns.push(column);
             }
         }

@@ -13,8 +13,8 @@ use pleach_workflow::Parameter;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Points that a maximin hypercube may have. A swap looks at every point, and there should be several swaps a point.
-pub const MOST_SPREAD: usize = 5_000;
+/// Points that a maximin hypercube may have. A swap looks at every point, and there should be tens of swaps a point: seconds.
+pub const MOST_SPREAD: usize = 2_000;
 
 /// Where points lie within their stretches, and how stretches are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -372,6 +372,22 @@ mod tests {
         }
     }
 
+    /// Far out, where the third of the rational functions holds; SciPy 1.17's `norm.ppf`, and back.
+    #[test]
+    fn quantiles_far_out_are_as_good() {
+        for (p, expected) in [
+            (1e-12, -7.034_483_825_301_131),
+            (1e-20, -9.262_340_089_798_409),
+            (1e-50, -14.933_337_534_788_487),
+            (1e-200, -30.205_594_179_579_64),
+        ] {
+            let found = normal_quantile(p);
+            assert!((found / expected - 1.0).abs() < 1e-14, "{p}: {found}");
+            assert!((normal_probability(found) / p - 1.0).abs() < 1e-11, "{p}");
+        }
+        assert_eq!([0.0, 1.0].map(normal_quantile), [f64::NEG_INFINITY, f64::INFINITY]);
+    }
+
     #[test]
     fn quantiles_stay_within_bounds_and_are_finite() {
         let normal = Distribution::Normal { mean: 1.0, deviation: 2.0 };

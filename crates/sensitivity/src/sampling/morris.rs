@@ -24,7 +24,7 @@ use super::groups::{Group, Groups};
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{Design, MOST_EVALUATIONS, Structure, names, resting_value};
 use crate::random::{self, Purpose};
-use crate::trajectory::{Step, Trajectories, Trajectory};
+use crate::trajectory::{Step, Trajectories, Trajectory, joint_fraction};
 use pleach_workflow::{Parameter, Value};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -324,13 +324,9 @@ impl<'a> Builder<'a> {
     }
 
     fn fraction(&self, walk: &Walk, group: usize) -> f64 {
-        match self.members[group][..] {
-            [alone] => walk.moves[alone].fraction,
-            ref several => {
-                several.iter().map(|&place| walk.moves[place].fraction.abs()).sum::<f64>()
-                    / several.len() as f64
-            }
-        }
+        let fractions: Vec<f64> =
+            self.members[group].iter().map(|&place| walk.moves[place].fraction).collect();
+        joint_fraction(&fractions)
     }
 
     /// Points of a trajectory in the unit cube, row after row.

@@ -7,6 +7,7 @@ use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::latin_hypercube::Placement;
 use pleach_sensitivity::sampling::morris::{Base, Choice, Morris, Plan, Search, sample, sample_plan};
 use pleach_sensitivity::sampling::points::Sequence;
+use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 use proptest::prelude::*;
 
@@ -176,6 +177,8 @@ proptest! {
                 prop_assert!(members.len() == 1 || step.fraction > 0.0);
             }
         }
+        let found = Trajectories::recover_groups(&parameters, &groups, &design.evaluations, Some(6)).unwrap();
+        prop_assert_eq!(&found, stated);
     }
 
     /// Where all members are alone, groups change nothing but names.
@@ -236,6 +239,33 @@ fn plans_that_cannot_be_say_why() {
     normal[0].domain =
         Domain::Distributed { distribution: Distribution::Normal { mean: 0.0, deviation: 1.0 } };
     assert!(said(&normal, 2, Choice::All).starts_with("parameter x0 cannot be stepped over [-inf, inf]"));
+}
+
+/// What is read back with other groups than it was drawn with says what does not fit.
+#[test]
+fn rows_of_other_groups_say_why() {
+    let parameters = units(3);
+    let groups = |labels: [&str; 3]| Groups::labelled(&parameters, &labels.map(str::to_owned)).unwrap();
+    let rows = |rows: &[[f64; 3]]| -> Vec<Vec<Value>> {
+        let value = |x: f64| Value::from_f64(x, ValueType::Real).unwrap();
+        rows.iter().map(|row| row.map(value).to_vec()).collect()
+    };
+    let said = |labels, table: &[[f64; 3]]| {
+        Trajectories::recover_groups(&parameters, &groups(labels), &rows(table), None)
+            .unwrap_err()
+            .to_string()
+    };
+    let together = [[0.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.5]];
+    assert!(
+        Trajectories::recover_groups(&parameters, &groups(["a", "a", "b"]), &rows(&together), None).is_ok()
+    );
+    assert!(
+        said(["a", "b", "c"], &together).starts_with("evaluation 2 changes a, b of the evaluation before")
+    );
+    assert_eq!(
+        said(["a", "a", "a"], &together),
+        "evaluation 2 changes group a without its parameter x2; those of a group change together"
+    );
 }
 
 /// Steps of a parameter with a distribution are steps of its probability, and are found again from bare rows.

@@ -158,7 +158,7 @@ proptest! {
 #[test]
 fn even_points_have_less_discrepancy_than_random_ones() {
     let mean = |sequence: Sequence, columns| {
-        (0..20).map(|seed| centred_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 20.0
+        (0..8).map(|seed| centred_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 8.0
     };
     for columns in [2, 5] {
         let random = mean(Sequence::MonteCarlo, columns);
@@ -171,6 +171,28 @@ fn even_points_have_less_discrepancy_than_random_ones() {
                 _ => 0.4,
             };
             assert!(found < most * random, "{columns} dimensions, {name}: {found} {random}");
+        }
+    }
+}
+
+/// Mean squared discrepancy of 128 points over 100 seeds in 2 and 5 dimensions, of SALib 1.6's `latin.sample`, of the points
+/// A of its `sobol.sample`, and of SciPy 1.17's `qmc.Halton` and random numbers; with how far means of 100 may be apart,
+/// four times what they vary by.
+#[test]
+fn discrepancies_are_those_of_salib_and_scipy() {
+    let expected: [(&str, [(f64, f64); 2]); 4] = [
+        ("lhs", [(2.297e-4, 0.24), (3.312e-3, 0.08)]),
+        ("sobol", [(4.155e-5, 0.03), (7.309e-4, 0.02)]),
+        ("halton", [(7.783e-5, 0.16), (1.2256e-3, 0.05)]),
+        ("mc", [(3.185e-3, 0.4), (1.1779e-2, 0.17)]),
+    ];
+    for (name, means) in expected {
+        for (columns, (theirs, apart)) in [2, 5].into_iter().zip(means) {
+            let Some(Sampler::Points(sequence)) = Sampler::named(name, 128, 4) else { continue };
+            let ours =
+                (0..100).map(|seed| centred_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 100.0;
+            println!("{name}, {columns} dimensions: {ours:.4e}, theirs {theirs:.4e}");
+            assert!((ours / theirs - 1.0).abs() < apart, "{name}, {columns} dimensions: {ours} {theirs}");
         }
     }
 }
@@ -204,7 +226,7 @@ fn points_that_cannot_be_say_why() {
             .starts_with("sampler \"hammersley\" has up to 257")
     );
     let spread = Sequence::LatinHypercube(Placement::Maximin { swaps: 1 });
-    assert!(said(spread, 5_001, 2).starts_with("samples = 5001 are too many to be spread"));
+    assert!(said(spread, 2_001, 2).starts_with("samples = 2001 are too many to be spread"));
     assert_eq!(
         Sequence::LatinHypercube(Placement::Random).extensible(),
         Err(PointsError::NotExtensible {
