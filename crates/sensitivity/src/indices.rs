@@ -2,7 +2,14 @@
 //!
 //! Every number is finite; one that cannot be known is absent (`null`), never NaN.
 
+use crate::correlation::Correlations;
+use crate::delta::DeltaIndices;
+use crate::fast::FastIndices;
 use crate::moat::MoatIndices;
+use crate::pawn::PawnIndices;
+use crate::rbd_fast::RbdFastIndices;
+use crate::regression::Regression;
+use crate::vbd::VbdIndices;
 use serde::{Deserialize, Serialize};
 
 /// Indices of one response, by method. In JSON `"method"` tells which.
@@ -12,4 +19,63 @@ use serde::{Deserialize, Serialize};
 pub enum Indices {
     /// Morris one-at-a-time.
     Moat(MoatIndices),
+    /// Pearson's correlation.
+    Pearson(Correlations),
+    /// Spearman's rank correlation.
+    Spearman(Correlations),
+    /// Partial correlation.
+    Pcc(Correlations),
+    /// Partial rank correlation.
+    Prcc(Correlations),
+    /// Standardised regression.
+    Src(Regression),
+    /// Standardised regression of ranks.
+    Srrc(Regression),
+    /// Variance-based decomposition.
+    Vbd(VbdIndices),
+    /// PAWN.
+    Pawn(PawnIndices),
+    /// Borgonovo's delta.
+    Delta(DeltaIndices),
+    /// Extended Fourier amplitude sensitivity test.
+    Efast(FastIndices),
+    /// Random balance design and Fourier amplitude sensitivity test.
+    #[serde(rename = "rbd-fast")]
+    RbdFast(RbdFastIndices),
+}
+
+impl Indices {
+    /// Name of the response.
+    #[must_use]
+    pub fn response(&self) -> &str {
+        match self {
+            Self::Moat(found) => &found.response,
+            Self::Pearson(found) | Self::Spearman(found) | Self::Pcc(found) | Self::Prcc(found) => {
+                &found.response
+            }
+            Self::Src(found) | Self::Srrc(found) => &found.response,
+            Self::Vbd(found) => &found.response,
+            Self::Pawn(found) => &found.response,
+            Self::Delta(found) => &found.response,
+            Self::Efast(found) => &found.response,
+            Self::RbdFast(found) => &found.response,
+        }
+    }
+
+    /// Whether the response does not vary, so that nothing can be said of parameters. For MOAT: along no trajectory.
+    #[must_use]
+    pub fn no_variation(&self) -> bool {
+        match self {
+            Self::Moat(found) => found.parameters.iter().all(|parameter| parameter.mu_star == 0.0),
+            Self::Pearson(found) | Self::Spearman(found) | Self::Pcc(found) | Self::Prcc(found) => {
+                found.no_variation
+            }
+            Self::Src(found) | Self::Srrc(found) => found.no_variation,
+            Self::Vbd(found) => found.no_variation,
+            Self::Pawn(found) => found.no_variation,
+            Self::Delta(found) => found.no_variation,
+            Self::Efast(found) => found.no_variation,
+            Self::RbdFast(found) => found.no_variation,
+        }
+    }
 }

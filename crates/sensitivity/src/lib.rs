@@ -6,6 +6,13 @@
 //! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
 //! - [`blocks`]: the structure of a Saltelli design;
 //! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
+//! - [`vbd`]: responses of a Saltelli design → first-order, total and second-order Sobol' indices;
+//! - [`fast`]: responses of search curves → first-order and total indices;
+//! - [`columns`]: values of parameters as columns, for methods that need no structure: [`correlation`],
+//!   [`regression`], [`pawn`], [`delta`], [`rbd_fast`];
+//! - [`responses`], [`bootstrap`], [`estimate`], [`error`]: what methods take and give;
+//! - [`convergence`]: indices of growing parts of a sample;
+//! - [`warnings`]: what a reader of indices has to be told;
 //! - [`indices`]: the indices of any method, as reports write them.
 //!
 //! Pure: everything follows from the arguments and a seed. Nothing here opens a file, reads a clock, knows of
@@ -28,12 +35,30 @@
 //! ```
 
 pub mod blocks;
+pub mod bootstrap;
+mod cholesky;
+pub mod columns;
+pub mod convergence;
+pub mod correlation;
 pub mod dakota;
+pub mod delta;
+pub mod error;
+pub mod estimate;
+pub mod fast;
 pub mod import;
 pub mod indices;
+mod linear;
 pub mod moat;
+pub mod pawn;
 pub mod problem;
 mod random;
+mod ranks;
+pub mod rbd_fast;
+pub mod regression;
+pub mod responses;
 pub mod sampling;
+mod spectrum;
 pub mod table;
 pub mod trajectory;
+pub mod vbd;
+pub mod warnings;

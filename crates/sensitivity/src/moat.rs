@@ -8,6 +8,7 @@
 //! A failed evaluation drops its whole trajectory: keeping the other effects would weigh parameters by where
 //! in a trajectory they happened to step. How many were dropped is part of the result.
 
+use crate::bootstrap::means;
 use crate::random::{self, Purpose};
 use crate::trajectory::{Trajectories, Trajectory};
 use rand::RngExt;
@@ -154,6 +155,22 @@ pub fn indices(
     })
 }
 
+/// Failed evaluations by the parameter whose step led to them, in the order of [`Trajectories::names`].
+///
+/// A failure at the beginning of a trajectory, or on an unfinished one, is nobody's. `responses` are as in [`indices`].
+#[must_use]
+pub fn failures(trajectories: &Trajectories, responses: &[Option<f64>]) -> Vec<usize> {
+    let mut failed = vec![0; trajectories.names().len()];
+    for trajectory in trajectories.complete() {
+        for (row, step) in (trajectory.first_row + 1..).zip(&trajectory.steps) {
+            if responses.get(row) == Some(&None) {
+                failed[step.parameter] += 1;
+            }
+        }
+    }
+    failed
+}
+
 /// Elementary effects of `responses`, one a row of the design, `None` where the evaluation failed.
 ///
 /// # Errors
@@ -237,27 +254,37 @@ fn deviation(numbers: &[f64]) -> Option<f64> {
 }
 
 /// Statistics of [`RESAMPLES`] resamples, each a row with one entry a parameter; empty with one trajectory.
+///
+/// A resample is how often each trajectory was drawn, so that its statistics are weighted means over one table. Effects
+/// are taken about their mean there, and nothing is lost in differences of large squares.
 fn resample(effects: &[Vec<f64>], seed: u64) -> Vec<Vec<Statistics>> {
     let count = effects.len();
     if count < 2 {
         return Vec::new();
     }
+    let width = effects[0].len();
+    let centres: Vec<f64> =
+        (0..width).map(|place| effects.iter().map(|row| row[place]).sum::<f64>() / count as f64).collect();
+    let terms = |(effect, centre): (&f64, &f64)| {
+        let apart = effect - centre;
+        [apart, effect.abs(), apart * apart]
+    };
+    let table: Vec<f64> = effects.iter().flat_map(|row| row.iter().zip(&centres).flat_map(terms)).collect();
     let mut generator = random::generator(seed, Purpose::Bootstrap);
-    let mut column = vec![0.0; count];
-    let mut drawn = vec![0; count];
-    (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill_with(|| generator.random_range(0..count));
-            (0..effects[0].len())
-                .map(|place| {
-                    for (slot, &trajectory) in column.iter_mut().zip(&drawn) {
-                        *slot = effects[trajectory][place];
-                    }
-                    Statistics::of(&column)
-                })
-                .collect()
-        })
-        .collect()
+    let mut weights = vec![0.0; count];
+    let mut one = || {
+        weights.fill(0.0);
+        for _ in 0..count {
+            weights[generator.random_range(0..count)] += 1.0;
+        }
+        let means = means(&table, 3 * width, &weights);
+        let statistics = |(means, centre): (&[f64], &f64)| {
+            let variance = (means[2] - means[0] * means[0]) * (count as f64 / (count - 1) as f64);
+            Statistics { mu: means[0] + centre, mu_star: means[1], sigma: Some(variance.max(0.0).sqrt()) }
+        };
+        means.chunks_exact(3).zip(&centres).map(statistics).collect()
+    };
+    (0..RESAMPLES).map(|_| one()).collect()
 }
 
 fn half_width(

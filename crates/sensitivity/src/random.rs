@@ -17,6 +17,10 @@ pub(crate) enum Purpose {
     BaseSample(u32),
     /// Scrambling of the Sobol' points of this part of the sequence.
     Scrambling(u32),
+    /// The bootstrap resample of this index.
+    Resample(u32),
+    /// Phase of the search curve of this index.
+    Curve(u32),
     /// Independent random points, in their order.
     RandomPoints,
     /// Stretches of this column of a Latin hypercube, and places within them.
@@ -38,6 +42,8 @@ pub(crate) fn generator(seed: u64, purpose: Purpose) -> ChaCha8Rng {
         Purpose::Bootstrap => 1 << 32,
         Purpose::BaseSample(index) => (2 << 32) | u64::from(index),
         Purpose::Scrambling(part) => (3 << 32) | u64::from(part),
+        Purpose::Resample(index) => (16 << 32) | u64::from(index),
+        Purpose::Curve(index) => (17 << 32) | u64::from(index),
         Purpose::RandomPoints => 4 << 32,
         Purpose::Column(column) => (5 << 32) | u64::from(column),
         Purpose::Swaps => 6 << 32,

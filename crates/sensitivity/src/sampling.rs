@@ -8,6 +8,7 @@ pub mod discrepancy;
 #[cfg(test)]
 mod examples;
 pub mod factorial;
+pub mod fast;
 pub mod groups;
 pub mod halton;
 pub mod latin_hypercube;

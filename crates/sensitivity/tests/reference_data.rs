@@ -3,10 +3,16 @@
 #[path = "../../../tests/support/data.rs"]
 mod data;
 
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::moat::{CONFIDENCE_Z, MoatIndices, elementary_effects, indices};
+use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use pleach_sensitivity::vbd::{self, Estimator};
+use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
+use std::io::Read;
 use std::path::PathBuf;
 
 /// The folder `name` of the test data, or `None` after saying that `test` is skipped.
@@ -97,6 +103,40 @@ fn bootstrap_half_widths_equal_their_closed_form() {
         }
         assert_eq!(found, indices(&trajectories, "ishigami", &responses, seed).unwrap());
         assert_ne!(first.replace(found.clone()), Some(found));
+    }
+}
+
+/// SALib's own Saltelli design of 256 base samples, as it wrote it: no number of it is ours.
+#[test]
+fn ishigami_sobol_indices_equal_salib() {
+    let Some(folder) = folder("ishigami_sobol_indices_equal_salib", "salib") else { return };
+    let file = std::fs::File::open(folder.join("ishigami_saltelli_N256.csv.gz")).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let y = text.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().ok());
+    let y: Vec<Option<f64>> = y.collect();
+    assert!(y.len() == 2048 && y.iter().all(Option::is_some));
+    let expected: serde_json::Value =
+        serde_json::from_str(&read(folder.join("ishigami_sobol_expected.json"))).unwrap();
+
+    let pi = std::f64::consts::PI;
+    let parameters: Vec<Parameter> = ["x1", "x2", "x3"].iter().map(|name| real(name, -pi, pi)).collect();
+    let saltelli = Saltelli { samples: 256, second_order: true, base: BasePoints::Sobol, seed: 1 };
+    let design = saltelli::sample(&parameters, &saltelli).unwrap();
+    let response = [Response { name: "ishigami", values: &y }];
+    let bootstrap = Bootstrap { resamples: 100, seed: 1 };
+    let blocks = design.row_blocks().unwrap();
+    let found = vbd::indices(blocks, &response, Estimator::default(), bootstrap).unwrap().remove(0);
+    let equal = |found: Estimate, expected: &serde_json::Value| {
+        let error = (found.value.unwrap() - expected.as_f64().unwrap()).abs();
+        assert!(error < 1e-9, "{found:?} {expected}");
+    };
+    for (place, parameter) in found.parameters.iter().enumerate() {
+        equal(parameter.first, &expected["S1"][place]);
+        equal(parameter.total, &expected["ST"][place]);
+    }
+    for (pair, (one, other)) in found.pairs.unwrap().iter().zip([(0, 1), (0, 2), (1, 2)]) {
+        equal(pair.second, &expected["S2"][one][other]);
     }
 }
 

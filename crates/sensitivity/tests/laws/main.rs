@@ -1,9 +1,12 @@
-//! Laws of samplers, of their designs and of elementary effects, on random parameter spaces.
+//! Laws of samplers, of their designs, of elementary effects and of indices, on random parameter spaces and responses.
 
 mod designs;
+mod distributions;
+mod linear;
 mod moat;
 mod morris;
 mod plans;
 mod points;
 mod saltelli;
 mod spaces;
+mod vbd;

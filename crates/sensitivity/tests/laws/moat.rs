@@ -1,13 +1,16 @@
 //! What elementary effects and their statistics promise, and an independent slow computation of them.
 
 use crate::spaces::{space, varying, width};
+use pleach_sensitivity::convergence;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{
-    CONFIDENCE_Z, MoatError, MoatIndices, MoatParameter, elementary_effects, indices,
+    CONFIDENCE_Z, MoatError, MoatIndices, MoatParameter, elementary_effects, failures, indices,
 };
+use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Design;
 use pleach_sensitivity::sampling::morris::{Morris, sample};
 use pleach_sensitivity::trajectory::Trajectories;
+use pleach_sensitivity::warnings::Warning;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -235,6 +238,38 @@ fn every_trajectory_counts_in_the_intervals() {
         }
         assert!(found.sigma_conf.unwrap() > 0.0);
     }
+}
+
+#[test]
+fn failures_are_of_the_parameter_that_stepped_into_them() {
+    let parameters = crate::spaces::reals(2);
+    let design = design(&parameters, 2, 1);
+    let trajectories = design.trajectories().unwrap();
+    let mut responses = vec![Some(1.0); 6];
+    (responses[2], responses[3]) = (None, None);
+    let mut expected = vec![0, 0];
+    expected[trajectories.complete()[0].steps[1].parameter] = 1;
+    assert_eq!(failures(trajectories, &responses), expected);
+}
+
+/// The beginning of a study: so many complete trajectories.
+#[test]
+fn convergence_is_over_trajectories() {
+    let parameters = crate::spaces::reals(3);
+    let design = design(&parameters, 12, 1);
+    let trajectories = design.trajectories().unwrap();
+    let mut responses = respond(&design, |row| row.iter().map(|x| x.as_f64().powi(3)).product());
+    responses[1] = None;
+    let response = Response { name: "dice", values: &responses };
+    let steps = convergence::moat(trajectories, response, 7, &convergence::halves(12, 4)).unwrap();
+    // The first trajectory alone is not complete.
+    assert_eq!(steps.iter().map(|step| step.evaluations).collect::<Vec<_>>(), [12, 24, 48]);
+    assert_eq!(steps[2].indices, Indices::Moat(analyse(&design, &responses)));
+    let fewer = self::design(&parameters, 6, 1);
+    assert_eq!(steps[1].indices, Indices::Moat(analyse(&fewer, &responses[..24])));
+    let warnings = steps[0].indices.warnings();
+    let unit = "trajectories".to_owned();
+    assert_eq!(warnings[0], Warning::SmallSample { unit, used: 2, advised: 5 });
 }
 
 #[test]

@@ -48,3 +48,16 @@ pub(crate) fn width(parameter: &Parameter) -> f64 {
 pub(crate) fn varying(parameters: &[Parameter]) -> Vec<usize> {
     (0..parameters.len()).filter(|&column| parameters[column].domain.varies()).collect()
 }
+
+/// Parameters x1, x2, … of the unit interval.
+pub(crate) fn reals(count: usize) -> Vec<Parameter> {
+    let domain = Domain::Continuous { low: 0.0, high: 1.0 };
+    let default = Value::from_f64(0.0, ValueType::Real).expect("finite");
+    let parameter = |place| Parameter {
+        name: format!("x{place}"),
+        value_type: ValueType::Real,
+        default,
+        domain: domain.clone(),
+    };
+    (1..=count).map(parameter).collect()
+}

@@ -1,0 +1,145 @@
+//! Indices of growing parts of a sample: whether more evaluations would change them.
+//!
+//! Each step analyses the first so many evaluations, trajectories or base samples, so steps are nested: the last one is
+//! the whole sample. Samplers draw so that a beginning of a design is a design. eFAST curves have no beginnings that are.
+
+use crate::blocks::RowBlocks;
+use crate::bootstrap::Bootstrap;
+use crate::columns::Columns;
+use crate::error::AnalysisError;
+use crate::indices::Indices;
+use crate::moat::{self, MoatError};
+use crate::responses::Response;
+use crate::trajectory::Trajectories;
+use crate::vbd::{self, Estimator};
+use serde::{Deserialize, Serialize};
+
+/// Indices of the beginning of a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Rows of the design it is the beginning of, failed evaluations included.
+    pub evaluations: usize,
+    /// Indices of those.
+    pub indices: Indices,
+}
+
+/// Sizes of nested parts of `whole` units: halved `steps − 1` times, ascending, `whole` last. Parts of no unit are left out.
+///
+/// Halves suit both: errors shrink with the root of the size, and Sobol' points are even in powers of two.
+#[must_use]
+pub fn halves(whole: usize, steps: u32) -> Vec<usize> {
+    let mut sizes: Vec<usize> = (0..steps).map(|step| whole.checked_shr(step).unwrap_or(0)).collect();
+    sizes.retain(|&size| size > 0);
+    sizes.reverse();
+    sizes.dedup();
+    sizes
+}
+
+/// Sobol' indices of the first so many base samples, a step a size. Sizes beyond the design are its size.
+///
+/// A size at which too few base samples are complete gives no step.
+///
+/// # Errors
+/// [`AnalysisError`] as [`vbd::indices`], of the responses as a whole.
+pub fn vbd(
+    blocks: &RowBlocks,
+    response: Response<'_>,
+    estimator: Estimator,
+    bootstrap: Bootstrap,
+    sizes: &[usize],
+) -> Result<Vec<Step>, AnalysisError> {
+    response.check(blocks.rows())?;
+    let mut steps = Vec::new();
+    for &size in sizes {
+        let samples = size.min(blocks.samples());
+        let part = RowBlocks::new(blocks.names().to_vec(), samples, blocks.has_second_order());
+        let beginning = Response { values: &response.values[..part.rows()], ..response };
+        let found = vbd::indices(&part, &[beginning], estimator, bootstrap);
+        push(&mut steps, part.rows(), found.map(|found| found.into_iter().map(Indices::Vbd).collect()))?;
+    }
+    Ok(steps)
+}
+
+/// MOAT indices of the first so many complete trajectories, a step a size; a size of which none is usable gives no step.
+///
+/// # Errors
+/// [`MoatError`] as [`moat::indices`], of the responses as a whole.
+pub fn moat(
+    trajectories: &Trajectories,
+    response: Response<'_>,
+    seed: u64,
+    sizes: &[usize],
+) -> Result<Vec<Step>, MoatError> {
+    if response.values.len() != trajectories.rows() {
+        let (responses, evaluations) = (response.values.len(), trajectories.rows());
+        return Err(MoatError::ResponseCount { responses, evaluations });
+    }
+    let mut steps = Vec::new();
+    for &size in sizes {
+        let complete = &trajectories.complete()[..size.min(trajectories.complete().len())];
+        let Some(last) = complete.last() else { continue };
+        let rows = last.first_row + last.steps.len() + 1;
+        let part = Trajectories::new(trajectories.names().to_vec(), complete.to_vec(), rows, false);
+        match moat::indices(&part, response.name, &response.values[..rows], seed) {
+            Ok(found) => steps.push(Step { evaluations: rows, indices: Indices::Moat(found) }),
+            Err(MoatError::NoTrajectoryLeft { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(steps)
+}
+
+/// Indices by any `method` of columns, of the first so many evaluations, a step a size. Sizes beyond are all of them.
+///
+/// A size that is too small for the method gives no step: of few evaluations, or in which a parameter does not vary yet.
+///
+/// # Errors
+/// [`AnalysisError`] as the method, of the responses as a whole.
+pub fn columns(
+    columns: &Columns,
+    response: Response<'_>,
+    sizes: &[usize],
+    method: impl Fn(&Columns, Response<'_>) -> Result<Vec<Indices>, AnalysisError>,
+) -> Result<Vec<Step>, AnalysisError> {
+    response.check(columns.rows())?;
+    let mut steps = Vec::new();
+    for &size in sizes {
+        let part = columns.prefix(size);
+        let beginning = Response { values: &response.values[..part.rows()], ..response };
+        push(&mut steps, part.rows(), method(&part, beginning))?;
+    }
+    Ok(steps)
+}
+
+fn push(
+    steps: &mut Vec<Step>,
+    evaluations: usize,
+    found: Result<Vec<Indices>, AnalysisError>,
+) -> Result<(), AnalysisError> {
+    match found {
+        Ok(found) => {
+            steps.extend(found.into_iter().map(|indices| Step { evaluations, indices }));
+            Ok(())
+        }
+        Err(
+            AnalysisError::TooFew { .. }
+            | AnalysisError::OneValue { .. }
+            | AnalysisError::Dependent { .. }
+            | AnalysisError::Setting { .. },
+        ) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_halves() {
+        assert_eq!(halves(1000, 4), [125, 250, 500, 1000]);
+        assert_eq!(halves(3, 5), [1, 3]);
+        assert_eq!(halves(0, 5), [0; 0]);
+        assert_eq!(halves(8, 100), [1, 2, 4, 8]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Correlation of each parameter with a response: Pearson's and Spearman's, and partial (PCC) and partial rank
+//! correlation (PRCC).
+//!
+//! Pearson's coefficient sees linear effects, Spearman's monotonic ones; the partial ones leave out what a parameter owes
+//! to its correlation with the others. None sees an effect that rises and falls as much, and none tells interactions.
+//! They need no structure: any design will do, best a Latin hypercube. Sources: Helton et al., "Survey of sampling-based
+//! methods for uncertainty and sensitivity analysis", Reliability Engineering & System Safety 91 (2006), sections 6.5 and
+//! 6.6; papers 001 §3 (importance measures). A failed evaluation drops its row.
+//!
+//! The partial coefficient of parameter i follows from the regression on all parameters in units of their deviations:
+//! with coefficients b, multiple correlation R² and D the diagonal of the inverse of the parameters' correlations, it is
+//! bᵢ / √((1 − R²)·Dᵢ + bᵢ²). It is not defined where the other parameters explain the response without a rest.
+
+use crate::bootstrap::Bootstrap;
+use crate::cholesky::Cholesky;
+use crate::columns::Columns;
+use crate::error::AnalysisError;
+use crate::estimate::Estimate;
+use crate::linear::{Analysed, Method, Regard, Scale, analyse};
+use crate::responses::Response;
+use serde::{Deserialize, Serialize};
+
+/// Coefficients of one response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Correlations {
+    /// Name of the response.
+    pub response: String,
+    /// Evaluations the coefficients are over.
+    pub evaluations_used: usize,
+    /// Evaluations left out, because they failed.
+    pub evaluations_dropped: usize,
+    /// Whether the response is the same everywhere: no coefficient is defined then.
+    pub no_variation: bool,
+    /// Bootstrap resamples behind the intervals.
+    pub resamples: u32,
+    /// One entry a parameter, in the order of the parameters.
+    pub parameters: Vec<Coefficient>,
+}
+
+/// A coefficient of one parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coefficient {
+    /// The parameter.
+    pub name: String,
+    /// The coefficient, without unit.
+    pub coefficient: Estimate,
+}
+
+/// Pearson's coefficients, within [−1, 1], of the values of parameters and responses.
+///
+/// Given are one value a row of `columns` for each response; returned is one entry a response.
+///
+/// # Errors
+/// [`AnalysisError`] when responses do not fit, fewer than three are left, or a parameter has one value in those.
+pub fn pearson(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Correlations>, AnalysisError> {
+    let single = |with: &[f64], _: Option<&Cholesky>| with.to_vec();
+    let (scale, regard) = (Scale::Numbers, Regard::Single);
+    correlate(columns, responses, bootstrap, Method { name: "pearson", scale, regard, statistic: single })
+}
+
+/// Spearman's coefficients: Pearson's of ranks, where equal values share their middle rank.
+///
+/// # Errors
+/// As [`pearson`].
+pub fn spearman(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Correlations>, AnalysisError> {
+    let single = |with: &[f64], _: Option<&Cholesky>| with.to_vec();
+    let (scale, regard) = (Scale::Ranks, Regard::Single);
+    correlate(columns, responses, bootstrap, Method { name: "spearman", scale, regard, statistic: single })
+}
+
+/// Partial correlation coefficients (PCC).
+///
+/// # Errors
+/// As [`pearson`], and when there are not two evaluations more than parameters, or a parameter depends on others.
+pub fn pcc(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Correlations>, AnalysisError> {
+    let (scale, regard) = (Scale::Numbers, Regard::All);
+    correlate(columns, responses, bootstrap, Method { name: "pcc", scale, regard, statistic: partial })
+}
+
+/// Partial rank correlation coefficients (PRCC).
+///
+/// # Errors
+/// As [`pcc`].
+pub fn prcc(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Correlations>, AnalysisError> {
+    let (scale, regard) = (Scale::Ranks, Regard::All);
+    correlate(columns, responses, bootstrap, Method { name: "prcc", scale, regard, statistic: partial })
+}
+
+/// Below this share of a response's variance, what other parameters leave of it is rounding.
+const NOTHING_LEFT: f64 = 1e-12;
+
+fn partial(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {
+    let Some(factor) = factor else { return Vec::new() };
+    let mut coefficients = with.to_vec();
+    factor.solve(&mut coefficients);
+    let explained: f64 = coefficients.iter().zip(with).map(|(b, r)| b * r).sum();
+    let rest = (1.0 - explained).max(0.0);
+    let partial = |(b, inverse): (&f64, f64)| {
+        let left_by_others = rest + b * b / inverse;
+        if left_by_others > NOTHING_LEFT { b / (rest * inverse + b * b).sqrt() } else { f64::NAN }
+    };
+    coefficients.iter().zip(factor.inverse_diagonal()).map(partial).collect()
+}
+
+fn correlate(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+    method: Method,
+) -> Result<Vec<Correlations>, AnalysisError> {
+    let analysed = analyse(columns, responses, bootstrap, method)?;
+    let of = |(response, analysed): (&Response<'_>, Analysed)| Correlations {
+        response: response.name.to_owned(),
+        evaluations_used: analysed.used,
+        evaluations_dropped: analysed.dropped,
+        no_variation: analysed.no_variation,
+        resamples: bootstrap.resamples,
+        parameters: coefficients(columns.names(), &analysed.estimates),
+    };
+    Ok(responses.iter().zip(analysed).map(of).collect())
+}
+
+/// One coefficient a name; absent where there is no estimate.
+pub(crate) fn coefficients(names: &[String], estimates: &[Estimate]) -> Vec<Coefficient> {
+    let estimate = |place| estimates.get(place).copied().unwrap_or_default();
+    let of =
+        |(place, name): (usize, &String)| Coefficient { name: name.clone(), coefficient: estimate(place) };
+    names.iter().enumerate().map(of).collect()
+}

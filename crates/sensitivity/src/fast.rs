@@ -1,0 +1,229 @@
+//! eFAST (extended Fourier amplitude sensitivity test): first-order and total indices from search curves of its own.
+//!
+//! On the curve of a parameter it swings at a high frequency, and all others at low ones: its harmonics hold what it
+//! explains alone, the low frequencies what has nothing to do with it. Sources: Saltelli, Tarantola and Chan,
+//! Technometrics 41 (1999); Cukier et al., Journal of Chemical Physics 59 (1973). Frequencies and values are those of
+//! SALib's `sample.fast_sampler` and `analyze.fast`. The sample is drawn by [`crate::sampling::fast`].
+//!
+//! A curve cannot be followed past a gap: a failed evaluation drops the curve of its parameter, whose indices are absent
+//! then. Intervals are those of SALib: each resample is half a curve, from anywhere on it. SALib warns that they are
+//! unreliable, and so do [`crate::warnings`]: points of a curve are no independent samples.
+
+use crate::bootstrap::Bootstrap;
+use crate::error::AnalysisError;
+use crate::estimate::Estimate;
+use crate::random::{self, Purpose};
+use crate::responses::{Response, is_constant, standardised};
+use crate::spectrum::{Spectrum, variance};
+use rand::RngExt;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Harmonics as in SALib.
+pub const HARMONICS: usize = 4;
+
+/// The structure of an eFAST sample: one curve a parameter, in their order, of equally many evaluations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Curves {
+    names: Vec<String>,
+    samples: usize,
+    harmonics: usize,
+}
+
+impl Curves {
+    /// Curves of these varying parameters, `samples` evaluations each, of whose frequencies `harmonics` are told apart.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Setting`] when there are no harmonics, or not more than 4·harmonics² samples.
+    pub fn new(names: Vec<String>, samples: usize, harmonics: usize) -> Result<Self, AnalysisError> {
+        let refused = |setting, given, allowed| {
+            Err(AnalysisError::Setting { method: "efast", setting, given, allowed })
+        };
+        if harmonics == 0 {
+            return refused("harmonics", harmonics, "1 and more".to_owned());
+        }
+        let least = harmonics.saturating_mul(harmonics).saturating_mul(4);
+        if samples <= least {
+            return refused("samples", samples, format!("more than 4·harmonics², {least}, for a parameter"));
+        }
+        Ok(Self { names, samples, harmonics })
+    }
+
+    /// Names of the varying parameters, in the order of their curves.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Evaluations of one curve.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Evaluations of all curves.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.samples * self.names.len()
+    }
+
+    /// The frequency of the parameter at `place` on the curve of the parameter at `curve`.
+    #[must_use]
+    pub fn frequency(&self, curve: usize, place: usize) -> usize {
+        let high = frequency(self.samples, self.harmonics);
+        if curve == place {
+            return high;
+        }
+        let others = self.names.len() - 1;
+        let at = if place < curve { place } else { place - 1 };
+        // Their harmonics, too, are to stay below the high frequency.
+        let highest = (high / (2 * self.harmonics)).max(1);
+        if highest >= others && others > 1 {
+            // Evenly spread from 1 to the highest, rounded down (numpy's linspace).
+            (1.0 + at as f64 * ((highest - 1) as f64 / (others - 1) as f64)).floor() as usize
+        } else {
+            at % highest + 1
+        }
+    }
+}
+
+/// The high frequency of a curve of so many evaluations.
+fn frequency(samples: usize, harmonics: usize) -> usize {
+    (samples - 1) / (2 * harmonics)
+}
+
+/// Indices of one response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FastIndices {
+    /// Name of the response.
+    pub response: String,
+    /// Evaluations of the curves that are complete.
+    pub evaluations_used: usize,
+    /// Evaluations of the others.
+    pub evaluations_dropped: usize,
+    /// Whether the response is the same everywhere: no index is defined then.
+    pub no_variation: bool,
+    /// Resamples behind the intervals.
+    pub resamples: u32,
+    /// Harmonics that are summed.
+    pub harmonics: usize,
+    /// One entry a parameter, in the order of the curves.
+    pub parameters: Vec<FastParameter>,
+}
+
+/// Indices of one parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FastParameter {
+    /// The parameter.
+    pub name: String,
+    /// First-order index; absent where an evaluation of the parameter's curve failed, or the response is constant on it.
+    pub first: Estimate,
+    /// Total index; absent likewise.
+    pub total: Estimate,
+    /// Failed evaluations of its curve.
+    pub failed: usize,
+}
+
+/// Indices of each response, one value a row of the curves.
+///
+/// # Errors
+/// [`AnalysisError`] when responses do not fit, or no curve is complete.
+pub fn indices(
+    curves: &Curves,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<FastIndices>, AnalysisError> {
+    let transforms = Transforms::new(curves.samples, curves.harmonics);
+    responses.iter().map(|response| of_response(curves, response, &transforms, bootstrap)).collect()
+}
+
+fn of_response(
+    curves: &Curves,
+    response: &Response<'_>,
+    transforms: &Transforms,
+    bootstrap: Bootstrap,
+) -> Result<FastIndices, AnalysisError> {
+    response.check(curves.rows())?;
+    let one = |(place, name): (usize, &String)| {
+        let values = &response.values[place * curves.samples..(place + 1) * curves.samples];
+        let whole: Vec<f64> = values.iter().copied().flatten().collect();
+        let failed = values.len() - whole.len();
+        let (first, total) = if failed > 0 || is_constant(&whole) {
+            (Estimate::ABSENT, Estimate::ABSENT)
+        } else {
+            transforms.estimates(&standardised(&whole), place, bootstrap)
+        };
+        FastParameter { name: name.clone(), first, total, failed }
+    };
+    let parameters: Vec<FastParameter> = curves.names.iter().enumerate().map(one).collect();
+    let dropped = curves.samples * parameters.iter().filter(|parameter| parameter.failed > 0).count();
+    let used = curves.rows() - dropped;
+    if used == 0 {
+        return Err(AnalysisError::TooFew {
+            response: response.name.to_owned(),
+            method: "efast",
+            unit: "evaluations of complete curves",
+            used,
+            dropped,
+            needed: curves.samples,
+        });
+    }
+    let all: Vec<f64> = response.values.iter().copied().flatten().collect();
+    Ok(FastIndices {
+        response: response.name.to_owned(),
+        evaluations_used: used,
+        evaluations_dropped: dropped,
+        no_variation: is_constant(&all),
+        resamples: bootstrap.resamples,
+        harmonics: curves.harmonics,
+        parameters,
+    })
+}
+
+/// Transforms of whole and of half curves.
+struct Transforms {
+    harmonics: usize,
+    whole: Spectrum,
+    half: Spectrum,
+    half_length: usize,
+}
+
+impl Transforms {
+    fn new(samples: usize, harmonics: usize) -> Self {
+        let half_length = samples.div_ceil(2);
+        Self { harmonics, whole: Spectrum::new(samples), half: Spectrum::new(half_length), half_length }
+    }
+
+    /// First-order and total index of a curve.
+    fn estimates(&self, curve: &[f64], place: usize, bootstrap: Bootstrap) -> (Estimate, Estimate) {
+        let (first, total) = orders(curve, &self.whole, self.harmonics);
+        let resample = |index: u32| {
+            // Curves are at most a few dozen: the upper half of the index tells them apart.
+            let seed = bootstrap.seed ^ ((place as u64 + 1) << 32);
+            let begin = random::generator(seed, Purpose::Resample(index)).random_range(0..curve.len() as u32);
+            let part: Vec<f64> =
+                curve.iter().cycle().skip(begin as usize).take(self.half_length).copied().collect();
+            orders(&part, &self.half, self.harmonics)
+        };
+        let resampled: Vec<(f64, f64)> = (0..bootstrap.resamples).into_par_iter().map(resample).collect();
+        // Half a curve has other indices than a whole one: only their spread is of use.
+        let of = |value, resamples: Vec<f64>| Estimate {
+            low: None,
+            high: None,
+            ..Estimate::of(value, resamples.into_iter())
+        };
+        let (firsts, totals) = resampled.into_iter().unzip();
+        (of(first, firsts), of(total, totals))
+    }
+}
+
+/// First-order and total index of a curve; NaN where it is constant.
+fn orders(curve: &[f64], spectrum: &Spectrum, harmonics: usize) -> (f64, f64) {
+    let powers = spectrum.powers(curve);
+    let high = frequency(curve.len(), harmonics);
+    let middle = if curve.len().is_multiple_of(2) { powers[curve.len() / 2] } else { 0.0 };
+    let variance = variance(curve) - middle;
+    let alone: f64 = (1..=harmonics).map(|harmonic| powers[harmonic * high]).sum();
+    let others: f64 = powers[1..=high / 2].iter().sum();
+    (2.0 * alone / variance, 1.0 - 2.0 * others / variance)
+}

@@ -1,0 +1,241 @@
+//! What methods based on correlations share: correlations of parameters and responses, whole and resampled.
+//!
+//! A statistic of theirs is a function of correlations alone. Those among parameters, and their factor, are computed once
+//! a resample for all responses. In methods on ranks each resample is ranked anew, so that intervals hold what ranking
+//! adds. Which statistic it is, is not known here.
+
+use crate::bootstrap::Bootstrap;
+use crate::cholesky::{Cholesky, packed};
+use crate::columns::Columns;
+use crate::error::AnalysisError;
+use crate::estimate::Estimate;
+use crate::ranks;
+use crate::responses::{Response, Together, is_constant, standardised, together, values_at};
+
+/// Whether a method takes numbers or their ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Numbers as they are.
+    Numbers,
+    /// Ranks from 1; equal numbers share their middle rank.
+    Ranks,
+}
+
+/// Whether a method regards one parameter at a time, or each beside all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Regard {
+    /// Correlations of parameters and responses only.
+    Single,
+    /// Those among parameters as well.
+    All,
+}
+
+/// A statistic of correlations, and what it needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Method {
+    /// Its name in messages.
+    pub(crate) name: &'static str,
+    pub(crate) scale: Scale,
+    pub(crate) regard: Regard,
+    /// Values of one response, from its correlations with the parameters and, with [`Regard::All`], the factor of those
+    /// among parameters.
+    pub(crate) statistic: fn(&[f64], Option<&Cholesky>) -> Vec<f64>,
+}
+
+/// What a method says of one response.
+pub(crate) struct Analysed {
+    pub(crate) used: usize,
+    pub(crate) dropped: usize,
+    pub(crate) no_variation: bool,
+    /// Estimates of the values of the statistic; none without variation.
+    pub(crate) estimates: Vec<Estimate>,
+}
+
+/// Applies `method` to each response.
+pub(crate) fn analyse(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+    method: Method,
+) -> Result<Vec<Analysed>, AnalysisError> {
+    for response in responses {
+        response.check(columns.rows())?;
+    }
+    let mut analysed: Vec<Option<Analysed>> = responses.iter().map(|_| None).collect();
+    for group in together(responses, 1) {
+        of_group(columns, responses, &group, bootstrap, method, &mut analysed)?;
+    }
+    Ok(analysed.into_iter().flatten().collect())
+}
+
+fn of_group(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    Together { responses: places, kept }: &Together,
+    bootstrap: Bootstrap,
+    method: Method,
+    analysed: &mut [Option<Analysed>],
+) -> Result<(), AnalysisError> {
+    let Some(first) = places.first().map(|&place| responses[place].name.to_owned()) else { return Ok(()) };
+    let (used, dropped) = (kept.len(), columns.rows() - kept.len());
+    let needed = match method.regard {
+        Regard::Single => 3,
+        // One more than coefficients, the constant among them.
+        Regard::All => columns.names().len() + 2,
+    };
+    if used < needed {
+        let unit = "evaluations";
+        let (response, method) = (first, method.name);
+        return Err(AnalysisError::TooFew { response, method, unit, used, dropped, needed });
+    }
+    let mut varying = Vec::new();
+    for &place in places {
+        let values = values_at(&responses[place], kept);
+        let no_variation = is_constant(&values);
+        analysed[place] = Some(Analysed { used, dropped, no_variation, estimates: Vec::new() });
+        if !no_variation {
+            varying.push((place, standardised(&values)));
+        }
+    }
+    if varying.is_empty() {
+        return Ok(());
+    }
+    let inputs: Vec<Vec<f64>> =
+        columns.iter().map(|column| kept.iter().map(|&row| column[row]).collect()).collect();
+    if let Some(place) = inputs.iter().position(|column| is_constant(column)) {
+        let name = columns.names()[place].clone();
+        return Err(AnalysisError::OneValue { name, response: first, evaluations: used });
+    }
+    let inputs = inputs.iter().map(|column| standardised(column)).collect();
+    let (places, outputs): (Vec<usize>, Vec<Vec<f64>>) = varying.into_iter().unzip();
+    let table = Table::new(inputs, outputs, method);
+
+    let whole = table.statistics(&vec![1.0; used]).map_err(|place| AnalysisError::Dependent {
+        name: columns.names()[place].clone(),
+        response: first,
+        method: method.name,
+    })?;
+    // A resample may lack what tells two parameters apart; it then defines nothing.
+    let resampled = bootstrap.over(used, |weights| table.statistics(weights).ok());
+    for (output, (&place, values)) in places.iter().zip(&whole).enumerate() {
+        let estimate = |(at, &value): (usize, &f64)| {
+            let of = |all: &Option<Vec<Vec<f64>>>| all.as_ref().map_or(f64::NAN, |all| all[output][at]);
+            Estimate::of(value, resampled.iter().map(of))
+        };
+        let estimates = values.iter().enumerate().map(estimate).collect();
+        analysed[place] = Some(Analysed { used, dropped, no_variation: false, estimates });
+    }
+    Ok(())
+}
+
+/// Variances of a resample below this, where the whole column's is about 1 (of ranks 1/12), are the rounding of a constant.
+const CONSTANT: f64 = 1e-14;
+
+/// Numbers of the rows used, one column a parameter and then one a response, each in units of its deviation.
+struct Table {
+    columns: Vec<Vec<f64>>,
+    /// The order of each column, for ranks.
+    orders: Vec<Vec<u32>>,
+    inputs: usize,
+    method: Method,
+}
+
+impl Table {
+    fn new(mut columns: Vec<Vec<f64>>, outputs: Vec<Vec<f64>>, method: Method) -> Self {
+        let inputs = columns.len();
+        columns.extend(outputs);
+        let orders = match method.scale {
+            Scale::Numbers => Vec::new(),
+            Scale::Ranks => columns.iter().map(|column| ranks::order(column)).collect(),
+        };
+        Self { columns, orders, inputs, method }
+    }
+
+    /// Values of the statistic of each response in a resample, or the place of a parameter that depends on others.
+    fn statistics(&self, weights: &[f64]) -> Result<Vec<Vec<f64>>, usize> {
+        match self.method.scale {
+            Scale::Numbers => self.of_columns(&self.columns, weights),
+            Scale::Ranks => {
+                let count = weights.len() as f64;
+                let mut ranks = vec![0.0; weights.len()];
+                let ranked = self.columns.iter().zip(&self.orders).map(|(column, order)| {
+                    ranks::weighted_ranks(column, order, weights, &mut ranks);
+                    // About 0 and within ±½, so that nothing is lost in the differences of large sums.
+                    ranks.iter().map(|rank| (rank - (count + 1.0) / 2.0) / count).collect()
+                });
+                self.of_columns(&ranked.collect::<Vec<_>>(), weights)
+            }
+        }
+    }
+
+    fn of_columns(&self, columns: &[Vec<f64>], weights: &[f64]) -> Result<Vec<Vec<f64>>, usize> {
+        let covariances = self.covariances(columns, weights);
+        let deviation = |place: usize| {
+            let variance = covariances[packed(place, place)];
+            if variance > CONSTANT { variance.sqrt() } else { 0.0 }
+        };
+        let deviations: Vec<f64> = (0..columns.len()).map(deviation).collect();
+        let correlation = |i: usize, j: usize| {
+            (covariances[packed(i.max(j), i.min(j))] / (deviations[i] * deviations[j])).clamp(-1.0, 1.0)
+        };
+        let factor = match self.method.regard {
+            Regard::Single => None,
+            Regard::All => {
+                let mut matrix = vec![1.0; packed(self.inputs, 0)];
+                for i in 0..self.inputs {
+                    for j in 0..i {
+                        matrix[packed(i, j)] = correlation(i, j);
+                    }
+                    if deviations[i] == 0.0 {
+                        return Err(i);
+                    }
+                }
+                Some(Cholesky::of(matrix, self.inputs)?)
+            }
+        };
+        let of_output = |output| {
+            let with: Vec<f64> = (0..self.inputs).map(|input| correlation(input, output)).collect();
+            (self.method.statistic)(&with, factor.as_ref())
+        };
+        Ok((self.inputs..columns.len()).map(of_output).collect())
+    }
+
+    /// Covariances as a packed lower triangle, those that the method has no use for left at 0.
+    fn covariances(&self, columns: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+        let count = weights.iter().sum::<f64>();
+        let mut weighted = vec![0.0; weights.len()];
+        let mut means = Vec::with_capacity(columns.len());
+        let mut covariances = vec![0.0; packed(columns.len(), 0)];
+        for (i, column) in columns.iter().enumerate() {
+            weighted.iter_mut().zip(column).zip(weights).for_each(|((product, number), weight)| {
+                *product = number * weight;
+            });
+            means.push(weighted.iter().sum::<f64>() / count);
+            for (j, other) in columns[..=i].iter().enumerate() {
+                let wanted = match self.method.regard {
+                    Regard::Single => i == j || (j < self.inputs && i >= self.inputs),
+                    Regard::All => i == j || j < self.inputs,
+                };
+                if wanted {
+                    // The means are those of standardised columns, near 0: little cancels.
+                    covariances[packed(i, j)] = dot(&weighted, other) / count - means[i] * means[j];
+                }
+            }
+        }
+        covariances
+    }
+}
+
+/// Sum of products, in eight partial sums, which compilers turn into vector instructions.
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (left, right) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
+    let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; LANES];
+    for (left, right) in left.zip(right) {
+        for lane in 0..LANES {
+            sums[lane] += left[lane] * right[lane];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}

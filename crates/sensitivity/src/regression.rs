@@ -1,0 +1,92 @@
+//! Standardised regression coefficients: a linear model of the response, in units of deviations (SRC), or of ranks (SRRC).
+//!
+//! A coefficient says by how many deviations the response changes with one deviation of the parameter. R², the share of
+//! the response's variance that the model explains, says how far coefficients can be believed: effects that are not
+//! linear (not monotonic, on ranks) are in the rest. Source: Helton et al., "Survey of sampling-based methods for
+//! uncertainty and sensitivity analysis", Reliability Engineering & System Safety 91 (2006), sections 6.3 and 6.6. A
+//! failed evaluation drops its row. There is no stepwise choice of parameters.
+
+use crate::bootstrap::Bootstrap;
+use crate::cholesky::Cholesky;
+use crate::columns::Columns;
+use crate::correlation::{Coefficient, coefficients};
+use crate::error::AnalysisError;
+use crate::estimate::Estimate;
+use crate::linear::{Analysed, Method, Regard, Scale, analyse};
+use crate::responses::Response;
+use serde::{Deserialize, Serialize};
+
+/// The linear model of one response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regression {
+    /// Name of the response.
+    pub response: String,
+    /// Evaluations the model is fitted to.
+    pub evaluations_used: usize,
+    /// Evaluations left out, because they failed.
+    pub evaluations_dropped: usize,
+    /// Whether the response is the same everywhere: there is no model then.
+    pub no_variation: bool,
+    /// Bootstrap resamples behind the intervals.
+    pub resamples: u32,
+    /// Share of the response's variance that the model explains, within [0, 1], not adjusted for parameters.
+    pub r_squared: Estimate,
+    /// One entry a parameter, in the order of the parameters.
+    pub parameters: Vec<Coefficient>,
+}
+
+/// Standardised regression coefficients (SRC), one entry a response. Each response has one value a row of `columns`.
+///
+/// # Errors
+/// [`AnalysisError`] when responses do not fit, there are not two evaluations more than parameters, a parameter has one
+/// value, or depends on others.
+pub fn src(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Regression>, AnalysisError> {
+    regress(columns, responses, bootstrap, "src", Scale::Numbers)
+}
+
+/// Standardised rank regression coefficients (SRRC): [`src()`] of ranks.
+///
+/// # Errors
+/// As [`src()`].
+pub fn srrc(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Regression>, AnalysisError> {
+    regress(columns, responses, bootstrap, "srrc", Scale::Ranks)
+}
+
+fn regress(
+    columns: &Columns,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+    name: &'static str,
+    scale: Scale,
+) -> Result<Vec<Regression>, AnalysisError> {
+    let method = Method { name, scale, regard: Regard::All, statistic: model };
+    let analysed = analyse(columns, responses, bootstrap, method)?;
+    let of = |(response, analysed): (&Response<'_>, Analysed)| Regression {
+        response: response.name.to_owned(),
+        evaluations_used: analysed.used,
+        evaluations_dropped: analysed.dropped,
+        no_variation: analysed.no_variation,
+        resamples: bootstrap.resamples,
+        r_squared: analysed.estimates.last().copied().unwrap_or(Estimate::ABSENT),
+        parameters: coefficients(columns.names(), &analysed.estimates),
+    };
+    Ok(responses.iter().zip(analysed).map(of).collect())
+}
+
+/// The coefficients, and R² after them.
+fn model(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {
+    let Some(factor) = factor else { return Vec::new() };
+    let mut values = with.to_vec();
+    factor.solve(&mut values);
+    let explained: f64 = values.iter().zip(with).map(|(b, r)| b * r).sum();
+    values.push(explained.clamp(0.0, 1.0));
+    values
+}

@@ -1,0 +1,150 @@
+//! Powers of the frequencies of a series: a few by the definition of the Fourier transform, or all by a fast one.
+//!
+//! Lengths are users' sample sizes: any. Powers of two are transformed directly, others by Bluestein's algorithm (Bluestein,
+//! "A linear filtering approach to the computation of discrete Fourier transform", IEEE Transactions on Audio and
+//! Electroacoustics 18 (1970)). Only real series, and only powers: phases are of no use here.
+
+use std::f64::consts::TAU;
+
+/// A complex number: real and imaginary part.
+type Complex = (f64, f64);
+
+fn product(a: Complex, b: Complex) -> Complex {
+    (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
+}
+
+/// exp(−2πi · at/of).
+fn turn(at: usize, of: usize) -> Complex {
+    let phase = TAU * at as f64 / of as f64;
+    (phase.cos(), -phase.sin())
+}
+
+/// What transforms of series of one length have in common.
+pub(crate) struct Spectrum {
+    length: usize,
+    /// exp(−2πi·j/m) for the power of two m that is transformed.
+    turns: Vec<Complex>,
+    /// Bluestein's factors exp(−πi·j²/n), and the transform of what they are convolved with; of no powers of two.
+    chirp: Option<(Vec<Complex>, Vec<Complex>)>,
+}
+
+impl Spectrum {
+    /// For series of this many values, at least one.
+    pub(crate) fn new(length: usize) -> Self {
+        if length.is_power_of_two() {
+            let turns = (0..length).map(|at| turn(at, length)).collect();
+            return Self { length, turns, chirp: None };
+        }
+        let padded = (2 * length).next_power_of_two();
+        let turns: Vec<Complex> = (0..padded).map(|at| turn(at, padded)).collect();
+        // Squares modulo 2n: exact angles, however long the series is.
+        let chirp: Vec<Complex> = (0..length).map(|at| turn(at * at % (2 * length), 2 * length)).collect();
+        let mut kernel = vec![(0.0, 0.0); padded];
+        for (at, &(real, imaginary)) in chirp.iter().enumerate() {
+            kernel[at] = (real, -imaginary);
+            kernel[(padded - at) % padded] = (real, -imaginary);
+        }
+        transform(&mut kernel, &turns);
+        Self { length, turns, chirp: Some((chirp, kernel)) }
+    }
+
+    /// |Σⱼ yⱼ exp(−2πi·jf/n)|²/n² for each frequency f from 0 to n/2, of a series y of this length.
+    pub(crate) fn powers(&self, series: &[f64]) -> Vec<f64> {
+        let mut values: Vec<Complex> = series.iter().map(|&value| (value, 0.0)).collect();
+        if let Some((chirp, kernel)) = &self.chirp {
+            values.iter_mut().zip(chirp).for_each(|(value, &factor)| *value = product(*value, factor));
+            values.resize(kernel.len(), (0.0, 0.0));
+            transform(&mut values, &self.turns);
+            // The inverse transform is the conjugate of that of the conjugate; only absolute values are wanted below.
+            values.iter_mut().zip(kernel).for_each(|(value, &factor)| {
+                let (real, imaginary) = product(*value, factor);
+                *value = (real, -imaginary);
+            });
+            transform(&mut values, &self.turns);
+            let scale = 1.0 / kernel.len() as f64;
+            values.iter_mut().for_each(|value| *value = (value.0 * scale, value.1 * scale));
+        } else {
+            transform(&mut values, &self.turns);
+        }
+        let squared = (self.length * self.length) as f64;
+        let power = |&(real, imaginary): &Complex| (real * real + imaginary * imaginary) / squared;
+        values[..=self.length / 2].iter().map(power).collect()
+    }
+}
+
+/// The Fourier transform in place, of a power of two of values (Cooley and Tukey); `turns` are its roots of unity.
+fn transform(values: &mut [Complex], turns: &[Complex]) {
+    let length = values.len();
+    let bits = length.trailing_zeros();
+    for at in 1..length {
+        let mirrored = at.reverse_bits() >> (usize::BITS - bits);
+        if at < mirrored {
+            values.swap(at, mirrored);
+        }
+    }
+    let mut half = 1;
+    while half < length {
+        let stride = length / (2 * half);
+        for pair in values.chunks_exact_mut(2 * half) {
+            let (lower, upper) = pair.split_at_mut(half);
+            for (at, (one, other)) in lower.iter_mut().zip(upper).enumerate() {
+                let turned = product(*other, turns[at * stride]);
+                *other = (one.0 - turned.0, one.1 - turned.1);
+                *one = (one.0 + turned.0, one.1 + turned.1);
+            }
+        }
+        half *= 2;
+    }
+}
+
+/// The powers of the frequencies 1 to `count`, as [`Spectrum::powers`], of a series of any length: for few of them.
+pub(crate) fn first_powers(series: &[f64], count: usize) -> Vec<f64> {
+    // One turn after the other, of all frequencies at once, so that compilers can turn several in one instruction. Of
+    // samples of a million, roundings add up to less than 10⁻⁹ of the power.
+    let steps: Vec<Complex> = (1..=count).map(|frequency| turn(frequency, series.len())).collect();
+    let mut turns = vec![(1.0, 0.0); count];
+    let mut sums = vec![(0.0, 0.0); count];
+    for value in series {
+        for ((sum, at), step) in sums.iter_mut().zip(&mut turns).zip(&steps) {
+            *sum = (sum.0 + value * at.0, sum.1 + value * at.1);
+            *at = product(*at, *step);
+        }
+    }
+    let squared = (series.len() * series.len()) as f64;
+    sums.iter().map(|(real, imaginary)| (real * real + imaginary * imaginary) / squared).collect()
+}
+
+/// Population variance of a series: the sum of the powers of all frequencies from 1 to n − 1 (Parseval).
+pub(crate) fn variance(series: &[f64]) -> f64 {
+    let count = series.len() as f64;
+    let mean = series.iter().sum::<f64>() / count;
+    series.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of every kind of length: powers of two, primes, squares, products.
+    #[test]
+    fn fast_powers_are_those_of_the_definition() {
+        for length in [1, 2, 3, 8, 9, 30, 61, 128, 257, 1000] {
+            let series: Vec<f64> = (0..length).map(|at| ((at * at * 7 + at) % 11) as f64).collect();
+            let powers = Spectrum::new(length).powers(&series);
+            assert_eq!(powers.len(), length / 2 + 1);
+            for (frequency, found) in powers.iter().enumerate() {
+                let sum = series.iter().enumerate().fold((0.0, 0.0), |sum, (at, value)| {
+                    let (real, imaginary) = turn(at * frequency % length, length);
+                    (sum.0 + value * real, sum.1 + value * imaginary)
+                });
+                let expected = (sum.0 * sum.0 + sum.1 * sum.1) / (length * length) as f64;
+                assert!((found - expected).abs() < 1e-12, "{length}, {frequency}: {found} {expected}");
+                if frequency > 0 {
+                    assert!((first_powers(&series, frequency)[frequency - 1] - expected).abs() < 1e-12);
+                }
+            }
+            let sum: f64 = (1..length).map(|at| powers[at.min(length - at)]).sum();
+            assert!((sum - variance(&series)).abs() < 1e-12);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Variance-based decomposition (VBD): first-order, total and second-order Sobol' indices of a Saltelli design.
+//!
+//! The first-order index of a parameter is the share of the response's variance that it explains alone; the total index
+//! that in which it has a part, interactions included; the second-order index of a pair what both explain together beyond
+//! what each does alone. Where the design swaps groups of parameters, indices are those of groups. Sources:
+//! papers 000 §2.2 and 001 §3; [`Estimator`] names those of the estimators. Responses are centred about the mean of
+//! all rows, as in SALib's `analyze.sobol`, whose values the default estimator has.
+//!
+//! A failed evaluation drops its whole block of rows: indices are over the same base samples then, so that they can be
+//! compared and summed. Which parameter's rows failed is counted. Intervals resample base samples. They take those for
+//! independent: over Sobol' base points, which are spread more evenly than that, intervals are wider than the error.
+
+mod estimator;
+
+pub use estimator::Estimator;
+
+use crate::blocks::{Role, RowBlocks};
+use crate::bootstrap::{Bootstrap, means};
+use crate::error::AnalysisError;
+use crate::estimate::Estimate;
+use crate::responses::{Response, Together, is_constant, standardised, together};
+use estimator::Layout;
+use serde::{Deserialize, Serialize};
+
+/// Indices of one response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VbdIndices {
+    /// Name of the response.
+    pub response: String,
+    /// How first-order and total indices are estimated.
+    pub estimator: Estimator,
+    /// Base samples the indices are over.
+    pub samples_used: usize,
+    /// Base samples left out, because an evaluation of theirs failed.
+    pub samples_dropped: usize,
+    /// Whether the response is the same everywhere: no index is defined then.
+    pub no_variation: bool,
+    /// Bootstrap resamples behind the intervals.
+    pub resamples: u32,
+    /// One entry a varying parameter or group, in the order of the design.
+    pub parameters: Vec<VbdParameter>,
+    /// One entry a pair, (0, 1), (0, 2) … (1, 2) …; absent where the design has no rows for second order.
+    pub pairs: Option<Vec<VbdPair>>,
+}
+
+/// Indices of one parameter or group. They are shares of a variance; noise makes values below 0 and above 1 possible.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VbdParameter {
+    /// The parameter.
+    pub name: String,
+    /// First-order index (main effect).
+    pub first: Estimate,
+    /// Total index.
+    pub total: Estimate,
+    /// Failed evaluations among the rows that change this parameter alone.
+    pub failed: usize,
+}
+
+/// Second-order index of two parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VbdPair {
+    /// The parameter that comes first in the design.
+    pub one: String,
+    /// The other one.
+    pub other: String,
+    /// Second-order index.
+    pub second: Estimate,
+}
+
+/// Indices of each response, one value a row of the design.
+///
+/// # Errors
+/// [`AnalysisError`] when responses do not fit the design, or fewer than two base samples are complete.
+pub fn indices(
+    blocks: &RowBlocks,
+    responses: &[Response<'_>],
+    estimator: Estimator,
+    bootstrap: Bootstrap,
+) -> Result<Vec<VbdIndices>, AnalysisError> {
+    for response in responses {
+        response.check(blocks.rows())?;
+    }
+    let mut found: Vec<Option<VbdIndices>> = responses.iter().map(|_| None).collect();
+    for group in together(responses, blocks.rows_per_sample()) {
+        of_group(blocks, responses, &group, estimator, bootstrap, &mut found)?;
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Base samples below which there is no variance to share out.
+const FEWEST: usize = 2;
+
+fn of_group(
+    blocks: &RowBlocks,
+    responses: &[Response<'_>],
+    Together { responses: places, kept }: &Together,
+    estimator: Estimator,
+    bootstrap: Bootstrap,
+    found: &mut [Option<VbdIndices>],
+) -> Result<(), AnalysisError> {
+    let (used, dropped) = (kept.len(), blocks.samples() - kept.len());
+    let layout = Layout::new(estimator, blocks.names().len(), blocks.has_second_order());
+    let mut terms = Vec::new();
+    for &place in places {
+        let response = &responses[place];
+        if used < FEWEST {
+            return Err(AnalysisError::TooFew {
+                response: response.name.to_owned(),
+                method: "vbd",
+                unit: "base samples",
+                used,
+                dropped,
+                needed: FEWEST,
+            });
+        }
+        let values: Vec<f64> = kept
+            .iter()
+            .flat_map(|&sample| {
+                let length = blocks.rows_per_sample();
+                response.values[sample * length..(sample + 1) * length].iter().copied().flatten()
+            })
+            .collect();
+        // Without variation there are no terms, and so no indices.
+        terms.push(if is_constant(&values) { Vec::new() } else { layout.terms(&standardised(&values)) });
+    }
+
+    let of_resample = |weights: &[f64]| -> Vec<Vec<f64>> {
+        terms.iter().map(|terms| layout.indices(&means(terms, layout.width(), weights))).collect()
+    };
+    let whole = of_resample(&vec![1.0; used]);
+    let resampled = bootstrap.over(used, of_resample);
+    for (at, &place) in places.iter().enumerate() {
+        let no_variation = terms[at].is_empty();
+        let estimate = |index: usize| match whole[at].get(index) {
+            Some(&value) if !no_variation => {
+                Estimate::of(value, resampled.iter().map(|resample| resample[at][index]))
+            }
+            _ => Estimate::ABSENT,
+        };
+        found[place] = Some(VbdIndices {
+            response: responses[place].name.to_owned(),
+            estimator,
+            samples_used: used,
+            samples_dropped: dropped,
+            no_variation,
+            resamples: bootstrap.resamples,
+            parameters: parameters(blocks, &responses[place], estimate),
+            pairs: blocks.has_second_order().then(|| pairs(blocks.names(), estimate)),
+        });
+    }
+    Ok(())
+}
+
+fn parameters(
+    blocks: &RowBlocks,
+    response: &Response<'_>,
+    estimate: impl Fn(usize) -> Estimate,
+) -> Vec<VbdParameter> {
+    let mut failed = vec![0; blocks.names().len()];
+    for (row, value) in response.values.iter().enumerate() {
+        if let (None, Some((_, Role::AWithB(column) | Role::BWithA(column)))) = (value, blocks.role(row)) {
+            failed[column] += 1;
+        }
+    }
+    let names = blocks.names().iter().zip(failed).enumerate();
+    let parameter = |(place, (name, failed)): (usize, (&String, usize))| VbdParameter {
+        name: name.clone(),
+        first: estimate(place),
+        total: estimate(blocks.names().len() + place),
+        failed,
+    };
+    names.map(parameter).collect()
+}
+
+fn pairs(names: &[String], estimate: impl Fn(usize) -> Estimate) -> Vec<VbdPair> {
+    let both = (0..names.len()).flat_map(|one| (one + 1..names.len()).map(move |other| (one, other)));
+    let pair = |(at, (one, other)): (usize, (usize, usize))| VbdPair {
+        one: names[one].clone(),
+        other: names[other].clone(),
+        second: estimate(2 * names.len() + at),
+    };
+    both.enumerate().map(pair).collect()
+}
