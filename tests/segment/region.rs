@@ -295,7 +295,10 @@ fn a_tile_becomes_a_region_template() {
     );
     let nowhere = ["segment", &tile, "--out", "mask.png", "--regions", "no/template"];
     refused(&pleach(folder, &nowhere), "--regions no/template: there is no folder no");
-    refused(&pleach(folder, &["region", "show", "tiles"]), "tiles: is a folder; the file of a data region is wanted");
+    refused(
+        &pleach(folder, &["region", "show", "tiles"]),
+        "tiles: is a folder; the file of a data region is wanted",
+    );
     fs::write(folder.join("template/template.json"), "{\"format\": 9}").unwrap();
     refused(
         &pleach(folder, &["region", "show", "template"]),
