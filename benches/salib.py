@@ -95,7 +95,7 @@ CASES: list[tuple[str, str, int, int, Callable, float | None]] = [
     ("analysis", "vbd-second", 8192, 8, lambda n, d: vbd(n, d, True), 10),
     ("analysis", "moat", 1000, 15, moat, None),
     ("analysis", "pawn", 8192, 8, lambda n, d: given(pawn.analyze, n, d), None),
-    ("analysis", "delta", 200, 8, lambda n, d: given(delta_raw, n, d), None),
+    ("analysis", "delta", 200, 3, lambda n, d: given(delta_raw, n, d), None),
     ("analysis", "efast", 1024, 8, efast, None),
     ("analysis", "rbd-fast", 1024, 8, lambda n, d: given(rbd, n, d), None),
     ("sampling", "lhs", 100_000, 15, lambda n, d: lambda: latin.sample(problem(d), n, seed=1), 10),
