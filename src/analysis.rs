@@ -8,9 +8,13 @@ use crate::output::tables::{self, RunFailure, RunResponse};
 use crate::study::Prepared;
 use crate::weave::Woven;
 use pleach_actors::manager;
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::indices::Indices;
-use pleach_sensitivity::moat::{self, MoatError, MoatIndices};
+use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
+use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
+use pleach_sensitivity::vbd::{self, Estimator};
 use pleach_workflow::Aggregate;
 
 /// The responses of all runs, by evaluation, then tile.
@@ -96,11 +100,19 @@ impl Collected {
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
         let trajectories = match &prepared.design.structure {
             Structure::Trajectories(trajectories) => trajectories,
-            Structure::Saltelli(_) => {
-                return Ok(none(
-                    "vbd",
-                    "the indices of a variance-based decomposition are not computed yet".to_owned(),
-                ));
+            Structure::Saltelli(blocks) => {
+                let values = self.responses(study.metric, *over_tiles);
+                let responses = [Response { name, values: &values }];
+                let bootstrap = Bootstrap { resamples: RESAMPLES as u32, seed: study.seed };
+                return match vbd::indices(blocks, &responses, Estimator::default(), bootstrap) {
+                    Ok(found) => found
+                        .into_iter()
+                        .next()
+                        .map(|indices| Analysis::Indices(Indices::Vbd(indices)))
+                        .ok_or_else(|| Stop::defect("a response without indices")),
+                    Err(error @ AnalysisError::TooFew { .. }) => Ok(none("vbd", error.to_string())),
+                    Err(error) => Err(Stop::defect(error)),
+                };
             }
             _ => {
                 return Ok(none(
@@ -156,7 +168,10 @@ impl Analysis {
     pub(crate) fn csv(&self) -> Outcome<Vec<u8>> {
         match self.moat() {
             Some(indices) => tables::moat(indices),
-            None => Ok(b"parameter\n".to_vec()),
+            None => match self {
+                Self::Indices(Indices::Vbd(indices)) => tables::vbd(indices),
+                _ => Ok(b"parameter\n".to_vec()),
+            },
         }
     }
 

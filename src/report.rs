@@ -26,6 +26,7 @@ pub(crate) mod scaling;
 mod slides;
 mod svg;
 mod time;
+pub(crate) mod variance;
 
 use crate::analysis::Analysis;
 use crate::gallery::Gallery;

@@ -7,6 +7,8 @@ use crate::output::print_line;
 use crate::output::record::Run;
 use crate::report;
 use crate::size::human;
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::vbd::VbdIndices;
 use std::path::Path;
 
 /// Longest name that leaves room for its numbers.
@@ -29,6 +31,9 @@ fn ranking(analysis: &Analysis) -> Vec<String> {
     if let Analysis::None { note, .. } = analysis {
         return vec!["no sensitivity indices:".to_owned(), format!("  {note}"), String::new()];
     }
+    if let Analysis::Indices(Indices::Vbd(indices)) = analysis {
+        return shares(indices);
+    }
     let Some(indices) = analysis.moat() else { return Vec::new() };
     let ranked = report::ranked(indices);
     let names: Vec<String> =
@@ -42,6 +47,29 @@ fn ranking(analysis: &Analysis) -> Vec<String> {
         let spread = parameter.mu_star_conf.map_or_else(|| "-".to_owned(), number);
         let (mu_star, effect) = (number(parameter.mu_star), number(parameter.effect));
         lines.push(format!("{name:<width$} {mu_star:>11} {spread:>11} {effect:>11}"));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// The parameters of a decomposition, the one with the largest total index first.
+fn shares(indices: &VbdIndices) -> Vec<String> {
+    let response = shortened(&indices.response, NAME_COLUMNS);
+    if indices.no_variation {
+        return vec![format!("{response} did not vary: there are no indices"), String::new()];
+    }
+    let ranked = report::variance::ranked(indices);
+    let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
+    let mut lines = vec![
+        format!("parameters by their share of the variance of {response}"),
+        format!("{:<width$} {:>10} {:>10} {:>10} {:>10}", "parameter", "first", "+-", "total", "+-"),
+    ];
+    let shown = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), self::number);
+    for (name, p) in names.iter().zip(ranked) {
+        let [first, conf, total, of_total] =
+            [p.first.value, p.first.conf, p.total.value, p.total.conf].map(shown);
+        lines.push(format!("{name:<width$} {first:>10} {conf:>10} {total:>10} {of_total:>10}"));
     }
     lines.push(String::new());
     lines

@@ -2,6 +2,7 @@
 
 use crate::exit::{Outcome, Stop};
 use pleach_sensitivity::moat::MoatIndices;
+use pleach_sensitivity::vbd::VbdIndices;
 use pleach_workflow::Value;
 
 /// One run's responses: the value of each metric, or why there is none.
@@ -83,6 +84,17 @@ pub(crate) fn failed(
         row.extend([failure.stage.clone(), failure.at.clone(), failure.cause.clone()]);
         row.extend(evaluations[run.evaluation - 1].iter().map(ToString::to_string));
         Some(row)
+    });
+    write(&header, rows)
+}
+
+/// `indices.csv` of a variance-based decomposition: one parameter a row; empty where an index is not defined.
+pub(crate) fn vbd(indices: &VbdIndices) -> Outcome<Vec<u8>> {
+    let header = ["parameter", "first", "first_conf", "total", "total_conf", "failed"];
+    let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let rows = indices.parameters.iter().map(|p| {
+        let numbers = [p.first.value, p.first.conf, p.total.value, p.total.conf].map(shown);
+        std::iter::once(p.name.clone()).chain(numbers).chain([p.failed.to_string()]).collect::<Vec<_>>()
     });
     write(&header, rows)
 }

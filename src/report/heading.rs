@@ -5,6 +5,7 @@ use crate::report::Report;
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
 use crate::report::number::{bytes, capital, count, counted, duration, names};
+use pleach_sensitivity::indices::Indices;
 use pleach_workflow::{BasePoints, Domain, Method, Reference};
 use std::collections::{BTreeSet, HashMap};
 
@@ -85,7 +86,10 @@ fn method(report: &Report<'_>) -> Html {
                 counted(varied, "parameter", "parameters"),
             ),
         ],
-        (&Method::Vbd { samples, second_order, base }, Analysis::None { method: "vbd", .. }) => html![
+        (
+            &Method::Vbd { samples, second_order, base },
+            Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)),
+        ) => html![
             strong("Saltelli’s design for variance-based decomposition"),
             format!(
                 ": {}, each {} points of {} = {total} {}",

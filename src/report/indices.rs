@@ -6,7 +6,8 @@ use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, capital, counted, names};
-use crate::report::{plane, ranked, ranking};
+use crate::report::{plane, ranked, ranking, variance};
+use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
 
@@ -17,17 +18,20 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
             strong("No sensitivity indices."),
             format!(" {}. The responses are written and described below.", sentence(note)),
         ]),
-        Analysis::Indices(_) => match report.analysis.moat() {
-            Some(indices) => answer::paragraph(report, indices),
-            None => Html::default(),
-        },
+        Analysis::Indices(Indices::Moat(indices)) => answer::paragraph(report, indices),
+        Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(report, indices),
+        Analysis::Indices(_) => Html::default(),
     };
     Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], "In short"), text])
 }
 
 /// The section; `None` without indices.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
-    let indices = report.analysis.moat()?;
+    let indices = match report.analysis {
+        Analysis::Indices(Indices::Moat(indices)) => indices,
+        Analysis::Indices(Indices::Vbd(indices)) => return variance::section(report, indices),
+        _ => return None,
+    };
     if indices.parameters.is_empty() {
         return None;
     }

@@ -71,7 +71,8 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     drawing.finish()
 }
 
-fn whisker(drawing: &mut Drawing, [from, to]: [f64; 2], middle: f64) {
+/// An interval, across a bar.
+pub(super) fn whisker(drawing: &mut Drawing, [from, to]: [f64; 2], middle: f64) {
     drawing.line("whisker", [from, middle, to, middle]);
     for end in [from, to] {
         drawing.line("whisker", [end, middle - 4.0, end, middle + 4.0]);

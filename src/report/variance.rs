@@ -1,0 +1,209 @@
+//! Section: the indices of a variance-based decomposition, as figures and as numbers, and what they say in plain words.
+
+use crate::report::html::{Html, Table, figure, html, p, strong};
+use crate::report::metric::Metric;
+use crate::report::number::{Rounding, capital, counted, names, percent};
+use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
+use crate::report::{Report, ranking};
+use pleach_sensitivity::vbd::{VbdIndices, VbdParameter};
+
+/// Parameters without whose interval a share of this size cannot be told from nothing.
+const NEGLIGIBLE: f64 = 0.05;
+
+const ROW_PX: f64 = 26.0;
+const BAR_PX: f64 = 8.0;
+const WIDTH_PX: f64 = 780.0;
+const TOP_PX: f64 = 38.0;
+const GAP_PX: f64 = 24.0;
+
+fn value(index: &pleach_sensitivity::estimate::Estimate) -> f64 {
+    index.value.unwrap_or(0.0)
+}
+
+/// The parameters, the one with the largest total index first.
+pub(crate) fn ranked(indices: &VbdIndices) -> Vec<&VbdParameter> {
+    let mut ranked: Vec<_> = indices.parameters.iter().collect();
+    ranked.sort_by(|a, b| value(&b.total).total_cmp(&value(&a.total)));
+    ranked
+}
+
+/// The result in plain words.
+pub(super) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
+    let metric = Metric::of(report.study);
+    if indices.parameters.is_empty() {
+        return p("No parameter was varied, so there is nothing to decompose.");
+    }
+    if indices.no_variation {
+        let count = counted(indices.parameters.len(), "parameter", "parameters");
+        return p(html![
+            strong(format!("{} did not change at all", capital(&metric.name))),
+            format!(
+                ", whatever value the {count} had: there is no variance to share out. Either none of them matters on \
+                 these tiles and over these ranges, or the result is empty throughout: look at the masks before \
+                 concluding."
+            ),
+        ]);
+    }
+    let ranked = ranked(indices);
+    let low = |index: &pleach_sensitivity::estimate::Estimate| value(index) - index.conf.unwrap_or(0.0);
+    let high = |index: &pleach_sensitivity::estimate::Estimate| value(index) + index.conf.unwrap_or(0.0);
+    let matter: Vec<&str> =
+        ranked.iter().filter(|p| low(&p.total) >= NEGLIGIBLE).map(|p| p.name.as_str()).collect();
+    let negligible: Vec<&str> =
+        ranked.iter().filter(|p| high(&p.total) < NEGLIGIBLE).map(|p| p.name.as_str()).collect();
+    let alone: f64 = indices.parameters.iter().map(|parameter| value(&parameter.first)).sum();
+    let mut text = html![
+        strong(format!("Where the variance of {} comes from. ", metric.name)),
+        if matter.is_empty() {
+            html!["No parameter has a share that can be told from nothing with these base samples. "]
+        } else {
+            html!["Has a part that is more than chance: ", names(matter, 20), ". "]
+        },
+        format!(
+            "Parameters by themselves explain {} of it; the rest is what they do together. ",
+            percent(alone.clamp(0.0, 1.0))
+        ),
+    ];
+    if !negligible.is_empty() {
+        text.push(html![
+            format!(
+                "Could be fixed at any value, with less than {} of the variance lost: ",
+                percent(NEGLIGIBLE)
+            ),
+            names(negligible, 20),
+            ".",
+        ]);
+    }
+    p(text)
+}
+
+/// The figure and the tables; nothing where there is no index.
+pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html> {
+    if indices.parameters.is_empty() || indices.no_variation {
+        return None;
+    }
+    let metric = Metric::of(report.study);
+    let mut text = figure(draw(indices, &metric), caption(indices, &metric));
+    text.push(table(indices));
+    if let Some(pairs) = pairs(indices) {
+        text.push(pairs);
+    }
+    Some(text)
+}
+
+fn caption(indices: &VbdIndices, metric: &Metric) -> Html {
+    let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
+    html![
+        strong("How much of the variance each parameter explains."),
+        format!(
+            " Upper bar: the first-order index S, the share of the variance of {} that a parameter explains by itself. \
+             Lower bar: the total index T, the share in which it has a part, interactions included; where T is far \
+             larger than S, a parameter works through others. ",
+            metric.name
+        ),
+        format!(
+            "Lines: 95 % intervals ({} bootstrap samples of {}). Estimates may lie below 0 or above 1 by chance. ",
+            indices.resamples,
+            counted(indices.samples_used, "base sample", "base samples"),
+        ),
+        match indices.samples_dropped {
+            0 => String::new(),
+            dropped => format!(
+                "Left out, since an evaluation of them has no response: {}. ",
+                counted(dropped, "base sample", "base samples")
+            ),
+        },
+        match left_over {
+            0 => String::new(),
+            _ => format!("The {left_over} parameters with the smallest indices are in the table only."),
+        },
+    ]
+}
+
+fn draw(indices: &VbdIndices, metric: &Metric) -> Html {
+    let rows = &ranked(indices)[..indices.parameters.len().min(ranking::MOST_BARS)];
+    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
+    let all = || rows.iter().flat_map(|row| [&row.first, &row.total]);
+    let most = all().map(|index| value(index) + index.conf.unwrap_or(0.0)).fold(1.0, f64::max);
+    let least = all().map(|index| value(index) - index.conf.unwrap_or(0.0)).fold(0.0, f64::min);
+    let rounding = Rounding::fixed(3);
+    let number = |row: &VbdParameter| {
+        format!("{} / {}", rounding.option(row.first.value), rounding.option(row.total.value))
+    };
+    let numbers = rows.iter().map(|row| text_width(&number(row))).fold(70.0, f64::max);
+    let (left, right) = (longest + 12.0, WIDTH_PX - numbers - GAP_PX);
+    let bottom = TOP_PX + ROW_PX * rows.len() as f64 + 4.0;
+    let title = format!("Bars of first-order and total Sobol' indices of {}, ranked", metric.name);
+    let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &title);
+    let scale = Scale::new(least, most, [left, right], 7);
+    drawing.axis_below(&scale, [TOP_PX, bottom]);
+    let axis = format!("share of the variance of {}", metric.name);
+    drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], &axis);
+    drawing.text("head", Anchor::Start, [right + GAP_PX, TOP_PX - 12.0], "S / T");
+    let zero = scale.px(0.0);
+    for (place, row) in rows.iter().enumerate() {
+        let middle = TOP_PX + ROW_PX * (place as f64 + 0.5) + 2.0;
+        let number = number(row);
+        drawing.noted(&format!("{}: S / T {number}", row.name), |drawing| {
+            drawing.text("label", Anchor::End, [left - 8.0, middle + 4.0], &shortened(&row.name, longest));
+            for (index, class, offset) in [(&row.first, "up", -BAR_PX - 1.0), (&row.total, "down", 1.0)] {
+                let end = scale.px(value(index));
+                drawing.rect(class, [zero.min(end), middle + offset, (end - zero).abs(), BAR_PX]);
+                if let Some(conf) = index.conf.filter(|conf| *conf > 0.0) {
+                    let ends = [scale.px(value(index) - conf), scale.px(value(index) + conf)];
+                    ranking::whisker(drawing, ends, middle + offset + BAR_PX / 2.0);
+                }
+            }
+            drawing.text("value", Anchor::Start, [right + GAP_PX, middle + 4.0], &number);
+        });
+    }
+    drawing.line("base", [zero, TOP_PX, zero, bottom]);
+    drawing.finish()
+}
+
+fn table(indices: &VbdIndices) -> Html {
+    let header = ["parameter", "S", "±", "T", "±", "T − S", "failed"].map(Html::from);
+    let caption = format!(
+        "First-order (S) and total (T) Sobol’ indices of {}, with half-widths of 95 % intervals (±), and the failed \
+         evaluations among those that change the parameter alone.",
+        indices.response
+    );
+    let rounding = Rounding::fixed(4);
+    let mut table = Table::new("numbers indices", caption, header);
+    for row in ranked(indices) {
+        let beyond = row.total.value.zip(row.first.value).map(|(total, first)| total - first);
+        table.row([
+            Html::from(&row.name),
+            rounding.option(row.first.value).into(),
+            rounding.option(row.first.conf).into(),
+            rounding.option(row.total.value).into(),
+            rounding.option(row.total.conf).into(),
+            rounding.option(beyond).into(),
+            row.failed.to_string().into(),
+        ]);
+    }
+    table.finish()
+}
+
+/// Pairs that are worth a line.
+const MOST_PAIRS: usize = 20;
+
+fn pairs(indices: &VbdIndices) -> Option<Html> {
+    let mut pairs: Vec<_> = indices.pairs.as_ref()?.iter().collect();
+    pairs.sort_by(|a, b| value(&b.second).total_cmp(&value(&a.second)));
+    let header = ["pair", "S₂", "±"].map(Html::from);
+    let caption = format!(
+        "Second-order indices: what two parameters explain together, beyond what each does alone{}.",
+        if pairs.len() > MOST_PAIRS { "; the largest, all are in indices.json" } else { "" }
+    );
+    let rounding = Rounding::fixed(4);
+    let mut table = Table::new("numbers indices", caption, header);
+    for pair in pairs.into_iter().take(MOST_PAIRS) {
+        table.row([
+            Html::from(format!("{} × {}", pair.one, pair.other)),
+            rounding.option(pair.second.value).into(),
+            rounding.option(pair.second.conf).into(),
+        ]);
+    }
+    Some(table.finish())
+}
