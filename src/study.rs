@@ -10,6 +10,7 @@ use crate::weave::{Loom, Material, TileFacts, identity};
 use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
 use pleach_reuse::Merging;
+use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::{Design, Structure, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
@@ -232,10 +233,18 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
     match (table, &study.method) {
         (Some(table), method) => read_table(table, study, method),
         (None, method @ Method::Table { file }) => read_table(file, study, method),
-        (None, Method::Moat { trajectories, levels }) => {
-            let (trajectories, levels) = (*trajectories as u32, *levels as u32);
+        (None, &Method::Moat { trajectories, levels, base, candidates }) => {
+            let (trajectories, levels) = (trajectories as u32, levels as u32);
             let morris = morris::Morris { trajectories, levels, seed: study.seed };
-            morris::sample(parameters, &morris).map_err(|error| cannot_be_drawn(file, error))
+            let base = base.map_or(morris::Base::Random, |base| morris::Base::Points(base.into()));
+            let choice = candidates.map_or(morris::Choice::All, |candidates| morris::Choice::Spread {
+                search: morris::Search::Ruano,
+                candidates,
+                batch: trajectories,
+            });
+            let plan = morris::Plan { morris, base, choice };
+            let drawn = morris::sample_plan(parameters, &Groups::alone(parameters), &plan);
+            drawn.map_err(|error| cannot_be_drawn(file, error))
         }
         (None, &Method::Vbd { samples, second_order, base }) => {
             let samples = samples as u32;
@@ -320,7 +329,11 @@ fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, String)> {
     // What a table holds is among the parameter sets; where it lies does not matter.
     let method = match study.method {
-        Method::Moat { trajectories, levels } => format!("moat {trajectories} {levels}"),
+        Method::Moat { trajectories, levels, base, candidates } => {
+            let base = base.map_or_else(String::new, |base| format!(" {}", base.name()));
+            let among = candidates.map_or_else(String::new, |candidates| format!(" of {candidates}"));
+            format!("moat {trajectories} {levels}{base}{among}")
+        }
         Method::Vbd { samples, second_order, base } => {
             format!("vbd {samples} {second_order} {}", base.name())
         }

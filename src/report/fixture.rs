@@ -104,7 +104,7 @@ fn study() -> Study {
         slides: None,
         tiles: vec![tile("tile & one"), tile("tile-two")],
         reference: Reference::Defaults,
-        method: Method::Moat { trajectories: 10, levels: 20 },
+        method: Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None },
         metric: 0,
         durable: Durable::None,
     }

@@ -77,7 +77,7 @@ fn method(report: &Report<'_>) -> Html {
         Method::Vbd { .. } | Method::Table { .. } => false,
     };
     match (&study.method, report.analysis) {
-        (Method::Moat { trajectories, .. }, _) if sampled => html![
+        (Method::Moat { trajectories, base, candidates, .. }, _) if sampled => html![
             strong("Morris one-at-a-time"),
             format!(
                 ": {} of {} = {total} Each trajectory changes one parameter after the other, so that every \
@@ -85,6 +85,14 @@ fn method(report: &Report<'_>) -> Html {
                 counted(*trajectories, "trajectory", "trajectories"),
                 counted(varied, "parameter", "parameters"),
             ),
+            match base {
+                Some(base) => format!(" They start from {}.", drawn(*base)),
+                None => String::new(),
+            },
+            match candidates {
+                Some(among) => format!(" Of {among} those were kept that lie farthest from each other."),
+                None => String::new(),
+            },
         ],
         (
             &Method::Vbd { samples, second_order, base },
@@ -107,15 +115,20 @@ fn method(report: &Report<'_>) -> Html {
     }
 }
 
-/// What a base sample is.
-fn saltelli(second_order: bool, base: BasePoints) -> String {
-    let drawn = match base {
+/// How points are drawn.
+fn drawn(base: BasePoints) -> &'static str {
+    match base {
         BasePoints::Sobol => "scrambled Sobol’ points",
         BasePoints::MonteCarlo => "independent random points",
-        BasePoints::LatinHypercube => "of a Latin hypercube",
+        BasePoints::LatinHypercube => "points of a Latin hypercube",
         BasePoints::Halton => "scrambled Halton points",
         BasePoints::Hammersley => "scrambled Hammersley points",
-    };
+    }
+}
+
+/// What a base sample is.
+fn saltelli(second_order: bool, base: BasePoints) -> String {
+    let drawn = drawn(base);
     let back = if second_order { ", and the other with that of the first" } else { "" };
     format!(
         "A base sample is two points ({drawn}), and for each parameter the first point with that parameter’s value from \

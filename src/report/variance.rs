@@ -169,7 +169,7 @@ fn table(indices: &VbdIndices) -> Html {
         indices.response
     );
     let rounding = Rounding::fixed(4);
-    let mut table = Table::new("numbers indices", caption, header);
+    let mut table = Table::new("numbers", caption, header);
     for row in ranked(indices) {
         let beyond = row.total.value.zip(row.first.value).map(|(total, first)| total - first);
         table.row([
@@ -197,7 +197,7 @@ fn pairs(indices: &VbdIndices) -> Option<Html> {
         if pairs.len() > MOST_PAIRS { "; the largest, all are in indices.json" } else { "" }
     );
     let rounding = Rounding::fixed(4);
-    let mut table = Table::new("numbers indices", caption, header);
+    let mut table = Table::new("numbers", caption, header);
     for pair in pairs.into_iter().take(MOST_PAIRS) {
         table.row([
             Html::from(format!("{} × {}", pair.one, pair.other)),

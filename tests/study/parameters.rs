@@ -198,3 +198,39 @@ fn any_table_is_evaluated_row_by_row() {
     let run = json(&study.path("out/run.json"));
     assert_eq!(run["tasks_executed"], 2 * (1 + 7 + 7 + 7 + 3));
 }
+
+#[test]
+fn trajectories_start_where_the_study_says() {
+    let study = Study::of_tissue(64);
+    let mut designs = BTreeSet::new();
+    for (fields, words) in [
+        ("", None),
+        ("base = \"halton\"", Some("They start from scrambled Halton points.")),
+        ("base = \"lhs\"", Some("They start from points of a Latin hypercube.")),
+        ("candidates = 20", Some("Of 20 those were kept that lie farthest from each other.")),
+        ("base = \"sobol\"\ncandidates = 20", Some("They start from scrambled Sobol’ points.")),
+    ] {
+        study.edit(&[("levels = 20\n", &format!("levels = 20\n{fields}\n"))]);
+        run(&study, "out", &[]);
+        let samples = rows(&study.path("out/samples.csv"));
+        assert_eq!(samples.len(), 2 * 16, "{fields}");
+        for trajectory in samples.chunks(16) {
+            let mut moved = BTreeSet::new();
+            for step in trajectory.windows(2) {
+                let names =
+                    step[0].keys().filter(|name| *name != "evaluation" && step[0][*name] != step[1][*name]);
+                let names: Vec<&String> = names.collect();
+                assert_eq!(names.len(), 1, "{fields}");
+                moved.insert(names[0].clone());
+            }
+            assert_eq!(moved.len(), 15, "{fields}");
+        }
+        let page = text(&study.path("out/report.html"));
+        assert!(words.is_none_or(|words| page.contains(words)), "{fields}");
+        assert_eq!(page.contains("They start from"), fields.contains("base"), "{fields}");
+        assert_eq!(json(&study.path("out/indices.json"))["method"], "moat");
+        designs.insert(text(&study.path("out/samples.csv")));
+        std::fs::remove_dir_all(study.path("out")).expect("removed");
+    }
+    assert_eq!(designs.len(), 5, "each is a design of its own");
+}

@@ -27,7 +27,7 @@ pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         tiles: Vec::new(),
         slides: None,
         reference: Reference::Defaults,
-        method: Method::Moat { trajectories: 1, levels: 2 },
+        method: Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None },
         metric: 0,
         durable: Durable::None,
     };

@@ -14,6 +14,12 @@ pub enum Method {
         trajectories: usize,
         /// Levels of continuous parameters, at least 2.
         levels: usize,
+        /// How the points are drawn that trajectories start from; `None`: at random, with the directions.
+        #[serde(default)]
+        base: Option<BasePoints>,
+        /// Trajectories drawn, of which those are kept that lie farthest from each other; `None`: all that are drawn.
+        #[serde(default)]
+        candidates: Option<u32>,
     },
     /// Variance-based decomposition, on Saltelli's design.
     Vbd {
@@ -68,23 +74,30 @@ impl BasePoints {
 /// The most base samples that a study file may ask for. Each is several evaluations, of which samplers allow no more.
 const MOST_SAMPLES: u64 = 10_000_000;
 
+/// The most trajectories that a screening may choose among: as many distances as pairs of them are held.
+const MOST_CANDIDATES: u64 = 2_000;
+
 pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
     let kind = section.text("kind")?;
     match kind.as_str() {
         "moat" => {
-            section.allow(&["kind", "sampler", "trajectories", "levels"])?;
+            section.allow(&["kind", "sampler", "trajectories", "levels", "base", "candidates"])?;
             sampler(section, "morris", &kind)?;
             // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
             let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
-            Ok(Method::Moat { trajectories: trajectories as usize, levels: levels as usize })
+            let base = base_points(section)?;
+            let candidates = section.integer("candidates", trajectories, MOST_CANDIDATES)?;
+            let candidates = candidates.map(|candidates| candidates as u32);
+            let (trajectories, levels) = (trajectories as usize, levels as usize);
+            Ok(Method::Moat { trajectories, levels, base, candidates })
         }
         "vbd" => {
             section.allow(&["kind", "sampler", "samples", "second_order", "base"])?;
             sampler(section, "saltelli", &kind)?;
             let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
             let second_order = section.boolean("second_order")?.unwrap_or(false);
-            let base = base_points(section)?;
+            let base = base_points(section)?.unwrap_or_default();
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
         }
         "table" => {
@@ -95,10 +108,10 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
     }
 }
 
-fn base_points(section: &Section<'_>) -> Result<BasePoints, StudyError> {
-    let Some(name) = section.optional_text("base")? else { return Ok(BasePoints::default()) };
+fn base_points(section: &Section<'_>) -> Result<Option<BasePoints>, StudyError> {
+    let Some(name) = section.optional_text("base")? else { return Ok(None) };
     match BasePoints::ALL.into_iter().find(|base| base.name() == name) {
-        Some(base) => Ok(base),
+        Some(base) => Ok(Some(base)),
         None => {
             let known: Vec<String> =
                 BasePoints::ALL.iter().map(|base| format!("\"{}\"", base.name())).collect();

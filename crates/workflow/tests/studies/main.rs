@@ -25,7 +25,7 @@ fn the_example_of_the_design_loads() {
     let folder = Folder::with(&["tiles/a.png"]);
     let study = folder.example(&[]).expect("an example that works");
     assert_eq!((study.name.as_str(), study.seed), ("nuclei-moat", 500));
-    assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20 });
+    assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None });
     assert_eq!((study.metric_name(), study.metric), ("dice", 0));
     assert_eq!(study.reference, Reference::Defaults);
     assert_eq!(study.switched_off, [""; 0]);
@@ -51,7 +51,7 @@ fn what_is_left_out_has_a_default() {
     ];
     let study = folder.example(&edits).expect("a short study");
     assert_eq!(study.seed, 0);
-    assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20 });
+    assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None });
     assert_eq!(study.reference, Reference::Defaults);
     assert_eq!(study.workflow.stages.len(), 3);
 }

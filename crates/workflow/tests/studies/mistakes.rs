@@ -162,8 +162,16 @@ fn methods() {
         r#": method.trajectories: the text "ten" is given, a whole number is wanted"#,
     );
     refused(
+        &[("trajectories = 10", "trajectories = 10\ncandidates = 9")],
+        ": method.candidates: 9 is not allowed; allowed: 10 to 2000",
+    );
+    refused(
+        &[("trajectories = 10", "trajectories = 10\nbase = \"grid\"")],
+        r#": method.base: "grid" is not allowed; allowed: "sobol", "mc", "lhs", "halton", "hammersley""#,
+    );
+    refused(
         &[("trajectories = 10", "samples = 10")],
-        ": method.samples: unknown; known are kind, sampler, trajectories, levels",
+        ": method.samples: unknown; known are kind, sampler, trajectories, levels, base, candidates",
     );
     refused(&[("levels = 20", "levels = 1")], ": method.levels: 1 is not allowed; allowed: 2 to 100000");
     refused(&[("levels = 20", "levels = nan")], ": method.levels: nan is given, a whole number is wanted");
