@@ -247,9 +247,31 @@ pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Content is tried in so many pieces before all of it is compressed.
+const PIECES: usize = 16;
+const PIECE_BYTES: usize = 16 << 10;
+
+/// Content of this length is worth a trial: photographs of tissue are as good as noise to LZ4, and finding that out takes as
+/// long as compressing.
+const TRIED_FROM_BYTES: usize = 4 * PIECES * PIECE_BYTES;
+
+/// Whether pieces all over the content become smaller by a twentieth; then all of it may by a tenth.
+fn may_save(content: &[u8]) -> bool {
+    if content.len() < TRIED_FROM_BYTES {
+        return true;
+    }
+    let mut room = vec![0; lz4_flex::block::get_maximum_output_size(PIECE_BYTES)];
+    let stride = (content.len() - PIECE_BYTES) / (PIECES - 1);
+    let lengths = (0..PIECES).map(|piece| {
+        let piece = &content[piece * stride..][..PIECE_BYTES];
+        lz4_flex::block::compress_into(piece, &mut room).unwrap_or(PIECE_BYTES)
+    });
+    lengths.sum::<usize>() <= PIECES * PIECE_BYTES / 20 * 19
+}
+
 /// An LZ4 block of `content` behind room, if it saves at least a tenth.
 fn lz4(content: &[u8], room: usize) -> Option<Vec<u8>> {
-    if content.len() > LZ4_LIMIT_BYTES {
+    if content.len() > LZ4_LIMIT_BYTES || !may_save(content) {
         return None;
     }
     let mut bytes = vec![0; room + lz4_flex::block::get_maximum_output_size(content.len())];
@@ -337,6 +359,28 @@ mod tests {
             let Some((coding, bytes)) = found else { continue };
             assert!(bytes.len() <= content.len());
             assert!(again(ElementType::Gray8, coding, bytes, &content));
+        }
+    }
+
+    #[test]
+    fn large_content_is_tried_in_pieces() {
+        let mut noise = noise();
+        let length = TRIED_FROM_BYTES + 12_345;
+        for (zeros, coding) in [(0, None), (length / 5, Some(Coding::Lz4)), (length, Some(Coding::Lz4))] {
+            // The zeros lie at the end, or all over.
+            let at_end: Vec<u8> =
+                (0..length).map(|place| if place >= length - zeros { 0 } else { noise() }).collect();
+            let all_over: Vec<u8> = (0..length)
+                .map(|place| if place % 100_000 < zeros * 100_000 / length { 0 } else { noise() })
+                .collect();
+            for content in [at_end, all_over] {
+                let shape = line(length);
+                let found = smaller(ElementType::Gray8, &shape, &content, Effort::Quick, 0);
+                assert_eq!(found.as_ref().map(|(coding, _)| *coding), coding, "{zeros} zeros");
+                if let Some((coding, bytes)) = found {
+                    assert!(again(ElementType::Gray8, coding, bytes, &content));
+                }
+            }
         }
     }
 
