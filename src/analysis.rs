@@ -3,19 +3,24 @@
 //! Which runs have a response, which tiles say nothing, what an evaluation comes to over its tiles. The indices
 //! themselves are `pleach-sensitivity`'s; nothing is written or shown here.
 
+mod correlations;
+
+pub(crate) use correlations::{Association, Associations};
+
 use crate::exit::{Outcome, Stop};
 use crate::output::tables::{self, RunFailure, RunResponse};
 use crate::study::Prepared;
 use crate::weave::Woven;
 use pleach_actors::manager;
 use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_workflow::Aggregate;
+use pleach_workflow::{Aggregate, Method};
 
 /// The responses of all runs, by evaluation, then tile.
 #[derive(Debug)]
@@ -29,10 +34,12 @@ pub(crate) struct Collected {
 pub(crate) enum Analysis {
     /// The indices of the study's method.
     Indices(Indices),
+    /// Correlations with each parameter.
+    Correlations(Associations),
     /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
     /// method: why there are no indices.
     None {
-        /// "moat", "vbd" or "table".
+        /// "moat", "vbd", "correlation" or "table".
         method: &'static str,
         /// The response.
         response: String,
@@ -114,6 +121,9 @@ impl Collected {
                     Err(error) => Err(Stop::defect(error)),
                 };
             }
+            _ if matches!(study.method, Method::Correlation { .. }) => {
+                return self.correlations(prepared, name, *over_tiles);
+            }
             _ => {
                 return Ok(none(
                     "table",
@@ -125,6 +135,24 @@ impl Collected {
         match moat::indices(trajectories, name, &responses, study.seed) {
             Ok(indices) => Ok(Analysis::Indices(Indices::Moat(indices))),
             Err(error @ MoatError::NoTrajectoryLeft { .. }) => Ok(none("moat", error.to_string())),
+            Err(error) => Err(Stop::defect(error)),
+        }
+    }
+
+    fn correlations(&self, prepared: &Prepared, name: &str, over_tiles: Aggregate) -> Outcome<Analysis> {
+        let (study, evaluations) = (&prepared.study, &prepared.design.evaluations);
+        let columns = match Columns::of(&study.workflow.parameters, evaluations) {
+            Ok(columns) => columns,
+            Err(error) => return Err(Stop::defect(error)),
+        };
+        let values = self.responses(study.metric, over_tiles);
+        let bootstrap = Bootstrap { resamples: RESAMPLES as u32, seed: study.seed };
+        match Associations::of(&columns, Response { name, values: &values }, bootstrap) {
+            Ok(found) => Ok(Analysis::Correlations(found)),
+            Err(error @ (AnalysisError::TooFew { .. } | AnalysisError::OneValue { .. })) => {
+                let (response, note) = (name.to_owned(), error.to_string());
+                Ok(Analysis::None { method: "correlation", response, note })
+            }
             Err(error) => Err(Stop::defect(error)),
         }
     }
@@ -170,18 +198,20 @@ impl Analysis {
             Some(indices) => tables::moat(indices),
             None => match self {
                 Self::Indices(Indices::Vbd(indices)) => tables::vbd(indices),
+                Self::Correlations(found) => found.csv(),
                 _ => Ok(b"parameter\n".to_vec()),
             },
         }
     }
 
     /// The document of `indices.json`.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        match self {
+    pub(crate) fn json(&self) -> Outcome<serde_json::Value> {
+        Ok(match self {
             Self::Indices(indices) => serde_json::json!(indices),
+            Self::Correlations(found) => found.json()?,
             Self::None { method, response, note } => {
                 serde_json::json!({ "method": method, "response": response, "parameters": [], "note": note })
             }
-        }
+        })
     }
 }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod boxes;
+mod correlations;
 mod data_uri;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -34,6 +35,7 @@ use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
 use html::{Html, html};
 pub(crate) use metric::Far;
+use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
 
@@ -120,7 +122,7 @@ fn footer(report: &Report<'_>) -> Html {
             "."
         ]));
     }
-    if matches!(report.analysis, Analysis::Indices(_)) {
+    if report.analysis.moat().is_some() {
         text.push(html::p(
             "Method: M. D. Morris, Factorial sampling plans for preliminary computational experiments, \
              Technometrics 33 (1991) 161–174; μ*: F. Campolongo, J. Cariboni, A. Saltelli, An effective screening \
@@ -128,10 +130,16 @@ fn footer(report: &Report<'_>) -> Html {
              1509–1518.",
         ));
     }
-    if matches!(report.analysis, Analysis::None { method: "vbd", .. }) {
+    if let Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)) = report.analysis {
         text.push(html::p(
             "Design: A. Saltelli, P. Annoni, I. Azzini, F. Campolongo, M. Ratto, S. Tarantola, Variance based \
              sensitivity analysis of model output, Computer Physics Communications 181 (2010) 259–270.",
+        ));
+    }
+    if let Analysis::Correlations(_) = report.analysis {
+        text.push(html::p(
+            "Method: J. C. Helton, J. D. Johnson, C. J. Sallaberry, C. B. Storlie, Survey of sampling-based methods for \
+             uncertainty and sensitivity analysis, Reliability Engineering & System Safety 91 (2006) 1175–1209.",
         ));
     }
     Html::element("footer", &[], text)

@@ -71,7 +71,7 @@ pub(crate) fn write(
     folder.write("failed.csv", &tables::failed(names, &prepared.design.evaluations, &tiles, runs)?)?;
     let analysis = collected.analyse(prepared)?;
     folder.write("indices.csv", &analysis.csv()?)?;
-    folder.write_json("indices.json", &analysis.json())?;
+    folder.write_json("indices.json", &analysis.json()?)?;
     let run = record::of(done, collected);
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(prepared, past, collected, previews, folder)?;

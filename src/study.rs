@@ -11,6 +11,7 @@ use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
 use pleach_reuse::Merging;
 use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::{Design, Structure, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
@@ -74,7 +75,7 @@ impl Prepared {
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
-            (None, Method::Moat { .. } | Method::Vbd { .. }) => file,
+            (None, Method::Moat { .. } | Method::Vbd { .. } | Method::Correlation { .. }) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
         let tiles = tiles(&study)?;
@@ -246,6 +247,12 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
             let drawn = morris::sample_plan(parameters, &Groups::alone(parameters), &plan);
             drawn.map_err(|error| cannot_be_drawn(file, error))
         }
+        (None, &Method::Correlation { samples, base }) => {
+            let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();
+            let points = Sequence::from(base).points(samples, varied, study.seed);
+            let points = points.map_err(|error| cannot_be_drawn(file, error))?;
+            Design::of_points(parameters, &points).map_err(|error| cannot_be_drawn(file, error))
+        }
         (None, &Method::Vbd { samples, second_order, base }) => {
             let samples = samples as u32;
             let saltelli = saltelli::Saltelli { samples, second_order, base, seed: study.seed };
@@ -337,6 +344,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         Method::Vbd { samples, second_order, base } => {
             format!("vbd {samples} {second_order} {}", base.name())
         }
+        Method::Correlation { samples, base } => format!("correlation {samples} {}", base.name()),
         Method::Table { .. } => "table".to_owned(),
     };
     // The same file from whichever folder the command is given.

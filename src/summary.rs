@@ -2,7 +2,7 @@
 //!
 //! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Association, Associations};
 use crate::output::print_line;
 use crate::output::record::Run;
 use crate::report;
@@ -34,6 +34,9 @@ fn ranking(analysis: &Analysis) -> Vec<String> {
     if let Analysis::Indices(Indices::Vbd(indices)) = analysis {
         return shares(indices);
     }
+    if let Analysis::Correlations(found) = analysis {
+        return coefficients(found);
+    }
     let Some(indices) = analysis.moat() else { return Vec::new() };
     let ranked = report::ranked(indices);
     let names: Vec<String> =
@@ -52,6 +55,28 @@ fn ranking(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
+/// The parameters and their correlations, the largest first.
+fn coefficients(found: &Associations) -> Vec<String> {
+    let response = shortened(&found.response, NAME_COLUMNS);
+    if found.no_variation {
+        return vec![format!("{response} did not vary: there are no correlations"), String::new()];
+    }
+    let ranked = found.ranked();
+    let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
+    let [one, two, three, four] = Association::KINDS;
+    let mut lines = vec![
+        format!("correlations of {response} with parameters"),
+        format!("{:<width$} {one:>10} {two:>10} {three:>10} {four:>10}", "parameter"),
+    ];
+    for (name, p) in names.iter().zip(ranked) {
+        let [one, two, three, four] = p.each().map(|of| of.value.map_or_else(|| "-".to_owned(), number));
+        lines.push(format!("{name:<width$} {one:>10} {two:>10} {three:>10} {four:>10}"));
+    }
+    lines.push(String::new());
+    lines
+}
+
 /// The parameters of a decomposition, the one with the largest total index first.
 fn shares(indices: &VbdIndices) -> Vec<String> {
     let response = shortened(&indices.response, NAME_COLUMNS);
@@ -65,7 +90,7 @@ fn shares(indices: &VbdIndices) -> Vec<String> {
         format!("parameters by their share of the variance of {response}"),
         format!("{:<width$} {:>10} {:>10} {:>10} {:>10}", "parameter", "first", "+-", "total", "+-"),
     ];
-    let shown = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), self::number);
+    let shown = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), number);
     for (name, p) in names.iter().zip(ranked) {
         let [first, conf, total, of_total] =
             [p.first.value, p.first.conf, p.total.value, p.total.conf].map(shown);

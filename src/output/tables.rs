@@ -1,5 +1,6 @@
 //! The CSV files.
 
+use crate::analysis::{Association, Associations};
 use crate::exit::{Outcome, Stop};
 use pleach_sensitivity::moat::MoatIndices;
 use pleach_sensitivity::vbd::VbdIndices;
@@ -95,6 +96,19 @@ pub(crate) fn vbd(indices: &VbdIndices) -> Outcome<Vec<u8>> {
     let rows = indices.parameters.iter().map(|p| {
         let numbers = [p.first.value, p.first.conf, p.total.value, p.total.conf].map(shown);
         std::iter::once(p.name.clone()).chain(numbers).chain([p.failed.to_string()]).collect::<Vec<_>>()
+    });
+    write(&header, rows)
+}
+
+/// `indices.csv` of correlations: one parameter a row; empty where a coefficient is not defined.
+pub(crate) fn correlations(found: &Associations) -> Outcome<Vec<u8>> {
+    let kinds = Association::KINDS.iter().flat_map(|kind| [(*kind).to_owned(), format!("{kind}_conf")]);
+    let header: Vec<String> = std::iter::once("parameter".to_owned()).chain(kinds).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
+    let rows = found.parameters.iter().map(|p| {
+        let numbers = p.each().into_iter().flat_map(|of| [of.value, of.conf]).map(shown);
+        std::iter::once(p.name.clone()).chain(numbers).collect::<Vec<_>>()
     });
     write(&header, rows)
 }

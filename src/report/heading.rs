@@ -74,7 +74,7 @@ fn method(report: &Report<'_>) -> Html {
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let sampled = match study.method {
         Method::Moat { trajectories, .. } => trajectories * (varied + 1) == run.evaluations,
-        Method::Vbd { .. } | Method::Table { .. } => false,
+        Method::Vbd { .. } | Method::Correlation { .. } | Method::Table { .. } => false,
     };
     match (&study.method, report.analysis) {
         (Method::Moat { trajectories, base, candidates, .. }, _) if sampled => html![
@@ -107,6 +107,18 @@ fn method(report: &Report<'_>) -> Html {
                 saltelli(second_order, base),
             ),
         ],
+        (&Method::Correlation { samples, base }, _) if samples == run.evaluations => html![
+            strong("Correlations"),
+            format!(
+                ": {} points of {}, {}: {total}",
+                run.evaluations,
+                counted(varied, "parameter", "parameters"),
+                drawn(base)
+            ),
+        ],
+        (_, Analysis::Correlations(_)) => {
+            html![strong("Correlations"), format!(", on parameter sets from a table: {total}")]
+        }
         (_, Analysis::Indices(_)) => html![
             strong("Morris one-at-a-time"),
             format!(", on parameter sets from a table that holds trajectories: {total}"),

@@ -6,7 +6,7 @@ use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, capital, counted, names};
-use crate::report::{plane, ranked, ranking, variance};
+use crate::report::{correlations, plane, ranked, ranking, variance};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
@@ -20,6 +20,7 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
         ]),
         Analysis::Indices(Indices::Moat(indices)) => answer::paragraph(report, indices),
         Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(report, indices),
+        Analysis::Correlations(found) => correlations::paragraph(report, found),
         Analysis::Indices(_) => Html::default(),
     };
     Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], "In short"), text])
@@ -30,6 +31,7 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let indices = match report.analysis {
         Analysis::Indices(Indices::Moat(indices)) => indices,
         Analysis::Indices(Indices::Vbd(indices)) => return variance::section(report, indices),
+        Analysis::Correlations(found) => return correlations::section(found),
         _ => return None,
     };
     if indices.parameters.is_empty() {

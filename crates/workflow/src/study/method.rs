@@ -30,6 +30,13 @@ pub enum Method {
         /// How base samples are drawn.
         base: BasePoints,
     },
+    /// Correlations, on points without further structure.
+    Correlation {
+        /// Number of evaluations, at least 3.
+        samples: usize,
+        /// How they are drawn.
+        base: BasePoints,
+    },
     /// Parameter sets from a file.
     Table {
         /// The CSV file.
@@ -86,7 +93,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
             // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
             let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
-            let base = base_points(section)?;
+            let base = base_points(section, "base")?;
             let candidates = section.integer("candidates", trajectories, MOST_CANDIDATES)?;
             let candidates = candidates.map(|candidates| candidates as u32);
             let (trajectories, levels) = (trajectories as usize, levels as usize);
@@ -97,25 +104,35 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
             sampler(section, "saltelli", &kind)?;
             let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
             let second_order = section.boolean("second_order")?.unwrap_or(false);
-            let base = base_points(section)?.unwrap_or_default();
+            let base = base_points(section, "base")?.unwrap_or_default();
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
+        }
+        "correlation" => {
+            section.allow(&["kind", "sampler", "samples"])?;
+            let samples = section.needed_integer("samples", 3, MOST_SAMPLES)?;
+            let base = base_points(section, "sampler")?.unwrap_or(BasePoints::LatinHypercube);
+            Ok(Method::Correlation { samples: samples as usize, base })
         }
         "table" => {
             section.allow(&["kind", "file"])?;
             Ok(Method::Table { file: section.path(&section.text("file")?) })
         }
-        other => section.not_allowed("kind", &format!("\"{other}\""), "\"moat\", \"vbd\" or \"table\""),
+        other => section.not_allowed(
+            "kind",
+            &format!("\"{other}\""),
+            "\"moat\", \"vbd\", \"correlation\" or \"table\"",
+        ),
     }
 }
 
-fn base_points(section: &Section<'_>) -> Result<Option<BasePoints>, StudyError> {
-    let Some(name) = section.optional_text("base")? else { return Ok(None) };
+fn base_points(section: &Section<'_>, field: &str) -> Result<Option<BasePoints>, StudyError> {
+    let Some(name) = section.optional_text(field)? else { return Ok(None) };
     match BasePoints::ALL.into_iter().find(|base| base.name() == name) {
         Some(base) => Ok(Some(base)),
         None => {
             let known: Vec<String> =
                 BasePoints::ALL.iter().map(|base| format!("\"{}\"", base.name())).collect();
-            section.not_allowed("base", &format!("\"{name}\""), &known.join(", "))
+            section.not_allowed(field, &format!("\"{name}\""), &known.join(", "))
         }
     }
 }

@@ -1,0 +1,114 @@
+//! Correlations of a response with each parameter, four kinds side by side: what the papers call importance measures.
+
+use crate::exit::{Outcome, Stop};
+use crate::output::tables;
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::correlation::{self, Correlations};
+use pleach_sensitivity::error::AnalysisError;
+use pleach_sensitivity::estimate::Estimate;
+use pleach_sensitivity::responses::Response;
+use serde::Serialize;
+
+/// Coefficients of all parameters.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Associations {
+    pub(crate) response: String,
+    pub(crate) evaluations_used: usize,
+    pub(crate) evaluations_dropped: usize,
+    pub(crate) no_variation: bool,
+    pub(crate) resamples: u32,
+    pub(crate) parameters: Vec<Association>,
+    /// Why partial coefficients are absent.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Coefficients of one parameter, within −1 and 1.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Association {
+    pub(crate) name: String,
+    pub(crate) pearson: Estimate,
+    pub(crate) spearman: Estimate,
+    pub(crate) pcc: Estimate,
+    pub(crate) prcc: Estimate,
+}
+
+impl Association {
+    /// Names of the coefficients, in their order.
+    pub(crate) const KINDS: [&'static str; 4] = ["pearson", "spearman", "pcc", "prcc"];
+
+    pub(crate) fn each(&self) -> [&Estimate; 4] {
+        [&self.pearson, &self.spearman, &self.pcc, &self.prcc]
+    }
+
+    /// How much it is worth: the partial rank correlation, or where there is none the rank correlation.
+    fn size(&self) -> f64 {
+        self.prcc.value.or(self.spearman.value).unwrap_or(0.0).abs()
+    }
+}
+
+impl Associations {
+    /// Of the values of parameters and one response a row; partial coefficients where rows are enough for them.
+    ///
+    /// # Errors
+    /// [`AnalysisError`] where there is not even a plain correlation.
+    pub(super) fn of(
+        columns: &Columns,
+        response: Response<'_>,
+        bootstrap: Bootstrap,
+    ) -> Result<Self, AnalysisError> {
+        let one = |found: Vec<Correlations>| found.into_iter().next();
+        let responses = [response];
+        let pearson = one(correlation::pearson(columns, &responses, bootstrap)?);
+        let spearman = one(correlation::spearman(columns, &responses, bootstrap)?);
+        let mut notes = Vec::new();
+        let mut partial = |found: Result<Vec<Correlations>, AnalysisError>| match found {
+            Ok(found) => one(found),
+            Err(error) => {
+                notes.push(error.to_string());
+                None
+            }
+        };
+        let pcc = partial(correlation::pcc(columns, &responses, bootstrap));
+        let prcc = partial(correlation::prcc(columns, &responses, bootstrap));
+        let of = |found: &Option<Correlations>, place: usize| {
+            let found = found.as_ref().and_then(|found| found.parameters.get(place));
+            found.map_or(Estimate::ABSENT, |found| found.coefficient)
+        };
+        let parameters = columns.names().iter().enumerate().map(|(place, name)| Association {
+            name: name.clone(),
+            pearson: of(&pearson, place),
+            spearman: of(&spearman, place),
+            pcc: of(&pcc, place),
+            prcc: of(&prcc, place),
+        });
+        let count = |of: fn(&Correlations) -> usize| pearson.as_ref().map_or(0, of);
+        Ok(Self {
+            response: response.name.to_owned(),
+            evaluations_used: count(|found| found.evaluations_used),
+            evaluations_dropped: count(|found| found.evaluations_dropped),
+            no_variation: pearson.as_ref().is_some_and(|found| found.no_variation),
+            resamples: bootstrap.resamples,
+            parameters: parameters.collect(),
+            notes,
+        })
+    }
+
+    /// The parameters, those with the largest coefficients first.
+    pub(crate) fn ranked(&self) -> Vec<&Association> {
+        let mut ranked: Vec<_> = self.parameters.iter().collect();
+        ranked.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        ranked
+    }
+
+    pub(super) fn csv(&self) -> Outcome<Vec<u8>> {
+        tables::correlations(self)
+    }
+
+    /// The document of `indices.json`.
+    pub(super) fn json(&self) -> Outcome<serde_json::Value> {
+        let mut document = serde_json::to_value(self).map_err(Stop::defect)?;
+        document["method"] = "correlation".into();
+        Ok(document)
+    }
+}
