@@ -90,7 +90,7 @@ fn shares(indices: &VbdIndices) -> Vec<String> {
         format!("parameters by their share of the variance of {response}"),
         format!("{:<width$} {:>10} {:>10} {:>10} {:>10}", "parameter", "first", "+-", "total", "+-"),
     ];
-    let shown = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), number);
+    let shown = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), number);
     for (name, p) in names.iter().zip(ranked) {
         let [first, conf, total, of_total] =
             [p.first.value, p.first.conf, p.total.value, p.total.conf].map(shown);
