@@ -144,7 +144,8 @@ impl WorkerActor {
                     }
                     actor.send(&ToManager::Copied { study, key }, ctx);
                 }
-                false => actor.send(&ToManager::NotCopied { study, key }, ctx),
+                false if replica.is_some() => actor.send(&ToManager::NotCopied { study, key }, ctx),
+                false => {}
             }
             actor.look();
             actor.perform(ctx);

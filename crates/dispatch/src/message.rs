@@ -107,7 +107,7 @@ pub enum ToManager {
         /// The region.
         key: RegionKey,
     },
-    /// A region could not be fetched from another worker, or there is no room for it.
+    /// A region of which a second copy was wanted could not be fetched, or there is no room for it.
     NotCopied {
         /// The study.
         study: StudyId,

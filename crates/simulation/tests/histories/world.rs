@@ -111,6 +111,15 @@ struct Granted {
     instance: InstanceId,
 }
 
+/// A region that a worker was asked to fetch from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Copying {
+    worker: WorkerId,
+    study: StudyId,
+    key: RegionKey,
+    is_replica: bool,
+}
+
 pub(crate) struct World {
     manager: Manager,
     audit: Audit,
@@ -122,7 +131,7 @@ pub(crate) struct World {
     facts: BTreeMap<WorkerId, Facts>,
     stale: Vec<Granted>,
     /// Copies that were asked for and have not been made.
-    copies: Vec<(WorkerId, StudyId, RegionKey)>,
+    copies: Vec<Copying>,
     dismissed: BTreeSet<WorkerId>,
     failed: BTreeSet<(StudyId, InstanceId)>,
     finished: u64,
@@ -161,7 +170,9 @@ impl World {
         }
         for effect in effects {
             match effect {
-                Effect::Copy { worker, study, key, .. } => self.copies.push((worker, study, key)),
+                Effect::Copy { worker, study, key, replica, .. } => {
+                    self.copies.push(Copying { worker, study, key, is_replica: replica.is_some() });
+                }
                 Effect::Dismiss(worker) => _ = self.dismissed.insert(worker),
                 Effect::Study(study, pleach_dispatch::study::Effect::Failed { instance, .. }) => {
                     self.failed.insert((study, instance));
@@ -348,10 +359,11 @@ impl World {
     }
 
     /// Makes a copy, if who was asked for it is still there.
-    fn copy(&mut self, copy: (WorkerId, StudyId, RegionKey), succeeds: bool) {
+    fn copy(&mut self, copy: Copying, succeeds: bool) {
         self.copies.retain(|other| *other != copy);
-        let (worker, study, key) = copy;
-        self.tell(match succeeds {
+        let Copying { worker, study, key, is_replica } = copy;
+        // Of those of a worker that leaves it is not said when they fail.
+        self.tell(match succeeds || !is_replica {
             true => Event::Copied { worker, study, key },
             false => Event::NotCopied { worker, study, key },
         });
