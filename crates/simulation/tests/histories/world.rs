@@ -1,7 +1,9 @@
 //! A manager, its audit, and workers without a will of their own: what they could say next is known, and steps choose.
 
+mod copies;
 mod suspected;
 
+use copies::Copying;
 use pleach_dispatch::manager::{Effect, Facts, Manager};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
@@ -109,15 +111,6 @@ struct Granted {
     lease: LeaseId,
     worker: WorkerId,
     instance: InstanceId,
-}
-
-/// A region that a worker was asked to fetch from another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Copying {
-    worker: WorkerId,
-    study: StudyId,
-    key: RegionKey,
-    is_replica: bool,
 }
 
 pub(crate) struct World {
@@ -358,17 +351,6 @@ impl World {
         self.tell(Event::Leave { worker, lost });
     }
 
-    /// Makes a copy, if who was asked for it is still there.
-    fn copy(&mut self, copy: Copying, succeeds: bool) {
-        self.copies.retain(|other| *other != copy);
-        let Copying { worker, study, key, is_replica } = copy;
-        // Of those of a worker that leaves it is not said when they fail.
-        self.tell(match succeeds || !is_replica {
-            true => Event::Copied { worker, study, key },
-            false => Event::NotCopied { worker, study, key },
-        });
-    }
-
     /// Cuts some of the buckets of a stage anew that nobody has begun.
     fn replan(&mut self, which: usize, chosen: u64, size: usize) {
         let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) else { return };
@@ -462,25 +444,6 @@ impl World {
         self.report(report, true);
         if self.granted().iter().all(|other| other.lease != report.lease) {
             self.ask(report.worker, 1);
-        }
-    }
-
-    /// All workers hand back what they have and fetch what they were asked to fetch: then those that drain are dismissed.
-    pub(crate) fn end_drains(&mut self) {
-        let draining: Vec<WorkerId> = self
-            .workers()
-            .into_iter()
-            .filter(|worker| self.manager.worker(*worker).is_some_and(|(_, draining)| draining))
-            .collect();
-        for granted in self.granted().into_iter().filter(|granted| draining.contains(&granted.worker)) {
-            let Granted { study, lease, worker, instance } = granted;
-            self.tell(Event::Back { worker, study, lease, instances: vec![instance] });
-        }
-        while let Some(copy) = self.copies.last().copied() {
-            self.copy(copy, true);
-        }
-        for worker in draining {
-            assert!(self.dismissed.contains(&worker), "{worker} is kept for ever");
         }
     }
 

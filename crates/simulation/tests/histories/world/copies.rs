@@ -1,0 +1,47 @@
+//! Copies that workers were asked to make, and workers that leave, which wait for them.
+
+use super::{Granted, World};
+use pleach_dispatch::{StudyId, WorkerId};
+use pleach_regions::RegionKey;
+use pleach_simulation::event::Event;
+
+/// A region that a worker was asked to fetch from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copying {
+    pub(super) worker: WorkerId,
+    pub(super) study: StudyId,
+    pub(super) key: RegionKey,
+    pub(super) is_replica: bool,
+}
+
+impl World {
+    /// Makes a copy, if who was asked for it is still there.
+    pub(super) fn copy(&mut self, copy: Copying, succeeds: bool) {
+        self.copies.retain(|other| *other != copy);
+        let Copying { worker, study, key, is_replica } = copy;
+        // Of those of a worker that leaves it is not said when they fail.
+        self.tell(match succeeds || !is_replica {
+            true => Event::Copied { worker, study, key },
+            false => Event::NotCopied { worker, study, key },
+        });
+    }
+
+    /// All workers hand back what they have and fetch what they were asked to fetch: then those that drain are dismissed.
+    pub(crate) fn end_drains(&mut self) {
+        let draining: Vec<WorkerId> = self
+            .workers()
+            .into_iter()
+            .filter(|worker| self.manager.worker(*worker).is_some_and(|(_, draining)| draining))
+            .collect();
+        for granted in self.granted().into_iter().filter(|granted| draining.contains(&granted.worker)) {
+            let Granted { study, lease, worker, instance } = granted;
+            self.tell(Event::Back { worker, study, lease, instances: vec![instance] });
+        }
+        while let Some(copy) = self.copies.last().copied() {
+            self.copy(copy, true);
+        }
+        for worker in draining {
+            assert!(self.dismissed.contains(&worker), "{worker} is kept for ever");
+        }
+    }
+}
