@@ -4,8 +4,18 @@
 //! themselves are `pleach-sensitivity`'s; nothing is written or shown here.
 
 mod correlations;
+mod failures;
+mod listed;
+mod points;
+mod regressions;
 
 pub(crate) use correlations::{Association, Associations};
+#[cfg(test)]
+pub(crate) use failures::OfParameter;
+pub(crate) use failures::{Failures, Unit};
+pub(crate) use listed::Listed;
+pub(crate) use points::{PointMethod, of_points};
+pub(crate) use regressions::Regressions;
 
 use crate::exit::{Outcome, Stop};
 use crate::output::tables::{self, RunFailure, RunResponse};
@@ -20,7 +30,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_workflow::{Aggregate, Method};
+use pleach_workflow::{Aggregate, Method, OfPoints};
 
 /// The responses of all runs, by evaluation, then tile.
 #[derive(Debug)]
@@ -36,6 +46,8 @@ pub(crate) enum Analysis {
     Indices(Indices),
     /// Correlations with each parameter.
     Correlations(Associations),
+    /// Standardised regression.
+    Regression(Regressions),
     /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
     /// method: why there are no indices.
     None {
@@ -57,7 +69,8 @@ impl Collected {
                 let instance = woven.instance(evaluation, tile, workflow.response.stage);
                 let table = outcome.results.get(&instance).and_then(|tables| tables.first());
                 let values: Option<Vec<f64>> = table.and_then(|table| {
-                    workflow.response.metrics.iter().map(|(name, _)| table.get(name)).collect()
+                    let value = |name: &str| table.get(name).filter(|value| value.is_finite());
+                    workflow.response.metrics.iter().map(|(name, _)| value(name)).collect()
                 });
                 let result = values.ok_or_else(|| failure(prepared, woven, outcome, instance));
                 runs.push(RunResponse { evaluation, tile, result });
@@ -101,16 +114,34 @@ impl Collected {
         evaluations.map(response).collect()
     }
 
-    pub(crate) fn analyse(&self, prepared: &Prepared) -> Outcome<Analysis> {
+    /// What failed evaluations take with them; `None` when there are none. One that has one response has all.
+    pub(crate) fn failures(&self, prepared: &Prepared) -> Option<Failures> {
         let study = &prepared.study;
-        let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
+        let (_, over_tiles) = study.workflow.response.metrics[study.metric];
+        Failures::of(&prepared.design.structure, &self.responses(study.metric, over_tiles))
+    }
+
+    /// What each of the study's responses says about the parameters.
+    pub(crate) fn analyse(&self, prepared: &Prepared) -> Outcome<Vec<Analysis>> {
+        prepared.study.metrics().map(|metric| self.analyse_one(prepared, metric)).collect()
+    }
+
+    /// Width of the widest 95 % interval of the indices of a response: of μ*, of first-order and total indices, or of
+    /// correlations. None where one of them has no interval.
+    pub(crate) fn widest(&self, prepared: &Prepared, metric: usize) -> Outcome<Option<f64>> {
+        Ok(self.analyse_one(prepared, metric)?.widest())
+    }
+
+    fn analyse_one(&self, prepared: &Prepared, metric: usize) -> Outcome<Analysis> {
+        let study = &prepared.study;
+        let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
         let trajectories = match &prepared.design.structure {
             Structure::Trajectories(trajectories) => trajectories,
             Structure::Saltelli(blocks) => {
-                let values = self.responses(study.metric, *over_tiles);
+                let values = self.responses(metric, *over_tiles);
                 let responses = [Response { name, values: &values }];
-                let bootstrap = Bootstrap { resamples: RESAMPLES as u32, seed: study.seed };
+                let bootstrap = bootstrap(study.seed);
                 return match vbd::indices(blocks, &responses, Estimator::default(), bootstrap) {
                     Ok(found) => found
                         .into_iter()
@@ -122,7 +153,7 @@ impl Collected {
                 };
             }
             _ if matches!(study.method, Method::Correlation { .. }) => {
-                return self.correlations(prepared, name, *over_tiles);
+                return self.correlations(prepared, metric);
             }
             _ => {
                 return Ok(none(
@@ -131,7 +162,7 @@ impl Collected {
                 ));
             }
         };
-        let responses = self.responses(study.metric, *over_tiles);
+        let responses = self.responses(metric, *over_tiles);
         match moat::indices(trajectories, name, &responses, study.seed) {
             Ok(indices) => Ok(Analysis::Indices(Indices::Moat(indices))),
             Err(error @ MoatError::NoTrajectoryLeft { .. }) => Ok(none("moat", error.to_string())),
@@ -139,23 +170,36 @@ impl Collected {
         }
     }
 
-    fn correlations(&self, prepared: &Prepared, name: &str, over_tiles: Aggregate) -> Outcome<Analysis> {
+    fn correlations(&self, prepared: &Prepared, metric: usize) -> Outcome<Analysis> {
         let (study, evaluations) = (&prepared.study, &prepared.design.evaluations);
+        let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let columns = match Columns::of(&study.workflow.parameters, evaluations) {
             Ok(columns) => columns,
             Err(error) => return Err(Stop::defect(error)),
         };
-        let values = self.responses(study.metric, over_tiles);
-        let bootstrap = Bootstrap { resamples: RESAMPLES as u32, seed: study.seed };
-        match Associations::of(&columns, Response { name, values: &values }, bootstrap) {
-            Ok(found) => Ok(Analysis::Correlations(found)),
-            Err(error @ (AnalysisError::TooFew { .. } | AnalysisError::OneValue { .. })) => {
-                let (response, note) = (name.to_owned(), error.to_string());
-                Ok(Analysis::None { method: "correlation", response, note })
+        let values = self.responses(metric, *over_tiles);
+        let bootstrap = bootstrap(study.seed);
+        let of = if let Method::Correlation { of, .. } = study.method { of } else { OfPoints::default() };
+        match of_points(&columns, of.into(), &[Response { name, values: &values }], bootstrap) {
+            Ok(found) => found.into_iter().next().ok_or_else(|| Stop::defect("a response without indices")),
+            // What a sample may be: too small, or of parameters that follow from each other.
+            Err(
+                error @ (AnalysisError::TooFew { .. }
+                | AnalysisError::OneValue { .. }
+                | AnalysisError::Dependent { .. }
+                | AnalysisError::Setting { .. }),
+            ) => {
+                let (response, note) = (name.clone(), error.to_string());
+                Ok(Analysis::None { method: of.name(), response, note })
             }
             Err(error) => Err(Stop::defect(error)),
         }
     }
+}
+
+/// How intervals of a study are found.
+pub(crate) fn bootstrap(seed: u64) -> Bootstrap {
+    Bootstrap { resamples: RESAMPLES as u32, seed }
 }
 
 fn failure(
@@ -166,8 +210,9 @@ fn failure(
 ) -> RunFailure {
     let table = outcome.results.get(&instance).and_then(|tables| tables.first());
     let declared = prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str());
-    let missing: Vec<&str> =
-        declared.filter(|name| table.is_none_or(|table| table.get(name).is_none())).collect();
+    let value = |name: &str| table.and_then(|table| table.get(name));
+    let missing: Vec<&str> = declared.clone().filter(|name| value(name).is_none()).collect();
+    let no_number = declared.filter_map(|name| Some((name, value(name).filter(|value| !value.is_finite())?)));
     match outcome.failures.get(&instance) {
         Some(failure) => RunFailure {
             stage: prepared.study.workflow.stages[woven.stage(failure.origin)].name.clone(),
@@ -177,10 +222,15 @@ fn failure(
         None => RunFailure {
             stage: prepared.study.workflow.stages[woven.stage(instance)].name.clone(),
             at: "response".to_owned(),
-            cause: format!(
-                "its table has no {}, which the workflow declares as a metric",
-                missing.join(", ")
-            ),
+            cause: match no_number.into_iter().next() {
+                Some((name, value)) if missing.is_empty() => {
+                    format!("its table says {name} = {value}, which is no finite number")
+                }
+                _ => {
+                    let missing = missing.join(", ");
+                    format!("its table has no {missing}, which the workflow declares as a metric")
+                }
+            },
         },
     }
 }
@@ -193,25 +243,77 @@ impl Analysis {
         }
     }
 
-    pub(crate) fn csv(&self) -> Outcome<Vec<u8>> {
+    /// See [`Collected::widest`].
+    fn widest(&self) -> Option<f64> {
+        let listed = Listed::of(self)?;
+        let counts = |column: &&str| match self.moat() {
+            Some(_) => *column == "mu_star_conf",
+            None => column.ends_with("_conf"),
+        };
+        let columns: Vec<usize> =
+            (0..listed.columns.len()).filter(|column| counts(&listed.columns[*column].as_str())).collect();
+        let halves =
+            listed.rows.iter().flat_map(|(_, numbers)| columns.iter().map(|column| numbers[*column]));
+        let halves: Vec<f64> = halves.collect::<Option<_>>()?;
+        halves.into_iter().reduce(f64::max).map(|half| 2.0 * half)
+    }
+
+    /// Why there are no indices, where there are none.
+    pub(crate) fn note(&self) -> Option<&str> {
+        match self {
+            Self::None { note, .. } => Some(note),
+            _ => None,
+        }
+    }
+
+    fn csv(&self) -> Outcome<Vec<u8>> {
         match self.moat() {
             Some(indices) => tables::moat(indices),
             None => match self {
                 Self::Indices(Indices::Vbd(indices)) => tables::vbd(indices),
                 Self::Correlations(found) => found.csv(),
-                _ => Ok(b"parameter\n".to_vec()),
+                _ => Listed::of(self).map_or_else(|| Ok(b"parameter\n".to_vec()), |listed| listed.csv()),
             },
         }
     }
 
-    /// The document of `indices.json`.
+    /// The indices of one response.
     pub(crate) fn json(&self) -> Outcome<serde_json::Value> {
         Ok(match self {
-            Self::Indices(indices) => serde_json::json!(indices),
+            Self::Indices(indices) => {
+                let mut document = serde_json::json!(indices);
+                document["no_variation"] = indices.no_variation().into();
+                document
+            }
             Self::Correlations(found) => found.json()?,
+            Self::Regression(found) => {
+                let mut document = serde_json::to_value(found).map_err(Stop::defect)?;
+                document["method"] = "regression".into();
+                document
+            }
             Self::None { method, response, note } => {
                 serde_json::json!({ "method": method, "response": response, "parameters": [], "note": note })
             }
         })
     }
+}
+
+/// `indices.csv`: of several responses one below the other.
+pub(crate) fn csv(analyses: &[Analysis]) -> Outcome<Vec<u8>> {
+    if let [only] = analyses {
+        return only.csv();
+    }
+    let tables: Outcome<Vec<_>> = analyses.iter().map(|one| Ok((one.response(), one.csv()?))).collect();
+    tables::by_response(&tables?)
+}
+
+/// The document of `indices.json`: that of the first response, with those of the others in it.
+pub(crate) fn json(analyses: &[Analysis]) -> Outcome<serde_json::Value> {
+    let mut documents = analyses.iter().map(Analysis::json).collect::<Outcome<Vec<_>>>()?.into_iter();
+    let mut first = documents.next().unwrap_or_default();
+    let others: Vec<serde_json::Value> = documents.collect();
+    if !others.is_empty() {
+        first["further_responses"] = others.into();
+    }
+    Ok(first)
 }

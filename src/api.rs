@@ -9,6 +9,7 @@ mod body;
 pub(crate) mod control;
 mod download;
 mod handlers;
+mod measure;
 mod problem;
 mod routes;
 pub(crate) mod token;
@@ -21,7 +22,7 @@ pub(crate) use problem::MEDIA_TYPE as PROBLEM;
 
 use crate::service::inputs::InputStore;
 use actix_web::dev::ServerHandle;
-use actix_web::middleware::DefaultHeaders;
+use actix_web::middleware::{DefaultHeaders, from_fn};
 use actix_web::{App, HttpServer, web};
 use control::Control;
 use rustls::ServerConfig;
@@ -149,7 +150,11 @@ fn server(setup: Setup) -> io::Result<actix_web::dev::Server> {
         let headers = DefaultHeaders::new()
             .add(("Cache-Control", "no-store"))
             .add(("X-Content-Type-Options", "nosniff"));
-        App::new().app_data(web::Data::clone(&state)).wrap(headers).configure(routes::configure)
+        App::new()
+            .app_data(web::Data::clone(&state))
+            .wrap(headers)
+            .wrap(from_fn(measure::measure))
+            .configure(routes::configure)
     };
     let server = HttpServer::new(app)
         // One thread: requests are few, and what takes long is done on others.

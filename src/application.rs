@@ -1,5 +1,6 @@
 //! What this binary carries: operations, and the workflows that use them.
 
+mod join;
 mod noop;
 
 use pleach_workflow::{DescriptorError, Registry, Workflow};
@@ -18,7 +19,7 @@ pub(crate) const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
 /// The operations linked in.
 pub(crate) fn registry() -> Registry {
-    pleach_pathology::registry().with(noop::Echo)
+    pleach_pathology::registry().with(noop::Echo).with(join::Join)
 }
 
 /// A built-in workflow by name.

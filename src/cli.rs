@@ -6,14 +6,18 @@
 mod below;
 mod client;
 mod node;
+mod outside;
 mod region;
+mod simulate;
 mod storage;
 mod tile;
 
 pub(crate) use below::BelowArgs;
 pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
-pub(crate) use node::{ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
+pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
+pub(crate) use outside::{AnalyzeArgs, SampleArgs};
 pub(crate) use region::RegionCommand;
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
@@ -45,7 +49,11 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Say where each task of an evaluation comes from: run for it, or reused, and from whom
     Explain(ExplainArgs),
-    /// Check or show workflow and stage descriptors
+    /// Draw parameter sets for a model of your own
+    Sample(SampleArgs),
+    /// Compute sensitivity indices of responses of a model of your own
+    Analyze(AnalyzeArgs),
+    /// Check or show workflow and stage descriptors; import studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
@@ -72,6 +80,8 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     /// Let a worker end what it has begun, and leave
     Drain(DrainArgs),
+    /// Simulate a study on a cluster that takes workers of a cloud: what policies take, cost and lose
+    Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster
     Replay(ReplayArgs),
     /// Measure, list, check and clean the tiers that keep data regions
@@ -323,6 +333,14 @@ pub(crate) enum WorkflowCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print a study file made of a Dakota input (.in), a SALib problem (.json) or parameter file (.txt)
+    Import {
+        /// The file
+        file: PathBuf,
+        /// Write the study file here instead of printing it
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -461,3 +479,6 @@ pub(crate) enum Parsed {
     /// The arguments are wrong.
     Mistake(Stop),
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ pub(crate) use wait::Waiting;
 
 use crate::api::PROBLEM;
 use crate::api::token::ApiToken;
-use crate::api::view::{Problem, Results, Studies, Study, Submitted, Worker, Workers};
+use crate::api::view::{Problem, Results, Scaling, Studies, Study, Submitted, Worker, Workers};
 use crate::cli::ManagerArgs;
 use crate::exit::{Outcome, Stop};
 use crate::service::submission::Submission;
@@ -154,6 +154,11 @@ impl Client {
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
         self.read(&mut response)
+    }
+
+    /// How many workers are wanted, and what is predicted.
+    pub(crate) fn scaling(&self) -> Outcome<Scaling> {
+        self.get("/scaling")
     }
 
     /// All workers.

@@ -1,19 +1,23 @@
 //! The commands: each joins the crates for one purpose.
 
+mod analyze;
 mod cancel;
 mod certs;
 mod completions;
 mod drain;
 mod explain;
+mod import;
 mod man;
 mod manager;
 pub(crate) mod node;
-mod plan;
+pub(crate) mod plan;
 mod region;
 mod replay;
 mod results;
 mod run;
+mod sample;
 mod segment;
+mod simulate;
 mod status;
 mod storage;
 pub(crate) mod submit;
@@ -39,6 +43,8 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Run(args) => run::execute(&args),
         Command::Plan(args) => plan::execute(&args),
         Command::Explain(args) => explain::execute(&args),
+        Command::Sample(args) => sample::execute(&args),
+        Command::Analyze(args) => analyze::execute(&args),
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Region(command) => region::execute(&command),
@@ -51,6 +57,7 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Results(args) => results::execute(&args),
         Command::Cancel(args) => cancel::execute(&args),
         Command::Drain(args) => drain::execute(&args),
+        Command::Simulate(args) => simulate::execute(&args),
         Command::Replay(args) => replay::execute(&args),
         Command::Storage(command) => storage::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),

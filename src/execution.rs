@@ -10,14 +10,14 @@ use crate::session::Session;
 use crate::study::Prepared;
 use crate::weave::{Woven, task_counts};
 use pleach_actors::below::Below;
-use pleach_actors::embedded::{Embedded, Finished, run as run_embedded};
-use pleach_actors::manager::{Notice, Observer, TaskTotal};
+use pleach_actors::embedded::{Engine, Finished, Part, Setup};
+use pleach_actors::manager::{Notice, Observer};
 use pleach_actors::stage::Past;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::costs::Costs;
-use pleach_dispatch::message::TaskDone;
 use pleach_dispatch::plan::{ExecutionPlan, Sharing};
+use pleach_dispatch::scaling::Left;
 use pleach_regions::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -36,6 +36,41 @@ pub(crate) struct Executed {
     pub(crate) recall_seconds: f64,
     /// What operations are believed to cost now.
     pub(crate) costs: Costs,
+    /// Wall seconds in which tasks were executed.
+    pub(crate) execution_seconds: f64,
+    /// Tasks that only results of earlier processes needed.
+    skipped: Counts,
+}
+
+impl Executed {
+    /// Takes up what an earlier part of the same study has executed in this process.
+    pub(crate) fn add_before(&mut self, before: &Self) {
+        for (task, total) in &before.finished.outcome.tasks {
+            self.finished.outcome.tasks.entry(*task).or_default().add(total);
+        }
+        self.tasks_recalled += before.tasks_recalled;
+        self.recall_seconds += before.recall_seconds;
+    }
+
+    /// Counts tasks that only results of earlier processes needed as if this one had run them.
+    pub(crate) fn count_skipped(&mut self) {
+        for (task, runs) in std::mem::take(&mut self.skipped) {
+            self.finished.outcome.tasks.entry(task).or_default().runs += runs;
+        }
+    }
+
+    /// The responses there are.
+    pub(crate) fn known(&self, prepared: &Prepared, woven: &Woven) -> Vec<Known> {
+        let stage = prepared.study.workflow.response.stage;
+        let first = usize::from(!prepared.reference_run());
+        let runs = (first..=prepared.design.evaluations.len())
+            .flat_map(|evaluation| (0..prepared.study.tiles.len()).map(move |tile| (evaluation, tile)));
+        let known = |(evaluation, tile)| {
+            let results = self.finished.outcome.results.get(&woven.instance(evaluation, tile, stage))?;
+            Some(Known { evaluation, tile, results: results.clone() })
+        };
+        runs.filter_map(known).collect()
+    }
 }
 
 /// What is to be executed.
@@ -47,14 +82,17 @@ pub(crate) struct ToExecute {
     pub(crate) observer: Observer,
     /// What operations are believed to cost; whoever executes the study may learn.
     pub(crate) costs: Arc<Mutex<Costs>>,
-    /// Counts the regions held, where they are held here.
-    pub(crate) ledger: Arc<Ledger>,
 }
 
 /// Whoever executes a study.
 pub(crate) trait Executor {
     /// Executes it to its end, or until it is stopped.
     fn execute(&mut self, work: ToExecute) -> Outcome<Finished>;
+
+    /// Counts the regions held, where they are held here.
+    fn ledger(&self) -> Arc<Ledger> {
+        Arc::default()
+    }
 
     /// What is to be done when responses can no longer be written down.
     fn broken(&self) -> Box<dyn FnOnce() + Send>;
@@ -66,31 +104,44 @@ pub(crate) trait Executor {
     fn durable(&self) -> Box<dyn FnMut(u64) + Send>;
 }
 
-/// Executes studies in this process.
+/// Executes studies in this process, one after another.
 pub(crate) struct Here<'a> {
-    pub(crate) prepared: &'a Prepared,
-    pub(crate) past: &'a Past,
-    pub(crate) below: Option<Arc<Below>>,
-    pub(crate) resources: Resources,
-    pub(crate) interrupt: &'a mut Interrupt,
+    pub(crate) engine: Engine,
+    /// Another plan may follow: what tasks compute is kept for it, as far as there is room.
+    pub(crate) keeps: bool,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl<'a> Here<'a> {
+    /// Of studies that read the files of this one.
+    pub(crate) fn start(
+        prepared: &Prepared,
+        past: &Past,
+        below: Option<Arc<Below>>,
+        resources: Resources,
+        interrupt: &'a mut Interrupt,
+    ) -> Outcome<Self> {
+        let engine = Engine::start(Setup {
+            registry: prepared.registry.clone(),
+            sources: inputs::sources(prepared),
+            resources,
+            past: past.clone(),
+            below,
+            stop: interrupt.take_asked(),
+        });
+        Ok(Self { engine: engine.map_err(Stop::defect)?, keeps: false, interrupt })
+    }
 }
 
 impl Executor for Here<'_> {
     fn execute(&mut self, work: ToExecute) -> Outcome<Finished> {
-        let executed = run_embedded(Embedded {
-            plan: work.plan,
-            finished: work.finished,
-            registry: self.prepared.registry.clone(),
-            sources: inputs::sources(self.prepared),
-            resources: self.resources,
-            costs: work.costs,
-            past: self.past.clone(),
-            ledger: work.ledger,
-            below: self.below.clone(),
-            observer: work.observer,
-            stop: self.interrupt.take_asked(),
-        });
+        let ToExecute { plan, finished, observer, costs } = work;
+        let executed = self.engine.run(Part { plan, finished, costs, observer, keeps: self.keeps });
         executed.map_err(Stop::defect)
+    }
+
+    fn ledger(&self) -> Arc<Ledger> {
+        self.engine.ledger()
     }
 
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
@@ -106,8 +157,8 @@ impl Executor for Here<'_> {
     }
 }
 
-/// Executes what of the plan is not known yet. The outcome is that of the whole study: results of earlier processes are
-/// among the results, and tasks that only those needed are counted as if this one had run them. `follow` is told where
+/// Executes what of the plan is not known yet. The outcome's results are those of the whole study, those of earlier processes
+/// among them; its tasks are those that were run ([`Executed::count_skipped`] adds the others). `follow` is told where
 /// progress can be looked at.
 ///
 /// # Errors
@@ -128,6 +179,10 @@ pub(crate) fn execute(
     let mut before: HashMap<InstanceId, &Known> =
         session.known.iter().filter(within).map(|known| (place(known), known)).collect();
     let open_after_journal = woven.plan.open(&before.keys().copied().collect());
+    for known in session.here.iter().filter(within) {
+        before.entry(place(known)).or_insert(known);
+    }
+    let open_before = woven.plan.open(&before.keys().copied().collect());
     let recalling = Instant::now();
     let recalled = past::known(prepared, past);
     let recall_seconds = recalling.elapsed().as_secs_f64();
@@ -148,20 +203,24 @@ pub(crate) fn execute(
     let as_trees = count(&whole, Sharing::Tree)?;
     let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
     let after_journal = count(&open_after_journal, plan.sharing)?;
-    let tasks_recalled = after_journal.values().sum::<u64>() - counts.values().sum::<u64>();
+    let tasks_recalled =
+        count(&open_before, plan.sharing)?.values().sum::<u64>() - counts.values().sum::<u64>();
     let skipped = skipped(&all, &after_journal);
 
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
-    let ledger = Arc::new(Ledger::default());
+    let ledger = executor.ledger();
     let (stands_for, runs_of) = runs(prepared, woven, open.len());
     let totals = Totals {
         evaluations,
         tiles,
         tasks: counts.values().sum(),
         tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
+        shared_in_buckets: tasks_shared_in_buckets,
+        recalled: tasks_recalled,
         runs_of,
+        left: left(prepared, &counts),
     };
-    let progress = Progress::new(shown, totals, Arc::clone(&ledger));
+    let progress = Progress::new(shown, totals, ledger);
     progress.known(before.values().map(|known| (known.evaluation, known.tile)));
     follow(progress.clone());
     let told = progress.clone();
@@ -180,15 +239,14 @@ pub(crate) fn execute(
             }
         }
         Notice::Failed(instance) => stands_for[instance.index()].into_iter().for_each(|run| told.failed(run)),
-        Notice::Done(tasks) => {
-            let ran = tasks.iter().filter(|task| matches!(task.done, TaskDone::Ran { .. })).count();
-            told.done(tasks.len() as u64, ran as u64);
-        }
+        Notice::Done(tasks) => told.done(tasks),
         Notice::Progress(_) => {}
     };
     let costs_of_all = Arc::clone(&costs);
     let observer = Box::new(observer);
-    let executed = executor.execute(ToExecute { plan, finished, observer, costs: costs_of_all, ledger });
+    let executing = Instant::now();
+    let executed = executor.execute(ToExecute { plan, finished, observer, costs: costs_of_all });
+    let execution_seconds = executing.elapsed().as_secs_f64();
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
@@ -196,11 +254,34 @@ pub(crate) fn execute(
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
     }
-    for (task, runs) in skipped {
-        executed.outcome.tasks.entry(task).or_insert(TaskTotal::default()).runs += runs;
-    }
     let costs = costs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Executed { finished: executed, tasks_shared_in_buckets, tasks_recalled, recall_seconds, costs })
+    Ok(Executed {
+        finished: executed,
+        tasks_shared_in_buckets,
+        tasks_recalled,
+        recall_seconds,
+        costs,
+        skipped,
+        execution_seconds,
+    })
+}
+
+/// Tasks and what they are believed to take: each as on a tile of mean size, with the default values.
+fn left(prepared: &Prepared, counts: &Counts) -> Left {
+    let workflow = &prepared.study.workflow;
+    let tiles = prepared.tiles.len().max(1) as f64;
+    let kind = |((stage, task), count): (&(usize, usize), &u64)| {
+        let (place, stage) = ((*stage as u32, *task as u32), &workflow.stages[*stage]);
+        let task = &stage.tasks[*task];
+        let seconds = prepared.registry.get(&task.operation, task.version).map_or(0.0, |operation| {
+            let values = stage.task_parameters(task).map(|index| workflow.parameters[index].default);
+            let ratio = prepared.costs.ratio(operation.as_ref(), &values.collect::<Vec<_>>());
+            let declared = prepared.tiles.iter().map(|tile| operation.cost_seconds(tile.pixels));
+            ratio * declared.sum::<f64>() / tiles
+        });
+        (place, *count, seconds)
+    };
+    Left::new(counts.iter().map(kind))
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;

@@ -1,6 +1,8 @@
 //! Progress on stderr: a bar on a terminal, a plain line now and then elsewhere.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pleach_dispatch::message::{TaskDone, TaskReport};
+use pleach_dispatch::scaling::Left;
 use pleach_regions::Ledger;
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -22,8 +24,13 @@ pub(crate) struct Totals {
     pub(crate) tasks: u64,
     /// Tasks of one run without any reuse.
     pub(crate) tasks_a_run: u64,
+    /// Tasks that buckets share, and that a cache had: not among those.
+    pub(crate) shared_in_buckets: u64,
+    pub(crate) recalled: u64,
     /// The runs that share an instance, by the run that stands for it.
     pub(crate) runs_of: HashMap<Run, Vec<Run>>,
+    /// The tasks, and what they are believed to take.
+    pub(crate) left: Left,
 }
 
 /// How far a study is.
@@ -39,6 +46,10 @@ pub(crate) struct Counts {
     pub(crate) tasks_done: u64,
     /// Since this process began with the study.
     pub(crate) passed: Duration,
+    /// What the tasks that are left are believed to take, one after the other.
+    pub(crate) work_seconds: f64,
+    /// What one run of those that are left is.
+    pub(crate) run_seconds: f64,
 }
 
 impl Counts {
@@ -114,10 +125,12 @@ impl Progress {
     }
 
     /// Tasks are done, some of them because they were run.
-    pub(crate) fn done(&self, tasks: u64, ran: u64) {
+    pub(crate) fn done(&self, tasks: &[TaskReport]) {
         let mut state = self.state();
-        state.done += tasks;
-        state.tasks += ran;
+        let ran = tasks.iter().filter(|task| matches!(task.done, TaskDone::Ran { .. })).count();
+        state.done += tasks.len() as u64;
+        state.tasks += ran as u64;
+        state.totals.left.done(tasks);
         state.show();
     }
 
@@ -145,7 +158,15 @@ impl Progress {
             tasks_left: state.totals.tasks.saturating_sub(state.done),
             tasks_done: state.done,
             passed: state.start.elapsed(),
+            work_seconds: state.totals.left.work_seconds(),
+            run_seconds: state.totals.left.run_seconds(),
         }
+    }
+
+    /// Tasks that need not be executed since buckets share them, and since a cache had them.
+    pub(crate) fn spared(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.totals.shared_in_buckets, state.totals.recalled)
     }
 
     /// Nothing more will be shown.
@@ -235,11 +256,23 @@ mod tests {
             ((2, 0), vec![(2, 0)]),
             ((1, 1), vec![(1, 1), (2, 1)]),
         ]);
-        let totals = Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of };
+        let left = Left::new([((0, 0), 9, 2.0)]);
+        let totals =
+            Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of, left, ..Totals::default() };
         let ledger = Arc::new(Ledger::default());
         ledger.add(12_900_000);
         Progress::new(Shown::Nothing, totals, ledger)
     }
+
+    const RAN: TaskReport = TaskReport {
+        task: 0,
+        stage: 0,
+        done: TaskDone::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
+        cache_seconds: 0.0,
+    };
+
+    const REUSED: TaskReport =
+        TaskReport { done: TaskDone::Reused(pleach_dispatch::message::Reused::Dataflow), ..RAN };
 
     fn said(progress: &Progress) -> (String, String) {
         let state = progress.state();
@@ -252,10 +285,14 @@ mod tests {
         let expect =
             |counts: &str, work: &str| assert_eq!(said(&progress), (counts.to_owned(), work.to_owned()));
         expect("0/2 evaluations, 0/4 runs", "0 tasks run, 0 reused, 12 MB held");
-        progress.done(5, 4);
+        progress.done(&[RAN, RAN, RAN, RAN, REUSED]);
+        // Of four, each took twice what was foreseen; what is reused makes the rest cheaper.
+        let counts = progress.counts();
+        assert_eq!(counts.work_seconds, 4.0 * (16.0 + 4.0 * 4.0) / (5.0 + 4.0));
+        assert_eq!(counts.run_seconds, 4.0);
         progress.known([(0, 0), (1, 0)]);
         expect("0/2 evaluations, 1/4 runs", "4 tasks run, 0 reused, 12 MB held");
-        progress.done(2, 2);
+        progress.done(&[RAN, RAN]);
         progress.known([(1, 1)]);
         expect("1/2 evaluations, 3/4 runs", "6 tasks run, 3 reused, 12 MB held");
         progress.failed((2, 0));

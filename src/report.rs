@@ -5,49 +5,66 @@
 //! [`number`].
 
 mod answer;
+mod bars;
 mod boxes;
+pub(crate) mod burst;
+mod convergence;
 mod correlations;
 mod data_uri;
+mod failed;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod flow;
+mod growth;
 mod heading;
+mod heat;
 mod html;
 mod indices;
 mod label;
 mod metric;
 mod number;
+mod orders;
+mod others;
+pub(crate) mod phases;
 mod pictures;
 mod plane;
+pub(crate) mod plots;
 mod ranking;
 pub(crate) mod raster;
 mod responses;
 mod reuse;
+pub(crate) mod sampled;
 pub(crate) mod scaling;
+pub(crate) mod scatter;
 mod slides;
 mod svg;
 mod time;
 pub(crate) mod variance;
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
 use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
-use html::{Html, html};
+use html::{Html, html, p};
 pub(crate) use metric::Far;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
 
 /// What the report tells about.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) study: &'a Study,
     pub(crate) plan: &'a Plan,
     pub(crate) run: &'a Run,
     pub(crate) analysis: &'a Analysis,
+    /// Of the study's further metrics, in their order.
+    pub(crate) further: &'a [Analysis],
     pub(crate) runs: &'a [RunResponse],
+    pub(crate) failures: Option<&'a Failures>,
     pub(crate) gallery: &'a Gallery,
+    /// What the indices are made of, where it is to be drawn.
+    pub(crate) sampled: Option<sampled::Sampled<'a>>,
 }
 
 /// Parameters, the most influential first.
@@ -59,28 +76,59 @@ pub(crate) fn ranked(indices: &MoatIndices) -> Vec<&MoatParameter> {
 
 /// The page.
 pub(crate) fn html(report: &Report<'_>) -> String {
-    let style = Html::element("style", &[], Html::raw(include_str!("report/page.css")));
-    let title = Html::element("title", &[], format!("{} – pleach", report.study.name));
-    let head = Html::element("head", &[], html![Html::raw(META), title, style]);
+    let head = head(&report.study.name);
+    let mut body = html![heading::title(report), heading::section(report)];
+    body.push(sections(report, true));
+    body.push(footer(report));
+    page(head, body)
+}
 
-    let mut body = html![heading::section(report), indices::answer(report)];
-    let sections = [
-        ("Which parameters matter", indices::section(report)),
-        ("The response", Some(responses::section(report))),
-        ("The slides", slides::section(report)),
-        ("What results look like", Some(pictures::section(report))),
-        ("How they are made", Some(flow::section(report))),
+fn head(study: &str) -> Html {
+    let style = Html::element("style", &[], Html::raw(include_str!("report/page.css")));
+    let title = Html::element("title", &[], format!("{study} – pleach"));
+    Html::element("head", &[], html![Html::raw(META), title, style])
+}
+
+fn page(head: Html, body: Html) -> String {
+    let page = Html::element("html", &[("lang", "en")], html![head, Html::element("body", &[], body)]);
+    html![Html::raw("<!doctype html>\n"), page, Html::raw("\n")].into_string()
+}
+
+/// What the results say, section by section; with `pictures`, also what they look like and how they are made.
+fn sections(report: &Report<'_>, pictures: bool) -> Html {
+    let mut body = Html::default();
+    let studies = of_each_response(report);
+    let each = studies.iter().zip(std::iter::once(report.analysis).chain(report.further));
+    let each: Vec<Report<'_>> = each.map(|(study, analysis)| Report { study, analysis, ..*report }).collect();
+    let title = |title: &str, of: &Report<'_>| match report.further {
+        [] => title.to_owned(),
+        _ => format!("{title}: {}", of.study.metric_name()),
+    };
+    each.iter().for_each(|one| body.push(indices::answer(one, &title("In short", one))));
+    let indices = each.iter().map(|one| (title("Which parameters matter", one), indices::section(one)));
+    let responses = each.iter().map(|one| (title("The response", one), Some(responses::section(one))));
+    let growth = report.run.convergence.as_ref().map(growth::section);
+    let others = [
+        ("How the sample grew", growth),
+        ("The slides", slides::section(report).filter(|_| pictures)),
+        ("What results look like", pictures.then(|| pictures::section(report))),
+        ("How they are made", pictures.then(|| flow::section(report))),
         ("What reuse saved", Some(reuse::section(report))),
         ("Where the time went", Some(time::section(report))),
     ];
-    for (title, section) in sections {
+    let others = others.into_iter().map(|(title, section)| (title.to_owned(), section));
+    for (title, section) in indices.chain(responses).chain(others) {
         if let Some(section) = section {
             body.push(Html::element("section", &[], html![Html::element("h2", &[], title), section]));
         }
     }
-    body.push(footer(report));
-    let page = Html::element("html", &[("lang", "en")], html![head, Html::element("body", &[], body)]);
-    html![Html::raw("<!doctype html>\n"), page, Html::raw("\n")].into_string()
+    body
+}
+
+/// The study as if it had each of its responses alone.
+fn of_each_response(report: &Report<'_>) -> Vec<Study> {
+    let of = |metric| Study { metric, further: Vec::new(), ..report.study.clone() };
+    report.study.metrics().map(of).collect()
 }
 
 /// No request leaves the page, whatever a name in it may hold.
@@ -91,39 +139,44 @@ const META: &str = "<meta charset=\"utf-8\">\
 /// Where the numbers are, where they come from, and whose method it is.
 fn footer(report: &Report<'_>) -> Html {
     let run = report.run;
-    let files = [
-        "samples.csv",
-        "responses.csv",
-        "failed.csv",
-        "indices.csv",
-        "indices.json",
-        "plan.json",
-        "run.json",
-    ];
-    let mut listed = Html::default();
-    for (place, file) in files.into_iter().enumerate() {
-        listed.push(if place == 0 { "" } else { ", " });
-        listed.push(Html::element("code", &[], file));
+    let mut text =
+        html![p(provenance(run)), p(html!["The numbers are beside this page: ", listed(&FILES), "."])];
+    if !report.gallery.previews.is_empty() {
+        text.push(p(html!["Images that tasks made are in ", Html::element("code", &[], "previews"), "."]));
     }
-    let provenance = format!(
+    text.push(methods(report));
+    Html::element("footer", &[], text)
+}
+
+/// Files of a study's results beside its page.
+const FILES: [&str; 7] =
+    ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json", "plan.json", "run.json"];
+
+fn listed(files: &[&str]) -> Html {
+    let mut listed = Html::default();
+    for (place, file) in files.iter().enumerate() {
+        listed.push(if place == 0 { "" } else { ", " });
+        listed.push(Html::element("code", &[], *file));
+    }
+    listed
+}
+
+fn provenance(run: &Run) -> String {
+    format!(
         "Made by pleach {} with strategy {}{} and seed {}; the same study file, tiles, version and seed give the \
          same responses and indices.",
         run.version,
         run.strategy,
         run.reuse.map_or_else(String::new, |reuse| format!(", {reuse} reuse")),
         run.seed,
-    );
-    let mut text =
-        html![html::p(provenance), html::p(html!["The numbers are beside this page: ", listed, "."])];
-    if !report.gallery.previews.is_empty() {
-        text.push(html::p(html![
-            "Images that tasks made are in ",
-            Html::element("code", &[], "previews"),
-            "."
-        ]));
-    }
+    )
+}
+
+/// Whose methods they are.
+fn methods(report: &Report<'_>) -> Html {
+    let mut text = Html::default();
     if report.analysis.moat().is_some() {
-        text.push(html::p(
+        text.push(p(
             "Method: M. D. Morris, Factorial sampling plans for preliminary computational experiments, \
              Technometrics 33 (1991) 161–174; μ*: F. Campolongo, J. Cariboni, A. Saltelli, An effective screening \
              design for sensitivity analysis of large models, Environmental Modelling & Software 22 (2007) \
@@ -131,18 +184,18 @@ fn footer(report: &Report<'_>) -> Html {
         ));
     }
     if let Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)) = report.analysis {
-        text.push(html::p(
+        text.push(p(
             "Design: A. Saltelli, P. Annoni, I. Azzini, F. Campolongo, M. Ratto, S. Tarantola, Variance based \
              sensitivity analysis of model output, Computer Physics Communications 181 (2010) 259–270.",
         ));
     }
     if let Analysis::Correlations(_) = report.analysis {
-        text.push(html::p(
+        text.push(p(
             "Method: J. C. Helton, J. D. Johnson, C. J. Sallaberry, C. B. Storlie, Survey of sampling-based methods for \
              uncertainty and sensitivity analysis, Reliability Engineering & System Safety 91 (2006) 1175–1209.",
         ));
     }
-    Html::element("footer", &[], text)
+    text
 }
 
 #[cfg(test)]

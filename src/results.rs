@@ -2,14 +2,17 @@
 //!
 //! The same for a study executed here and by a cluster. How it is executed, and what is printed, is not decided here.
 
+pub(crate) mod phases;
 mod record;
 
-use crate::analysis::{Analysis, Collected};
+pub(crate) use record::merged;
+
+use crate::analysis::{self, Analysis, Collected, Failures};
 use crate::execution::Executed;
-use crate::exit::Outcome;
+use crate::exit::{Outcome, Stop};
 use crate::gallery::{self, Gallery, previews::Previews};
 use crate::output::folder::Folder;
-use crate::output::record::{Plan, PlanFile, Run};
+use crate::output::record::{Convergence, Plan, PlanFile, Run};
 use crate::output::tables;
 use crate::report;
 use crate::study::Prepared;
@@ -27,6 +30,8 @@ pub(crate) struct Done<'a> {
     pub(crate) below: Option<&'a Below>,
     /// Why what operations cost is not kept, if it is not.
     pub(crate) costs_lost: Option<String>,
+    /// How the sample grew, if it did.
+    pub(crate) convergence: Option<&'a Convergence>,
     /// When it began.
     pub(crate) start: Instant,
 }
@@ -34,14 +39,16 @@ pub(crate) struct Done<'a> {
 /// What was written, for whoever shows it.
 pub(crate) struct Written {
     pub(crate) run: Run,
-    pub(crate) analysis: Analysis,
+    /// Of each response.
+    pub(crate) analyses: Vec<Analysis>,
     pub(crate) gallery: Gallery,
+    pub(crate) failures: Option<Failures>,
 }
 
 /// Writes what is known before anything is executed: `plan.json` and `samples.csv`.
 ///
 /// # Errors
-/// [`Stop::Input`](crate::exit::Stop::Input) when the folder cannot be written to.
+/// [`Stop::Input`] when the folder cannot be written to.
 pub(crate) fn write_plan(prepared: &Prepared, plan: &Plan, folder: &Folder) -> Outcome {
     let untimed = Plan { planning_seconds: None, ..plan.clone() };
     let study_digest = &prepared.digest;
@@ -54,7 +61,7 @@ pub(crate) fn write_plan(prepared: &Prepared, plan: &Plan, folder: &Folder) -> O
 /// Writes all results.
 ///
 /// # Errors
-/// [`Stop::Input`](crate::exit::Stop::Input) when the folder cannot be written to.
+/// [`Stop::Input`] when the folder cannot be written to.
 pub(crate) fn write(
     done: &Done<'_>,
     collected: &Collected,
@@ -67,22 +74,32 @@ pub(crate) fn write(
     let metrics: Vec<&str> =
         prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str()).collect();
     let runs = &collected.runs;
-    folder.write("responses.csv", &tables::responses(&metrics, prepared.study.metric, &tiles, runs)?)?;
+    let analysed: Vec<usize> = prepared.study.metrics().collect();
+    folder.write("responses.csv", &tables::responses(&metrics, &analysed, &tiles, runs)?)?;
     folder.write("failed.csv", &tables::failed(names, &prepared.design.evaluations, &tiles, runs)?)?;
-    let analysis = collected.analyse(prepared)?;
-    folder.write("indices.csv", &analysis.csv()?)?;
-    folder.write_json("indices.json", &analysis.json()?)?;
+    let analyses = collected.analyse(prepared)?;
+    folder.write("indices.csv", &analysis::csv(&analyses)?)?;
+    let mut indices = analysis::json(&analyses)?;
+    if let Some(convergence) = done.convergence {
+        indices["convergence"] = serde_json::to_value(convergence).map_err(Stop::defect)?;
+    }
+    folder.write_json("indices.json", &indices)?;
     let run = record::of(done, collected);
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(prepared, past, collected, previews, folder)?;
+    let failures = collected.failures(prepared);
+    let (analysis, further) = analyses.split_first().ok_or_else(|| Stop::defect("a study of no response"))?;
     let html = report::html(&report::Report {
         study: &prepared.study,
         plan,
         run: &run,
-        analysis: &analysis,
+        analysis,
+        further,
         runs,
+        failures: failures.as_ref(),
         gallery: &gallery,
+        sampled: Some(report::sampled::Sampled { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
-    Ok(Written { run, analysis, gallery })
+    Ok(Written { run, analyses, gallery, failures })
 }

@@ -11,6 +11,7 @@
 pub(crate) mod inputs;
 pub(crate) mod job;
 pub(crate) mod metrics;
+pub(crate) mod scaling;
 pub(crate) mod state;
 pub(crate) mod studies;
 pub(crate) mod submission;

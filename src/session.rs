@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) folder: Folder,
     /// Responses that earlier processes wrote down.
     pub(crate) known: Vec<Known>,
+    /// Responses that this process has computed in earlier parts of the study.
+    pub(crate) here: Vec<Known>,
     /// Bytes at the journal's end that could not be read and were cut off.
     pub(crate) cut_bytes: u64,
     journal: File,
@@ -71,7 +73,13 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Fo
     }
     journal.set_len(read.good_bytes).map_err(unreadable)?;
     let folder = Folder::take(out, &prepared.digest)?;
-    Ok(Found::Open(Session { folder, known: read.known, cut_bytes: read.bad_bytes, journal }))
+    Ok(Found::Open(Session {
+        folder,
+        known: read.known,
+        here: Vec::new(),
+        cut_bytes: read.bad_bytes,
+        journal,
+    }))
 }
 
 /// Begins anew; results of an earlier run of the same study are removed.
@@ -81,7 +89,7 @@ fn fresh(out: &Path, prepared: &Prepared, header: &Header) -> Outcome<Found> {
     folder.write(journal::NAME, header.line().as_bytes())?;
     let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
     let journal = open(&out.join(journal::NAME)).map_err(fail)?;
-    Ok(Found::Open(Session { folder, known: Vec::new(), cut_bytes: 0, journal }))
+    Ok(Found::Open(Session { folder, known: Vec::new(), here: Vec::new(), cut_bytes: 0, journal }))
 }
 
 /// Opens a journal for this process alone.

@@ -2,6 +2,8 @@
 //!
 //! Everything that can be wrong with a study before it runs is found here.
 
+mod parts;
+
 use crate::application;
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
@@ -67,11 +69,16 @@ impl Prepared {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
         }
+        let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
+        if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
+            return Err(Stop::Input(format!(
+                "--table {}: {} has {part}, whose parameter sets are drawn; a study without is allowed",
+                table.display(),
+                file.display()
+            )));
+        }
         let design = design(file, &study, table)?;
-        let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
-        let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
-        let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
-        evaluations.extend(design.evaluations.iter().cloned());
+        let evaluations = evaluations_of(&study, &design);
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
@@ -115,10 +122,7 @@ impl Prepared {
             }
             drawn
         };
-        let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
-        let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
-        let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
-        evaluations.extend(design.evaluations.iter().cloned());
+        let evaluations = evaluations_of(&study, &design);
         let digests = digests(&study, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         Ok(Self {
@@ -229,6 +233,15 @@ impl Prepared {
     }
 }
 
+/// All parameter sets to run: the defaults first where they give the reference.
+fn evaluations_of(study: &Study, design: &Design) -> Vec<Vec<Value>> {
+    let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
+    let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
+    let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
+    evaluations.extend(design.evaluations.iter().cloned());
+    evaluations
+}
+
 fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
     let parameters = &study.workflow.parameters;
     match (table, &study.method) {
@@ -245,24 +258,26 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
             });
             let plan = morris::Plan { morris, base, choice };
             let drawn = morris::sample_plan(parameters, &Groups::alone(parameters), &plan);
-            drawn.map_err(|error| cannot_be_drawn(file, error))
+            drawn.map_err(|error| cannot_be_drawn(file, study, error))
         }
-        (None, &Method::Correlation { samples, base }) => {
+        (None, &Method::Correlation { samples, base, .. }) => {
             let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();
             let points = Sequence::from(base).points(samples, varied, study.seed);
-            let points = points.map_err(|error| cannot_be_drawn(file, error))?;
-            Design::of_points(parameters, &points).map_err(|error| cannot_be_drawn(file, error))
+            let points = points.map_err(|error| cannot_be_drawn(file, study, error))?;
+            Design::of_points(parameters, &points).map_err(|error| cannot_be_drawn(file, study, error))
         }
         (None, &Method::Vbd { samples, second_order, base }) => {
             let samples = samples as u32;
             let saltelli = saltelli::Saltelli { samples, second_order, base, seed: study.seed };
-            saltelli::sample(parameters, &saltelli).map_err(|error| cannot_be_drawn(file, error))
+            saltelli::sample(parameters, &saltelli).map_err(|error| cannot_be_drawn(file, study, error))
         }
     }
 }
 
-fn cannot_be_drawn(file: &Path, error: impl std::error::Error) -> Stop {
-    Stop::Input(format!("{}: method: {error}", file.display()))
+fn cannot_be_drawn(file: &Path, study: &Study, error: impl std::error::Error) -> Stop {
+    let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
+    let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
+    Stop::Input(format!("{}: {section}: {error}", file.display()))
 }
 
 /// Parameter sets from a file.
@@ -344,9 +359,11 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         Method::Vbd { samples, second_order, base } => {
             format!("vbd {samples} {second_order} {}", base.name())
         }
-        Method::Correlation { samples, base } => format!("correlation {samples} {}", base.name()),
+        Method::Correlation { samples, base, of } => format!("{} {samples} {}", of.name(), base.name()),
         Method::Table { .. } => "table".to_owned(),
     };
+    let until = study.until.map_or_else(String::new, |until| format!(" {until:?}"));
+    let method = method + &until;
     // The same file from whichever folder the command is given.
     let place = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
     let places: Vec<_> = files(study).map(place).collect();
@@ -360,7 +377,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
     let mut digests = vec![
         ("name", digest_of([study.name.as_bytes()])),
         ("seed", digest_of([&study.seed.to_le_bytes()[..]])),
-        ("metric", digest_of([study.metric_name().as_bytes()])),
+        ("metric", digest_of(study.metric_names().map(str::as_bytes))),
         // The workflow's Debug form names every operation, version, parameter and connection.
         ("workflow", digest_of([format!("{:?}", study.workflow).as_bytes()])),
         ("method", digest_of([method.as_bytes()])),

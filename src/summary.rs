@@ -2,32 +2,107 @@
 //!
 //! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
 
-use crate::analysis::{Analysis, Association, Associations};
+use crate::analysis::{Analysis, Association, Associations, Listed};
 use crate::output::print_line;
 use crate::output::record::Run;
 use crate::report;
+use crate::results::phases::Phase;
 use crate::size::human;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::vbd::VbdIndices;
 use std::path::Path;
 
+/// Of a terminal.
+const COLUMNS: usize = 80;
+
 /// Longest name that leaves room for its numbers.
 const NAME_COLUMNS: usize = 40;
 
 /// Levels of reuse, from the coarsest to the finest, and whether they are named where nothing was reused at them.
-const LEVELS: [(&str, bool); 5] =
-    [("stage", true), ("tree", true), ("dataflow", false), ("value", false), ("cache", false)];
+const LEVELS: [(&str, bool); 6] = [
+    ("stage", true),
+    ("tree", true),
+    ("dataflow", false),
+    ("value", false),
+    ("cache", false),
+    ("earlier", false),
+];
 
 /// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
-pub(crate) fn print(run: &Run, analysis: &Analysis, out: &Path, budget_bytes: Option<u64>) {
-    for line in ranking(analysis).into_iter().chain(table(run, budget_bytes)) {
-        print_line(&line);
-    }
+pub(crate) fn print(run: &Run, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
+    let lines = analyses.iter().flat_map(ranking).chain(growth(run)).chain(table(run, budget_bytes));
+    lines.for_each(|line| print_line(&line));
     print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
 }
 
+/// Prints the summary of a study in phases: what each says, and what all took.
+pub(crate) fn print_phases(phases: &[Phase<'_>], run: &Run, out: &Path, budget_bytes: Option<u64>) {
+    for (number, phase) in phases.iter().enumerate() {
+        of_phase(number + 1, phase).iter().for_each(|line| print_line(line));
+    }
+    table(run, budget_bytes).iter().for_each(|line| print_line(line));
+    print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
+}
+
+fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {
+    let (run, method) = (&phase.written.run, phase.prepared.study.method.kind());
+    let reused: u64 = run.tasks_reused.values().sum();
+    let mut lines = vec![format!(
+        "phase {number}: {method}, {}, {} executed, {} reused",
+        counted(run.evaluations, "evaluation"),
+        counted(run.tasks_executed as usize, "task"),
+        grouped(reused)
+    )];
+    lines.extend(phase.written.analyses.iter().flat_map(ranking));
+    lines.extend(growth(run));
+    if let Some(screened) = phase.screened {
+        let by = format!("{} of {}", screened.rule, shortened(&screened.response, NAME_COLUMNS));
+        lines.extend(wrapped(&format!("survivors by {by}: {}", screened.survivors.join(", "))));
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// How a sample grew.
+fn growth(run: &Run) -> Vec<String> {
+    let Some(convergence) = &run.convergence else { return Vec::new() };
+    let Some(last) = convergence.rounds.last() else { return Vec::new() };
+    let widest = last.widest.map_or_else(|| "not known".to_owned(), number);
+    let (verdict, limit) = match convergence.narrow_enough {
+        true => ("narrow enough", String::new()),
+        false => (
+            "not narrow enough",
+            format!(", and {} are allowed", grouped(convergence.max_evaluations as u64)),
+        ),
+    };
+    let of = shortened(&convergence.response, NAME_COLUMNS);
+    let mut lines = wrapped(&format!(
+        "widest interval of {of} after {}: {widest}, {verdict} for {}{limit}",
+        counted(last.evaluations, "evaluation"),
+        number(convergence.ci_width)
+    ));
+    lines.push(String::new());
+    lines
+}
+
+/// A text on lines of a terminal's width, broken between words.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// The parameters, the most influential first; or why the study has no indices.
-fn ranking(analysis: &Analysis) -> Vec<String> {
+pub(crate) fn ranking(analysis: &Analysis) -> Vec<String> {
     if let Analysis::None { note, .. } = analysis {
         return vec!["no sensitivity indices:".to_owned(), format!("  {note}"), String::new()];
     }
@@ -37,8 +112,12 @@ fn ranking(analysis: &Analysis) -> Vec<String> {
     if let Analysis::Correlations(found) = analysis {
         return coefficients(found);
     }
-    let Some(indices) = analysis.moat() else { return Vec::new() };
+    let Some(indices) = analysis.moat() else { return numbers(analysis) };
     let ranked = report::ranked(indices);
+    if !ranked.is_empty() && ranked.iter().all(|parameter| parameter.mu_star == 0.0) {
+        let response = shortened(&indices.response, NAME_COLUMNS);
+        return vec![format!("{response} did not vary: no parameter has an effect"), String::new()];
+    }
     let names: Vec<String> =
         ranked.iter().map(|parameter| shortened(&parameter.name, NAME_COLUMNS)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
@@ -72,6 +151,31 @@ fn coefficients(found: &Associations) -> Vec<String> {
     for (name, p) in names.iter().zip(ranked) {
         let [one, two, three, four] = p.each().map(|of| of.value.map_or_else(|| "-".to_owned(), number));
         lines.push(format!("{name:<width$} {one:>10} {two:>10} {three:>10} {four:>10}"));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// The parameters and the first numbers of their indices, those with the largest first.
+fn numbers(analysis: &Analysis) -> Vec<String> {
+    let response = shortened(analysis.response(), NAME_COLUMNS);
+    let Some(listed) = Listed::of(analysis) else { return Vec::new() };
+    if listed.rows.iter().all(|(_, numbers)| numbers.iter().all(Option::is_none)) {
+        return vec![format!("{response} did not vary: there are no indices"), String::new()];
+    }
+    let ranked = listed.ranked();
+    let names: Vec<String> = ranked.iter().map(|row| shortened(&row.0, NAME_COLUMNS - 8)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
+    let head = |column: &String| if column.ends_with("_conf") { "+-".to_owned() } else { column.clone() };
+    let mut lines = vec![format!("parameters by their influence on {response}")];
+    let line = |name: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().take(4).map(|cell| format!(" {cell:>10}")).collect();
+        format!("{name:<width$}{cells}")
+    };
+    lines.push(line("parameter", listed.columns.iter().map(head).collect()));
+    for (name, (_, numbers)) in names.iter().zip(ranked) {
+        let shown = |of: &Option<f64>| of.map_or_else(|| "-".to_owned(), number);
+        lines.push(line(name, numbers.iter().map(shown).collect()));
     }
     lines.push(String::new());
     lines
@@ -124,7 +228,8 @@ fn table(run: &Run, budget_bytes: Option<u64>) -> Vec<String> {
     for (level, always) in LEVELS {
         let reused = run.tasks_reused.get(level).copied().unwrap_or(0);
         if always || reused > 0 {
-            rows.push(row(&format!("  reused by {level}"), grouped(reused), percent(reused)));
+            let by = if level == "earlier" { "from" } else { "by" };
+            rows.push(row(&format!("  reused {by} {level}"), grouped(reused), percent(reused)));
         }
     }
     let per_second = run.tasks_executed as f64 / run.wall_seconds.max(f64::MIN_POSITIVE);

@@ -11,6 +11,7 @@ mod loom;
 mod memory;
 mod replan;
 mod tasks;
+mod trace;
 
 pub(crate) use figures::{PlanFigures, of as figures};
 pub(crate) use forecast::{Forecast, forecast};

@@ -10,14 +10,17 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 36] = [
     "",
     "run",
     "plan",
     "explain",
+    "sample",
+    "analyze",
     "workflow",
     "workflow check",
     "workflow show",
+    "workflow import",
     "segment",
     "region",
     "region show",
@@ -35,6 +38,7 @@ const COMMANDS: [&str; 32] = [
     "cancel",
     "drain",
     "replay",
+    "simulate",
     "storage",
     "storage bench",
     "storage gc",
@@ -173,7 +177,7 @@ fn other_shells_accept_theirs() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "32 manual pages in a/man1\n");
+    assert_eq!(said, "36 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))

@@ -26,7 +26,11 @@ fn region(number: u8, bytes: u32) -> Arc<DataRegion> {
 }
 
 fn open(path: &Path) -> FolderTier {
-    let settings = FolderSettings::new(FolderKind::Ssd, 1 << 30).packed();
+    open_as(FolderKind::Ssd, path)
+}
+
+fn open_as(kind: FolderKind, path: &Path) -> FolderTier {
+    let settings = FolderSettings::new(kind, 1 << 30).packed();
     FolderTier::open(Arc::new(Disk), path, settings).expect("a tier in a folder of ours")
 }
 
@@ -70,6 +74,58 @@ fn what_is_there_is_listed_and_cleaned() {
     assert_eq!(gone[0]["regions"], 4);
     assert!(gone[0]["held_bytes"].as_u64() < gone[0]["held_bytes_before"].as_u64());
     assert_eq!(open(&folder.join("ssd")).list().unwrap(), []);
+}
+
+/// What several processes have packed in a folder that they share, one of which still has it open.
+#[test]
+fn what_is_packed_in_a_shared_folder_is_looked_after() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let shared = folder.join("shared");
+    fs::create_dir(&shared).unwrap();
+    let [one, other] = [(); 2].map(|()| open_as(FolderKind::Lustre, &shared));
+    (0..8).for_each(|number| assert!(one.insert(key(number), &region(number, 5000)).is_ok()));
+    (8..12).for_each(|number| assert!(other.insert(key(number), &region(number, 5000)).is_ok()));
+    drop(other);
+    let listed = json(folder, &["storage", "ls", "--lustre", "shared", "--json"]);
+    let regions = listed[0]["regions"].as_array().unwrap();
+    assert_eq!(regions.len(), 12);
+    assert!(regions.iter().all(|region| region["packed"] == true), "{listed}");
+    assert_eq!(one.list().unwrap().len(), 12);
+    assert_eq!(listed[0]["held_bytes"], one.held_bytes());
+    let verify = |code: i32| {
+        let answer = pleach(folder, &["storage", "verify", "--lustre", "shared", "--json"]);
+        assert_eq!(answer.code, code, "{answer:?}");
+        serde_json::from_str::<Value>(&answer.stdout).unwrap()
+    };
+    assert_eq!(verify(0)[0]["whole"], 12);
+    // Of a file that belongs to the one who has it open.
+    let pack = shared.join("pack/0000-");
+    let pack = fs::read_dir(shared.join("pack"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().starts_with(&*pack.to_string_lossy()));
+    let pack = pack.unwrap();
+    let mut bytes = fs::read(&pack).unwrap();
+    bytes[300] ^= 1;
+    fs::write(&pack, bytes).unwrap();
+    let found = verify(3);
+    assert_eq!(
+        (&found[0]["whole"], &found[0]["damaged"][0]["key"]),
+        (&11.into(), &key(0).to_string().into())
+    );
+    assert_eq!(verify(0)[0]["whole"], 11);
+    assert_eq!(one.get(key(0)).unwrap(), None);
+
+    let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--keep", "1B", "--json"]);
+    assert_eq!((&gone[0]["regions"], &gone[0]["quarantined"]), (&11.into(), &1.into()));
+    assert_eq!(one.list().unwrap(), []);
+    // The file of the one who has it open is compacted once it is nobody's; then there is nothing to remember.
+    drop(one);
+    let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--json"]);
+    assert!(gone[0]["compacted"].as_u64() > Some(0), "{gone}");
+    let packs = fs::read_dir(shared.join("pack")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(packs.filter(|name| name.to_string_lossy().ends_with(".pack")).count(), 0);
 }
 
 #[test]

@@ -7,10 +7,11 @@
 //! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
 
 use pleach_regions::{DataRegion, RegionKey};
-use pleach_storage::{LevelCounts, LevelId, Placed, TierError, TierStack, Wishes, Worth};
+use pleach_storage::{LevelCounts, LevelId, Placed, Prefetcher, TierError, TierStack, Wishes, Worth};
 use pleach_workflow::TierKind;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,9 @@ const THREADS: usize = 4;
 /// Bytes that may wait to be written while nobody counts them as held: a third of what the process may take beyond what it
 /// has admitted.
 const MOST_WRITING_BYTES: u64 = 64 << 20;
+
+/// What may be brought up before it is asked for is this part of the fastest tier: what is there was put there for a reason.
+const AHEAD_PART: u64 = 4;
 
 /// What has passed between memory and the tiers below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +76,11 @@ struct Kept {
 
 /// See the module.
 pub struct Below {
-    stack: TierStack,
+    stack: Arc<TierStack>,
+    /// Where there is more than one tier.
+    prefetcher: Option<Prefetcher>,
+    /// What was to be brought up from what other nodes have stored: it is in no book of this node.
+    ahead: Mutex<HashSet<RegionKey>>,
     pool: rayon::ThreadPool,
     /// What makes keys into those that are stored.
     space: Mutex<[u8; 16]>,
@@ -95,14 +103,24 @@ impl Below {
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn new(stack: TierStack) -> Result<Self, rayon::ThreadPoolBuildError> {
+    pub fn new(stack: TierStack) -> io::Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(THREADS)
             .thread_name(|number| format!("below-{number}"))
-            .build()?;
+            .build()
+            .map_err(io::Error::other)?;
+        let stack = Arc::new(stack);
+        let prefetcher = match stack.levels() {
+            [fastest, _, ..] => {
+                let most_bytes = fastest.tier.capacity_bytes() / AHEAD_PART;
+                Some(Prefetcher::new(Arc::clone(&stack), most_bytes)?)
+            }
+            _ => None,
+        };
         let (kept, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
         let space = Mutex::new(rand::random());
-        Ok(Self { stack, pool, space, kept, counters, writing: AtomicU64::new(0), waits })
+        let (writing, ahead) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { stack, prefetcher, ahead, pool, space, kept, counters, writing, waits })
     }
 
     /// From now on, what this node stores is found by all that say the same; nothing of it is found by others, nor what was
@@ -190,6 +208,10 @@ impl Below {
         let mut waiting = self.waits.0.lock().unwrap_or_else(PoisonError::into_inner);
         while *waiting > 0 {
             waiting = self.waits.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(waiting);
+        if let Some(prefetcher) = &self.prefetcher {
+            prefetcher.settle();
         }
     }
 
@@ -284,10 +306,26 @@ impl Below {
         }
     }
 
+    /// Has regions brought to the fastest tier that lie in slower ones: they will be asked for soon.
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = RegionKey>) {
+        let Some(prefetcher) = &self.prefetcher else { return };
+        let keys: Vec<RegionKey> = keys.collect();
+        self.ahead().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
+        // As `put` says: nobody can be told that it is gone.
+        let worth = Worth { seconds: f64::INFINITY, durable: false };
+        prefetcher.prefetch(keys.into_iter().map(|key| (self.stored(key), worth)));
+    }
+
+    /// Whether something of a region may be here: it was put here, or is being brought up.
+    pub(crate) fn may_have(&self, key: RegionKey) -> bool {
+        self.bytes(key).is_some() || self.ahead().contains(&key)
+    }
+
     /// Nobody will read a region again; waits for the disk. One that cannot be removed makes room for others first.
     pub(crate) fn remove(&self, key: RegionKey) {
-        let kept = self.kept().remove(&key);
-        if let Some(Kept { stored, .. }) = kept {
+        let kept = self.kept().remove(&key).map(|kept| kept.stored);
+        let ahead = self.ahead().remove(&key).then(|| self.stored(key));
+        if let Some(stored) = kept.or(ahead) {
             _ = self.stack.remove(stored);
         }
     }
@@ -295,6 +333,10 @@ impl Below {
     /// A region has been let go of.
     pub(crate) fn dropped(&self, bytes: u64) {
         add(&self.counters.dropped, bytes);
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, HashSet<RegionKey>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<RegionKey, Kept>> {

@@ -22,6 +22,7 @@ pub use failure::{Failure, FetchError, Tried};
 pub use file::{SendFileError, file_key, send_file};
 
 use crate::below::Below;
+use crate::transport::LinkFigures;
 use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
 use crate::transport::hello::{Hello, Version};
@@ -80,6 +81,8 @@ pub struct Counts {
     pub sent: u64,
     /// Of these, those that went through shared memory.
     pub sent_shared: u64,
+    /// Bytes of the regions sent, as they are held.
+    pub sent_bytes: u64,
 }
 
 /// See the module. Clones are the same exchange; when the last one is dropped, it ends.
@@ -194,6 +197,12 @@ impl Exchange {
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.hub().neighbours()
+    }
+
+    /// What the connections to other workers have carried, those included that have ended.
+    #[must_use]
+    pub fn link_figures(&self) -> LinkFigures {
+        self.hub().link_figures()
     }
 
     /// What has been exchanged until now.

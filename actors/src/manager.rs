@@ -1,10 +1,11 @@
 //! The manager actor: accepts workers, carries messages to and from its state machine, keeps the results.
 //!
 //! One actor serves all studies of a manager, or the one of an embedded run. `connection` is one worker's end, `running` one
-//! study, `receive` what workers say, `perform` what follows, `control` what operators ask, `view` what they are shown.
+//! study, `receive` what workers say, `perform` what follows, `control` what operators ask, `view` what they are shown, `figures` what is measured.
 
 mod connection;
 mod control;
+mod figures;
 mod outcome;
 mod perform;
 mod receive;
@@ -12,7 +13,8 @@ mod running;
 mod view;
 
 pub use connection::{Connect, Newcomer};
-pub use control::{Begin, BeginError, Cancel, Drain, DrainError, Durable, Halt, Hold, Look, Stop};
+pub use control::{Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Halt, Hold, Look, Stop};
+pub use figures::{ManagerFigures, Measure, StudyFigures};
 pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
 pub use running::{Replanner, StudyRun};
 pub use view::{ManagerView, StudyView, WorkerState, WorkerView};
@@ -20,6 +22,7 @@ pub use view::{ManagerView, StudyView, WorkerState, WorkerView};
 use crate::transport::clock::Clock;
 use actix::prelude::*;
 use connection::{Connection, ConnectionId, Event};
+use figures::Meters;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::{InstanceId, StudyId, WorkerId};
@@ -30,6 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use tracing::info;
 
 /// How often the manager looks whether idle workers can be helped.
 const TICK: Duration = Duration::from_millis(100);
@@ -48,8 +52,6 @@ pub struct Service {
     pub epoch: u32,
     /// Where a file of this content lies, if it lies anywhere.
     pub find_file: FindFile,
-    /// Tells the operator.
-    pub tell: Arc<dyn Fn(&str) + Send + Sync>,
     /// Tells how far off the ends of leases are.
     pub clock: Arc<dyn Clock>,
     /// Where files are sent.
@@ -67,8 +69,10 @@ impl fmt::Debug for Service {
 /// See the module.
 pub struct ManagerActor {
     core: Manager,
-    /// `None`: it ends with its study.
+    /// `None`: that of an embedded run.
     service: Option<Service>,
+    /// It ends with its study.
+    ends: bool,
     connections: BTreeMap<ConnectionId, Connection>,
     connection_of: HashMap<WorkerId, ConnectionId>,
     next_connection: u32,
@@ -80,6 +84,7 @@ pub struct ManagerActor {
     replan_is_due: bool,
     /// What has been replanned: times, and instances that changed their bucket.
     replanned: (u64, u64),
+    meters: Meters,
     start: Instant,
 }
 
@@ -92,9 +97,15 @@ impl fmt::Debug for ManagerActor {
 impl ManagerActor {
     /// A manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<Outcome>, observer: Observer) -> Self {
-        let mut actor = Self::of(core, None);
+        let mut actor = Self { ends: true, ..Self::of(core, None) };
         actor.studies.insert(StudyId(0), Running::new(&actor.core, StudyId(0), done, observer));
         actor
+    }
+
+    /// A manager of an embedded run's plans, one after another, until it is told to [`Finish`].
+    #[must_use]
+    pub fn in_turn() -> Self {
+        Self::of(Manager::new(0), None)
     }
 
     /// A manager of studies that are yet to be begun.
@@ -109,6 +120,7 @@ impl ManagerActor {
         Self {
             core,
             service,
+            ends: false,
             connections: BTreeMap::new(),
             connection_of: HashMap::new(),
             next_connection: 0,
@@ -117,6 +129,7 @@ impl ManagerActor {
             to_replan: BTreeSet::new(),
             replan_is_due: false,
             replanned: (0, 0),
+            meters: Meters::new(),
             start: Instant::now(),
         }
     }
@@ -135,12 +148,6 @@ impl ManagerActor {
 
     fn connection_of(&mut self, worker: WorkerId) -> Option<&mut Connection> {
         self.connections.get_mut(self.connection_of.get(&worker)?)
-    }
-
-    fn tell(&self, text: &str) {
-        if let Some(service) = &self.service {
-            (service.tell)(text);
-        }
     }
 
     fn name_of(&self, worker: WorkerId) -> String {
@@ -164,6 +171,15 @@ impl ManagerActor {
             if self.core.handle_replanned(id, buckets).is_ok() {
                 self.replanned.0 += 1;
                 self.replanned.1 += moved as u64;
+                self.meters.replans.increment(1);
+                self.meters.replanned.increment(moved as u64);
+                info!(
+                    study = id.0,
+                    instances = moved,
+                    slots,
+                    "study {}: {moved} instances are in other buckets, for {slots} slots",
+                    id.0
+                );
             }
         }
     }

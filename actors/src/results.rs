@@ -14,7 +14,7 @@ pub(crate) use fallen::{Found, Place};
 use pleach_dispatch::stage::NodeId;
 use pleach_regions::{self as regions, Identity, RegionKey, Shelf, TaskKey};
 use pleach_workflow::{Task, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,6 +31,10 @@ pub struct Results {
     stored: HashMap<RegionKey, usize>,
     /// What has fallen off the shelf, and is below memory.
     fallen: Fallen,
+    /// What tasks have computed stays when nothing more will be made of its source: another plan may read it again.
+    keeps: bool,
+    /// Tasks of which the shelf had outputs when the plan began, and that have not been run since.
+    before: HashSet<TaskKey>,
 }
 
 impl fmt::Debug for Results {
@@ -79,8 +83,34 @@ impl Results {
             return Vec::new();
         }
         self.stored.remove(&source);
+        if self.keeps {
+            return Vec::new();
+        }
         self.shelf.discard(&source);
         self.fallen.discard(&source)
+    }
+
+    /// Another plan begins; with `keeps` it is not the last one.
+    pub(crate) fn next(&mut self, keeps: bool) {
+        self.keeps = keeps;
+        self.before = self.shelf.tasks().chain(self.fallen.tasks()).copied().collect();
+    }
+
+    /// Whether a task was run for an earlier plan, and not again since.
+    pub(crate) fn is_from_before(&self, key: &TaskKey) -> bool {
+        self.before.contains(key)
+    }
+
+    /// A task has been run.
+    pub(crate) fn ran(&mut self, key: &TaskKey) {
+        self.before.remove(key);
+    }
+
+    /// Nothing of all this will be read again. Returns what of it lies below memory.
+    pub(crate) fn forget(&mut self) -> Vec<RegionKey> {
+        self.shelf = Shelf::default();
+        self.before.clear();
+        std::mem::take(&mut self.fallen).into_keys()
     }
 
     /// What is known of a task's outputs that are not all on the shelf: where the wanted ones are, if all of them are.

@@ -8,12 +8,13 @@ mod bytes;
 mod call;
 mod held;
 mod keys;
+mod learnt;
 mod leave;
 mod sources;
 
 use crate::results;
 use crate::storage::{Get, NotDone};
-use crate::task::{Back, From, SHORT_SECONDS, TaskResult};
+use crate::task::{Back, From, TaskResult};
 use actix::prelude::*;
 pub use around::{Past, Runnable, Surroundings};
 pub(crate) use bytes::input_bytes;
@@ -27,10 +28,11 @@ use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskR
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, StudyId};
 use pleach_regions::{DataRegion, Identity, RegionKey, Shelved};
-use pleach_workflow::{Operation, Stage};
+use pleach_workflow::{Operation, Stage, Task};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use tracing::{Span, trace_span};
 
 /// One task may run in this slot.
 #[derive(Debug, Message)]
@@ -168,8 +170,13 @@ impl StageActor {
         };
         let mut results = self.held.results();
         if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
+            let is_from_before = results.is_from_before(&key);
             drop(results);
-            let reused = if from == origin { Reused::Dataflow } else { Reused::Value };
+            let reused = match from == origin {
+                _ if is_from_before => Reused::Before,
+                true => Reused::Dataflow,
+                false => Reused::Value,
+            };
             let how = How::Found { outputs, origin, reused };
             if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
                 // Admitted with what the bucket reads: others of its tasks will need it.
@@ -242,9 +249,10 @@ impl StageActor {
             (None, None) => Vec::new(),
         };
         let short = recall.is_none() && !digests.contains(&true) && self.is_short(call);
+        let task = &self.stage.tasks[call.task];
         ToRun {
             task: self.around.slots[slot.index()].clone(),
-            name: self.stage.tasks[call.task].name.clone(),
+            name: task.name.clone(),
             operation: Arc::clone(&self.operations[call.task]),
             inputs: call.inputs.iter().map(find).collect(),
             arguments: call.arguments.clone(),
@@ -252,14 +260,19 @@ impl StageActor {
             recall,
             back: None,
             short,
+            span: self.span(call, task),
         }
     }
 
-    /// Whether a task is known to take less than handing it to another thread.
-    fn is_short(&self, call: &TaskCall) -> bool {
-        let operation = &*self.operations[call.task];
-        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
-        costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
+    /// What is said of a task: as much as is wanted.
+    fn span(&self, call: &TaskCall, task: &Task) -> Span {
+        trace_span!(
+            parent: &self.around.span,
+            "task",
+            node = call.node.0,
+            task = task.name,
+            operation = task.operation
+        )
     }
 
     fn tell_slot_free(&self, slot: SlotId) {
@@ -283,11 +296,15 @@ impl StageActor {
                 let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
                 let done = match result.source {
                     From::Cache => TaskDone::Reused(Reused::Cache),
+                    From::Below if keys.is_some_and(|keys| self.held.results().is_from_before(&keys.key)) => {
+                        TaskDone::Reused(Reused::Before)
+                    }
                     From::Below if is_same => TaskDone::Reused(Reused::Dataflow),
                     From::Below => TaskDone::Reused(Reused::Value),
                     From::Run => {
                         let predicted_seconds = self.learn(call, &result);
                         self.observe(call.task, &result);
+                        keys.iter().for_each(|keys| self.held.results().ran(&keys.key));
                         TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
                     }
                 };
@@ -313,25 +330,6 @@ impl StageActor {
 
     fn report(&mut self, call: &TaskCall, done: TaskDone, cache_seconds: f64) {
         self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
-    }
-
-    fn observe(&self, task: usize, result: &TaskResult) {
-        if let (Some(measured), Ok(_)) = (result.peak_bytes, &result.outputs) {
-            let task_of = &self.stage.tasks[task];
-            let mut estimates = self.around.estimates.lock().unwrap_or_else(PoisonError::into_inner);
-            estimates.observe(&task_of.operation, task_of.version, self.declared_bytes[task], measured);
-        }
-    }
-
-    /// Returns the seconds that the task was believed to take, and believes better from now on.
-    fn learn(&self, call: &TaskCall, result: &TaskResult) -> f64 {
-        let operation = &*self.operations[call.task];
-        let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
-        let predicted = costs.predict(operation, &call.arguments, self.pixels);
-        if result.outputs.is_ok() {
-            costs.observe(operation, &call.arguments, self.pixels, result.seconds);
-        }
-        predicted
     }
 
     /// Holds the wanted outputs of a task that is done, on the shelf if they are to be shared.
@@ -379,7 +377,9 @@ impl StageActor {
         while let Some(effect) = self.run.poll_effect() {
             self.perform(effect, &mut puts);
         }
+        // Not without a reason: the bucket may be over, and what it read released.
         if self.worth.is_some()
+            && !puts.is_empty()
             && let Some((input, _)) = self.inputs.first()
         {
             let mut results = self.held.results();

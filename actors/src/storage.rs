@@ -7,6 +7,7 @@
 //! Where memory is short, the worker has room made (`storage/room.rs`): what came from files is let go of, and read again
 //! when it is asked for; the rest goes to the tiers below, if there are any.
 
+mod ahead;
 mod elsewhere;
 mod file;
 mod replica;
@@ -15,6 +16,7 @@ mod room;
 use crate::below::Below;
 use crate::exchange::Exchange;
 use actix::prelude::*;
+pub use ahead::Ahead;
 use elsewhere::{Rates, Way};
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
@@ -113,6 +115,20 @@ pub struct Release(pub Vec<RegionKey>);
 #[rtype(result = "usize")]
 pub struct Held;
 
+/// Asks what has been asked of memory.
+#[derive(Debug, Message)]
+#[rtype(result = "RamFigures")]
+pub struct Measure;
+
+/// What has been asked of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, MessageResponse)]
+pub struct RamFigures {
+    /// Regions that were there when they were asked for.
+    pub hits: u64,
+    /// Regions that had to be brought first.
+    pub misses: u64,
+}
+
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Loaded {
@@ -151,6 +167,7 @@ pub struct StorageActor {
     /// Loads that failed: tried once, since the same file gives the same error.
     failed: HashMap<RegionKey, TaskFailure>,
     pool: Arc<rayon::ThreadPool>,
+    figures: RamFigures,
 }
 
 impl fmt::Debug for StorageActor {
@@ -182,6 +199,7 @@ impl StorageActor {
             waiting,
             failed,
             pool,
+            figures: RamFigures::default(),
         }
     }
 
@@ -233,7 +251,10 @@ impl Handler<Get> for StorageActor {
         if self.below.is_some() {
             self.asked.insert(key, self.ram.changes());
         }
-        if let Some(found) = self.find(key) {
+        let found = self.find(key);
+        let is_hit = matches!(found, Some(Ok(_)));
+        *if is_hit { &mut self.figures.hits } else { &mut self.figures.misses } += 1;
+        if let Some(found) = found {
             return Box::pin(async move { found });
         }
         let (answer, answered) = oneshot::channel();
@@ -333,7 +354,7 @@ impl Handler<Release> for StorageActor {
             self.ram.remove(key);
             self.asked.remove(&key);
             self.wished.remove(&key);
-            if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
+            if let Some(below) = self.below.as_ref().filter(|below| below.may_have(key)) {
                 let from = Arc::clone(below);
                 below.spawn(move || from.remove(key));
             }
@@ -342,6 +363,14 @@ impl Handler<Release> for StorageActor {
                 self.origins.remove(&key);
             }
         }
+    }
+}
+
+impl Handler<Measure> for StorageActor {
+    type Result = RamFigures;
+
+    fn handle(&mut self, Measure: Measure, _: &mut Self::Context) -> Self::Result {
+        self.figures
     }
 }
 

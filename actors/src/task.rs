@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 /// Start of the names of threads that run tasks: a panic there is the operation's, and fails its evaluation.
 pub const THREAD_NAME: &str = "task-";
@@ -53,6 +54,8 @@ pub struct RunTask {
     pub(crate) back: Option<Back>,
     /// It takes no longer than [`SHORT_SECONDS`], as far as is known.
     pub short: bool,
+    /// What is said of it.
+    pub span: Span,
 }
 
 /// Outputs that a worker's tasks have written before, and that may have left memory since.
@@ -195,7 +198,8 @@ impl Handler<RunTask> for TaskActor {
 }
 
 fn run(task: RunTask, meter: Meter) -> TaskResult {
-    let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _ } = task;
+    let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
+    let _within = span.enter();
     let start = Instant::now();
     if let Some((outputs, digests)) = back.as_ref().and_then(Back::bring) {
         let fits = |(region, port): (&Option<DataRegion>, &Port)| {

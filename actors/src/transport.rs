@@ -28,6 +28,7 @@ pub mod token;
 
 use std::fmt;
 use std::ops::Deref;
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -37,6 +38,35 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[error("the other end of the link is gone")]
 pub struct Disconnected;
 
+/// What a link has carried until now, and how well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkFigures {
+    /// To the other end and back, as it is estimated.
+    pub round_trip: Duration,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Of these, those that were lost.
+    pub lost_packets: u64,
+    /// Bytes sent, all that packets hold included.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
+impl LinkFigures {
+    /// Those of several links together; the slowest counts.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            round_trip: self.round_trip.max(other.round_trip),
+            sent_packets: self.sent_packets + other.sent_packets,
+            lost_packets: self.lost_packets + other.lost_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+        }
+    }
+}
+
 /// The sending half of one end.
 pub trait Link: Send + 'static {
     /// Sends one frame; frames arrive in order or not at all.
@@ -44,6 +74,11 @@ pub trait Link: Send + 'static {
     /// # Errors
     /// [`Disconnected`] when nobody will receive it.
     fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected>;
+
+    /// What it has carried; `None` where nothing is sent over a network.
+    fn figures(&self) -> Option<LinkFigures> {
+        None
+    }
 
     /// Ends the link, since what came over it cannot be understood, and says why where that can be said.
     fn refuse(&self, _why: &dyn fmt::Display) {}

@@ -2,16 +2,21 @@
 //!
 //! A worker of its own process outlives its link: it goes on with what it has, and over the next link says what that is
 //! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `room` sees to it
-//! that there is memory, `share` that what has to outlive the worker does, `leave` lets it go in order.
+//! that there is memory, `share` that what has to outlive the worker does, `between` what stays from one plan to the next,
+//! `leave` lets it go in order, `figures` measures.
 
 mod attach;
+mod between;
 mod bucket;
+mod figures;
 mod leave;
 mod room;
 mod setup;
 mod share;
 
 pub use attach::Connected;
+pub use between::{Forget, IsBusy, Next};
+pub use figures::{Measure, WorkerFigures};
 pub use leave::{Abandon, Drain, EndBy};
 pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
 
@@ -22,6 +27,7 @@ use crate::task::TaskActor;
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
 use attach::Unsafe;
+use figures::Meters;
 use pleach_dispatch::estimates::Estimates;
 use pleach_dispatch::memory::{Budget, Demand};
 use pleach_dispatch::message::{ToManager, ToWorker};
@@ -36,6 +42,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tracing::{Span, info_span};
 
 /// How often the manager is told what is in storage, for people to see, and time passes for a worker that has to end.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
@@ -82,6 +89,9 @@ pub struct WorkerActor {
     start: Instant,
     /// It has to end at some time.
     ends: Arc<AtomicBool>,
+    meters: Meters,
+    /// What is said of studies.
+    spans: HashMap<StudyId, Span>,
 }
 
 impl fmt::Debug for WorkerActor {
@@ -123,6 +133,8 @@ impl WorkerActor {
             estimates: Arc::default(),
             start: Instant::now(),
             ends: Arc::default(),
+            meters: Meters::new(),
+            spans: HashMap::new(),
         }
     }
 
@@ -177,7 +189,10 @@ impl WorkerActor {
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
                 Effect::MakeRoom { bytes, lease } => self.have_room_made(bytes, lease, ctx),
                 Effect::HandBack { lease } => self.hand_back(lease, Which::NotUnderWay, ctx),
-                Effect::Call { call } => self.send(&ToManager::Call { call }, ctx),
+                Effect::Call { call } => {
+                    self.meters.steps.call.increment(1);
+                    self.send(&ToManager::Call { call }, ctx);
+                }
                 // The manager closes the link when it has said what there is to say, such as what may be let go of. It
                 // may have done so already, having heard of the last instance: then that is still to be heard.
                 Effect::Leave => _ = self.sent(&ToManager::Leave),
@@ -221,6 +236,8 @@ impl WorkerActor {
                 if durable == Durable::All {
                     self.setup.storage.do_send(ShareInputs);
                 }
+                self.spans.insert(study, info_span!("study", study = study.0));
+                self.meters.begin(study, &stages, &self.setup.registry);
                 self.studies.insert(study, bucket::runnable(&stages, &self.setup.registry));
             }
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {
@@ -316,6 +333,9 @@ impl Handler<FromStage> for WorkerActor {
 
     fn handle(&mut self, message: FromStage, ctx: &mut Self::Context) {
         self.look();
+        if let FromStage::Report(message) | FromStage::Stored(message, _) = &message {
+            self.meters.count(message);
+        }
         match message {
             FromStage::Demand { lease, demand } => {
                 self.core.handle_demand(lease, self.as_it_is(lease, demand))

@@ -143,7 +143,6 @@ impl<'a> Managed<'a> {
             number: 7,
             epoch: 1,
             find_file: Arc::new(|_| None),
-            tell: Arc::new(|_| {}),
             clock: cluster.clock(),
             network: cluster.network.handle().clone(),
             by_data: true,

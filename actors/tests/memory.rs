@@ -10,7 +10,7 @@ use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
-use pleach_actors::storage::{Get, MakeRoom, NotDone, Release, StorageActor, Wish};
+use pleach_actors::storage::{Ahead, Expect, Get, MakeRoom, NotDone, Origin, Release, StorageActor, Wish};
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
@@ -188,6 +188,52 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
         for (key, region) in regions {
             assert_eq!(storage.send(Get(key)).await.expect("there"), Ok(region));
         }
+    });
+}
+
+/// What a bucket will read that waits for a slot comes from the slow tier before it is asked for, whoever put it there.
+#[test]
+fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
+    let ram = || -> Arc<dyn Tier> { Arc::new(BoundedRam::new(Arc::default(), ROOM)) };
+    let level = |name: &str, tier: &Arc<dyn Tier>, shared| {
+        let (tier, policy, write) = (Arc::clone(tier), Policy::Lru, WriteMode::Back);
+        Level { name: name.to_owned(), tier, policy, write, shared }
+    };
+    let shared = ram();
+    let (key, content) = region(1);
+    let node = || {
+        let levels = vec![level("ssd", &ram(), false), level("lustre", &shared, true)];
+        let below = Arc::new(Below::new(TierStack::new(levels)).expect("threads"));
+        below.share_with(7);
+        below
+    };
+    let (writer, reader) = (node(), node());
+    let start = |below: &Arc<Below>, ram: RamTier| {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
+        StorageActor::new(HashMap::new(), pool, Arc::new(ram)).with_below(Some(Arc::clone(below))).start()
+    };
+    actix::System::new().block_on(async {
+        let held = RamTier::default();
+        held.insert(key, Arc::clone(&content)).expect("a new key");
+        let from = start(&writer, held);
+        from.send(Wish(vec![(key, TierKind::Lustre)])).await.expect("there");
+        let room = MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() };
+        from.send(room).await.expect("there");
+
+        let to = start(&reader, RamTier::default());
+        let origin = Origin::Elsewhere { workers: Vec::new(), shared: true };
+        to.send(Expect(vec![(key, origin)])).await.expect("there");
+        to.send(Ahead(vec![key, region(2).0])).await.expect("there");
+        reader.settle();
+        let fast = |below: &Below| (below.counts()[0].prefetched, below.counts()[0].regions);
+        assert_eq!((fast(&reader), fast(&writer)), ((1, 1), (0, 0)), "only what is there, and is expected");
+        assert_eq!(to.send(Get(key)).await.expect("there"), Ok(content));
+        assert_eq!(reader.counts()[0].hits, 1, "of the fast tier");
+
+        // It is over everywhere, whether it was asked for or not.
+        to.send(Release(vec![key])).await.expect("there");
+        reader.settle();
+        assert_eq!((reader.counts()[0].regions, shared.list().expect("memory").len()), (0, 0));
     });
 }
 

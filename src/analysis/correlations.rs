@@ -4,10 +4,12 @@ use crate::exit::{Outcome, Stop};
 use crate::output::tables;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
-use pleach_sensitivity::correlation::{self, Correlations};
+use pleach_sensitivity::correlation::{self, Coefficient, Correlations};
 use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::estimate::Estimate;
+use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::warnings::Warning;
 use serde::Serialize;
 
 /// Coefficients of all parameters.
@@ -52,7 +54,7 @@ impl Associations {
     ///
     /// # Errors
     /// [`AnalysisError`] where there is not even a plain correlation.
-    pub(super) fn of(
+    pub(crate) fn of(
         columns: &Columns,
         response: Response<'_>,
         bootstrap: Bootstrap,
@@ -103,6 +105,24 @@ impl Associations {
 
     pub(super) fn csv(&self) -> Outcome<Vec<u8>> {
         tables::correlations(self)
+    }
+
+    /// What a reader has to be told: of partial rank correlations, or where there are none of rank correlations.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let partial = self.parameters.iter().any(|parameter| parameter.prcc.value.is_some());
+        let of = |p: &Association| Coefficient {
+            name: p.name.clone(),
+            coefficient: if partial { p.prcc } else { p.spearman },
+        };
+        let shown = Correlations {
+            response: self.response.clone(),
+            evaluations_used: self.evaluations_used,
+            evaluations_dropped: self.evaluations_dropped,
+            no_variation: self.no_variation,
+            resamples: self.resamples,
+            parameters: self.parameters.iter().map(of).collect(),
+        };
+        if partial { Indices::Prcc(shown).warnings() } else { Indices::Spearman(shown).warnings() }
     }
 
     /// The document of `indices.json`.

@@ -3,7 +3,7 @@
 //! Calls may come from several threads at once. Nothing here says how anything is decided, or what an answer looks like
 //! over HTTP ([`problem`](super::problem)).
 
-use super::view::{Study, Submitted, Worker};
+use super::view::{Scaling, Study, Submitted, Worker};
 use crate::service::inputs::InputDigest;
 use crate::service::submission::Submission;
 use std::future::Future;
@@ -64,6 +64,9 @@ pub(crate) trait Control: Send + Sync + 'static {
 
     /// Lets a worker end what it has begun, and leave.
     fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker>;
+
+    /// How many workers are wanted, and what is predicted.
+    fn scaling(&self) -> Answer<'_, Scaling>;
 
     /// Whether studies are taken.
     fn is_ready(&self) -> Answer<'_, bool>;

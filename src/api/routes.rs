@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) method: Method,
     /// With parameters in braces. A last one with `:.+` may contain slashes.
     pub(super) path: &'static str,
-    /// Whether anybody may ask: probes and monitoring have no token, and learn nothing about studies.
+    /// Whether anybody may ask: probes and monitoring have no token, and learn nothing of studies but names and progress.
     pub(super) is_open: bool,
     route: Route,
 }
@@ -33,6 +33,7 @@ pub(super) fn entries() -> Vec<Entry> {
         guarded(Method::PUT, "/api/v1/inputs/{digest}", put().to(inputs::receive)),
         guarded(Method::GET, "/api/v1/workers", get().to(workers::list)),
         guarded(Method::POST, "/api/v1/workers/{name}/drain", post().to(workers::drain)),
+        guarded(Method::GET, "/api/v1/scaling", get().to(workers::scaling)),
         open("/healthz", get().to(about::health)),
         open("/readyz", get().to(about::ready)),
         open("/metrics", get().to(about::metrics)),

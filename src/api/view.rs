@@ -68,6 +68,15 @@ pub(crate) struct Study {
     pub(crate) submitted: OffsetDateTime,
     /// Why it waits or has failed.
     pub(crate) message: Option<String>,
+    /// When it should have ended.
+    #[serde(default, with = "rfc3339::option")]
+    pub(crate) deadline: Option<OffsetDateTime>,
+    /// What its workers may cost.
+    #[serde(default)]
+    pub(crate) budget: Option<f64>,
+    /// Seconds of work of one core that are left, as the cost model has them; none where it does not run.
+    #[serde(default)]
+    pub(crate) work_seconds_left: Option<f64>,
 }
 
 /// What a worker does.
@@ -131,6 +140,48 @@ pub(crate) struct Studies {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Workers {
     pub(crate) workers: Vec<Worker>,
+}
+
+/// How many workers are wanted, and what is predicted. Money is in the currency of the prices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scaling {
+    /// Workers wanted, of all pools together; none where the manager knows no pools.
+    pub(crate) workers_wanted: Option<u32>,
+    /// Workers that take work.
+    pub(crate) workers_active: u32,
+    /// Why so many are wanted: `idle`, `minimum`, `deadline`, `unreachable`, `budget` or `held`.
+    pub(crate) reason: Option<String>,
+    /// Until all studies are done, with the workers wanted, or with those that are there where the manager knows no pools.
+    pub(crate) predicted_seconds_left: Option<f64>,
+    /// Of those workers until then.
+    pub(crate) predicted_cost: Option<f64>,
+    /// Of all workers, for the studies that have not ended, so far.
+    pub(crate) spent: Option<f64>,
+    /// Where a deadline cannot be met, the fastest that there is.
+    pub(crate) fastest: Option<Price>,
+    /// Where the budget does not allow what would meet the deadlines, what that takes.
+    pub(crate) beyond_budget: Option<Price>,
+    pub(crate) pools: Vec<PoolWanted>,
+    /// Workers that are more than wanted, in the order in which they should be drained.
+    pub(crate) leave: Vec<String>,
+}
+
+/// What some number of workers takes and costs from now on; none: for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Price {
+    pub(crate) seconds: Option<f64>,
+    pub(crate) cost: Option<f64>,
+}
+
+/// A pool of workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PoolWanted {
+    pub(crate) name: String,
+    pub(crate) wanted: u32,
+    pub(crate) running: u32,
+    /// Wanted a short time ago, and not there yet.
+    pub(crate) starting: u32,
+    pub(crate) draining: u32,
 }
 
 /// Names of a study's result files.

@@ -1,6 +1,6 @@
 //! The grammar of the commands that speak with a manager.
 
-use super::{Span, WayArgs};
+use super::{Span, Until, WayArgs};
 use crate::client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
@@ -22,6 +22,19 @@ pub(crate) struct ManagerArgs {
     pub(crate) timeout: Span,
 }
 
+/// Money, in any currency.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cost(pub(crate) f64);
+
+impl std::str::FromStr for Cost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let cost = text.parse::<f64>().ok().filter(|cost| cost.is_finite() && *cost >= 0.0);
+        cost.map(Self).ok_or_else(|| "a number, 0 or more, is allowed".to_owned())
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SubmitArgs {
     /// The study file (TOML)
@@ -36,6 +49,13 @@ pub(crate) struct SubmitArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) way: WayArgs,
+    /// When the study should have ended: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The
+    /// manager says how many workers that takes
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<Until>,
+    /// What the study's workers may cost, in the currency of the manager's pools
+    #[arg(long, value_name = "COST", allow_hyphen_values = true)]
+    pub(crate) budget: Option<Cost>,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) table: Option<PathBuf>,

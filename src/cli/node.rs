@@ -7,6 +7,15 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+/// How what is said while a process runs is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text, with the time
+    Pretty,
+    /// A line of JSON
+    Json,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ManagerProcessArgs {
     /// Where workers connect (QUIC over UDP)
@@ -27,6 +36,15 @@ pub(crate) struct ManagerProcessArgs {
     /// Which of the buckets that are ready a worker gets
     #[arg(long, value_enum, default_value_t = Placement::Data)]
     pub(crate) placement: Placement,
+    /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace
+    #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
+    pub(crate) log_format: LogFormat,
+    /// Counts and times nothing, to see what that takes
+    #[arg(long, hide = true)]
+    pub(crate) unmeasured: bool,
+    /// File that lists the pools of workers (TOML), to say how many of each are wanted for the studies' deadlines and budgets
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pools: Option<PathBuf>,
 }
 
 /// Which of the buckets that are ready a worker gets.
@@ -76,6 +94,12 @@ pub(crate) struct WorkerProcessArgs {
     /// How long leaving in order may take; then the worker leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
+    /// Where Prometheus asks what is measured (HTTP, /metrics), as in 0.0.0.0:7119 [default: nowhere]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace
+    #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
+    pub(crate) log_format: LogFormat,
 }
 
 /// A moment, in seconds since 1970, or a time from now.
@@ -83,6 +107,16 @@ pub(crate) struct WorkerProcessArgs {
 pub(crate) enum Until {
     At(u64),
     In(Span),
+}
+
+impl Until {
+    /// In seconds since 1970, where it is `now`.
+    pub(crate) fn seconds(self, now: u64) -> u64 {
+        match self {
+            Self::At(seconds) => seconds,
+            Self::In(span) => now.saturating_add(span.0.as_secs()),
+        }
+    }
 }
 
 impl std::str::FromStr for Until {

@@ -1,8 +1,10 @@
 //! Studies and workers as tables of text.
 
 use super::show::{plain, time_left};
-use crate::api::view::{Study, Worker};
+use crate::api::view::{Price, Scaling, Study, Worker};
 use crate::size::human;
+use indicatif::HumanDuration;
+use std::time::Duration;
 
 /// The workers, a line each.
 pub(crate) fn workers(workers: &[Worker]) -> String {
@@ -35,6 +37,39 @@ pub(crate) fn workers(workers: &[Worker]) -> String {
             ]
         }),
     )
+}
+
+/// How many workers are wanted, where the manager knows pools; and what a deadline or a budget comes to.
+pub(crate) fn scaling(scaling: &Scaling) -> Vec<String> {
+    let (Some(wanted), Some(reason)) = (scaling.workers_wanted, &scaling.reason) else { return Vec::new() };
+    let pools: Vec<String> = scaling
+        .pools
+        .iter()
+        .map(|pool| format!("{} {} of {}", plain(&pool.name), pool.running, pool.wanted))
+        .collect();
+    let mut text = format!("workers wanted: {wanted} ({}): {}", plain(reason), pools.join(", "));
+    let now = Price { seconds: scaling.predicted_seconds_left, cost: scaling.predicted_cost };
+    if now.seconds.is_some() {
+        text.push_str(&format!("; {} left", price(now)));
+    }
+    let mut lines = vec![text];
+    if let Some(fastest) = scaling.fastest {
+        lines.push(format!("a deadline cannot be met: at the fastest, {} from now", price(fastest)));
+    }
+    if let Some(beyond) = scaling.beyond_budget {
+        lines.push(format!("the budget does not allow what the deadlines take: {}", price(beyond)));
+    }
+    if !scaling.leave.is_empty() {
+        let names: Vec<String> = scaling.leave.iter().map(|name| plain(name)).collect();
+        lines.push(format!("more than wanted, to be drained: {}", names.join(", ")));
+    }
+    lines
+}
+
+fn price(price: Price) -> String {
+    let seconds = price.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = seconds.map_or_else(|| "for ever".to_owned(), |time| HumanDuration(time).to_string());
+    price.cost.map_or(time.clone(), |cost| format!("{time} for {cost:.2}"))
 }
 
 /// The studies, a line each.

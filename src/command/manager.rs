@@ -1,10 +1,11 @@
 //! `pleach manager`: the process that studies are submitted to and workers come to.
 
-use super::node::say;
 use crate::api::{self, Limits, token::ApiToken};
 use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
+use crate::log;
+use crate::pools::Pools;
 use crate::service::inputs::InputStore;
 use crate::service::state::State;
 use crate::service::studies::{Asked, Shared};
@@ -18,9 +19,11 @@ use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Board, JoinDesk, Network, Peer, Server, ServerSetup};
 use pleach_actors::transport::settings::Settings;
 use pleach_dispatch::manager::Facts;
+use pleach_telemetry::Exposition;
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// Threads for everything that is sent and received.
 const NETWORK_THREADS: usize = 2;
@@ -30,7 +33,9 @@ const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
 pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
+    log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
+    let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(Stop::input)?;
     let state = State::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
@@ -49,7 +54,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
     let token = token.map_err(Stop::input)?;
     let store = Arc::new(InputStore::open(&state.inputs()).map_err(Stop::input)?);
     let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
-    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| say(&notice.to_string())));
+    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
     let settings = Settings::default();
     let desk = desk(args)?;
     let setup = ServerSetup {
@@ -65,6 +70,13 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
     let tls = https::server(&credentials, &clock).map_err(Stop::input)?;
     let listener = TcpListener::bind(args.http)
         .map_err(|error| Stop::Input(format!("--http {}: {error}", args.http)))?;
+    // Before anything is measured.
+    let (role, version) = (pleach_telemetry::Role::Manager, env!("CARGO_PKG_VERSION"));
+    let exposition = match args.unmeasured {
+        true => Exposition::detached(role),
+        false => Exposition::install(role, version),
+    };
+    let exposition = exposition.map_err(Stop::defect)?;
     let asked_to_stop = interrupt.take_asked();
     System::new().block_on(async move {
         let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();
@@ -73,19 +85,14 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             number: state.number(),
             epoch: state.starts(),
             find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
-            tell: Arc::new(say),
             clock: Arc::clone(&clock),
             network: network.handle().clone(),
             by_data: args.placement == Placement::Data,
         };
         let manager = ManagerActor::service(service).start();
-        let opened = Shared::open(
-            state,
-            Arc::clone(&store),
-            manager.clone(),
-            network.handle().clone(),
-            Arc::new(say),
-        )?;
+        let opened =
+            Shared::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
+        network.handle().spawn(Arc::clone(&opened).keep_scaling());
         if opened.goes_on() {
             manager.do_send(Hold(COMING_BACK));
         }
@@ -93,7 +100,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         let _ = shared.set(Arc::clone(&opened));
         let (server, mut peers) = Server::listen(&network, args.listen, setup).map_err(Stop::input)?;
         let http = listener.local_addr().map_err(Stop::defect)?;
-        let control = Arc::new(Asked(opened));
+        let control = Arc::new(Asked(opened, exposition));
         let served = api::serve(api::Setup {
             listener,
             tls,
@@ -103,7 +110,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             limits: Limits::default(),
         });
         let served = served.map_err(Stop::defect)?;
-        say(&format!("workers connect to {}, clients to https://{http}", server.address()));
+        info!("workers connect to {}, clients to https://{http}", server.address());
         let mut asked_to_stop = asked_to_stop;
         loop {
             tokio::select! {
@@ -114,7 +121,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
                 _ = &mut asked_to_stop => break,
             }
         }
-        say("the manager ends; its studies go on when it is started again");
+        info!("the manager ends; its studies go on when it is started again");
         served.stop();
         Ok(())
     })

@@ -2,6 +2,7 @@
 //!
 //! How it is shown is decided in [`table`] and [`crate::report::scaling`].
 
+pub(crate) mod parts;
 mod table;
 
 use super::way::{BucketLimits, Way};
@@ -55,9 +56,10 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     }
     if args.json {
         // In print only is said what is not there: a document holds plans.
-        return print_json(&Plans { plans });
+        return print_json(&Plans { plans, parts: parts::forecast(&prepared.study) });
     }
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
+    parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `pleach status`: a manager's studies and workers, once.
 
-use crate::api::view::{Study, Worker};
+use crate::api::view::{Scaling, Study, Worker};
 use crate::cli::StatusArgs;
 use crate::client::{Client, Waiting, table};
 use crate::exit::Outcome;
@@ -11,6 +11,7 @@ use serde::Serialize;
 struct Status {
     studies: Vec<Study>,
     workers: Vec<Worker>,
+    scaling: Scaling,
 }
 
 /// Runs the command.
@@ -20,7 +21,7 @@ pub(super) fn execute(args: &StatusArgs) -> Outcome {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,
     };
-    let status = Status { studies, workers: client.workers()? };
+    let status = Status { studies, workers: client.workers()?, scaling: client.scaling()? };
     if args.json {
         return print_json(&status);
     }
@@ -34,6 +35,11 @@ pub(super) fn execute(args: &StatusArgs) -> Outcome {
         print_line("no workers");
     } else {
         print_line(&table::workers(&status.workers));
+    }
+    let scaling = table::scaling(&status.scaling);
+    if !scaling.is_empty() {
+        print_line("");
+        scaling.iter().for_each(|line| print_line(line));
     }
     Ok(())
 }

@@ -1,39 +1,48 @@
-//! `pleach worker`: a process that executes what a manager gives it, until it is told to leave.
+//! `pleach worker`: a process that executes what a manager gives it, until it is told to leave. What is measured of it is in
+//! `figures`.
 
-use super::node::{random, say};
+mod certificate;
+mod figures;
+
+use super::node::random;
 use super::{meter, workers};
 use crate::application;
 use crate::below;
 use crate::cli::{Until, WorkerProcessArgs};
 use crate::exit::{Outcome, Stop};
+use crate::exporter;
 use crate::inputs::FileOpener;
 use crate::interrupt::Interrupt;
+use crate::log;
 use crate::machine::default_memory_bytes;
 use crate::size::{MemorySize, human};
 use actix::prelude::*;
+use figures::Figures;
 use pleach_actors::exchange::{Counts, Exchange, ExchangeSetup};
 use pleach_actors::files::Files;
 use pleach_actors::stage::Past;
 use pleach_actors::storage::StorageActor;
 use pleach_actors::task::THREAD_NAME;
 use pleach_actors::transport::backoff::Backoff;
-use pleach_actors::transport::certs::{Credentials, NODE_FILE};
+use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
-use pleach_actors::transport::identity::{IdentityError, Role};
-use pleach_actors::transport::quic::{Board, Connector, Network, Peer, join};
+use pleach_actors::transport::identity::Role;
+use pleach_actors::transport::quic::{Board, Connector, Network, Peer};
 use pleach_actors::transport::refusal::Refusal;
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
     Abandon, Connected, Drain, EndBy, Event, Remote, Resources, WorkerActor, WorkerSetup,
 };
 use pleach_regions::{Ledger, RamTier};
+use pleach_telemetry::Exposition;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
+use tracing::{info, warn};
 
 /// Threads for everything that is sent and received.
 const NETWORK_THREADS: usize = 2;
@@ -44,13 +53,28 @@ const SILENT_PEER: Duration = Duration::from_millis(1500);
 
 /// Runs the command.
 pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
+    log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
+    let exporter = args.metrics.map(exporter::bind).transpose()?;
+    if let Some(at) = exporter.as_ref().and_then(|exporter| exporter.local_addr().ok()) {
+        info!("metrics are at http://{at}/metrics");
+    }
     let manager = resolve(&args.manager)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    // Before anything is measured.
+    let exposition = exporter
+        .as_ref()
+        .map(|_| Exposition::install(pleach_telemetry::Role::Worker, env!("CARGO_PKG_VERSION")));
+    let exposition = exposition.transpose().map_err(Stop::defect)?;
     let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
     let settings = Settings::default();
-    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| say(&notice.to_string())));
-    get_certificate(args, manager, &network, &settings, &clock)?;
+    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
+    let mut asked = interrupt.take_asked();
+    let place = certificate::Place { manager, network: &network, settings: &settings, clock: &clock };
+    if !network.handle().block_on(certificate::obtain(args, &place, &mut asked))? {
+        info!("the worker has left");
+        return Ok(());
+    }
     let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
     let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
     if credentials.identity().role != Role::Worker {
@@ -114,7 +138,6 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     let (events, told) = unbounded_channel();
     let incarnation = random()?;
     let process = Process { args, manager, hello, connector, settings, files: Arc::clone(&files), until };
-    let asked = interrupt.take_asked();
     System::new().block_on(async move {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
@@ -129,8 +152,8 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             registry,
             storage,
             pool,
-            ram,
-            below,
+            ram: Arc::clone(&ram),
+            below: below.clone(),
             ledger,
             costs: Arc::default(),
             past: Past::default(),
@@ -146,12 +169,16 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             }),
         };
         let worker = WorkerActor::unconnected(setup).start();
+        let figures = Figures { worker: worker.clone(), ram, below, exchange: exchange.clone() };
+        let exported = exporter.zip(exposition);
+        let exported = exported.map(|(at, what)| exporter::serve(at, what, Box::new(figures))).transpose()?;
         if let Some(until) = until {
             worker.do_send(EndBy(Instant::now() + left(until, Duration::ZERO)));
         }
         let served = process.serve(&worker, told, asked).await;
         let Counts { fetched, fetched_bytes, .. } = exchange.counts();
-        say(&format!("{fetched} regions came from other workers, {} in all", human(fetched_bytes)));
+        info!("{fetched} regions came from other workers, {} in all", human(fetched_bytes));
+        drop(exported);
         exchange.close().await;
         // Its last words are on their way; a manager that takes longer than this to hear them counts as gone.
         let _ = tokio::time::timeout(process.settings.idle, process.connector.idle()).await;
@@ -194,27 +221,27 @@ impl Process<'_> {
                 }
                 event = told.recv() => match event {
                     Some(Event::Disconnected) => {
-                        say("the manager is lost; what is under way goes on");
+                        warn!("the manager is lost; what is under way goes on");
                         is_connected = false;
                     }
                     Some(Event::Left) | None => {
-                        say("the worker has left");
+                        info!("the worker has left");
                         return Ok(());
                     }
                 },
                 _ = &mut asked, if leaving.is_none() => {
-                    say("asked to leave: what is under way is finished, the rest is handed back");
+                    info!("asked to leave: what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(EndBy(Instant::now() + self.args.drain_timeout.0));
                     worker.do_send(Drain);
                 }
                 () = tokio::time::sleep_until(ends.unwrap_or(never)), if ends.is_some() && leaving.is_none() => {
-                    say("the time is nearly up (--until): what is under way is finished, the rest is handed back");
+                    info!("the time is nearly up (--until): what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(Drain);
                 }
                 () = tokio::time::sleep_until(leaving.unwrap_or(never)), if leaving.is_some() => {
-                    say("there is no more time (--drain-timeout): the worker leaves at once");
+                    info!("there is no more time (--drain-timeout): the worker leaves at once");
                     worker.do_send(Abandon);
                     leaving = Some(never);
                 }
@@ -227,7 +254,7 @@ impl Process<'_> {
         let wait = async |refusal: &Refusal, wait: Duration| {
             let text = refusal.to_string();
             if text != last {
-                say(&format!("cannot reach the manager at {}: {text}; trying again", self.manager));
+                warn!("cannot reach the manager at {}: {text}; trying again", self.manager);
                 last = text;
             }
             tokio::time::sleep(wait).await;
@@ -237,7 +264,7 @@ impl Process<'_> {
         let peer = peer.map_err(|refusal| {
             Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
         })?;
-        say(&format!("connected to {} at {}", peer.identity, self.manager));
+        info!("connected to {} at {}", peer.identity, self.manager);
         Ok(peer)
     }
 
@@ -264,31 +291,9 @@ fn resolve(address: &str) -> Outcome<SocketAddr> {
     found.next().ok_or_else(|| fail("it has no address".to_owned()))
 }
 
-/// Gets a certificate for a token, unless there is one.
-fn get_certificate(
-    args: &WorkerProcessArgs,
-    manager: SocketAddr,
-    network: &Network,
-    settings: &Settings,
-    clock: &Arc<dyn Clock>,
-) -> Outcome {
-    let (Some(token), Some(name)) = (&args.token, &args.name) else { return Ok(()) };
-    if args.certs.join(NODE_FILE).is_file() {
-        return Ok(());
-    }
-    let text = std::fs::read_to_string(token).unwrap_or_else(|_| token.clone());
-    let name = name.parse().map_err(|error: IdentityError| Stop::Input(format!("--name {name}: {error}")))?;
-    let joining = join::join(network, manager, text.trim(), name, &args.certs, settings, clock);
-    let joined = network.handle().block_on(joining);
-    joined.map(drop).map_err(|error| Stop::Refused(format!("no certificate from {manager}: {error}")))
-}
-
 /// Seconds since 1970.
 fn moment(until: Until) -> u64 {
-    match until {
-        Until::At(seconds) => seconds,
-        Until::In(span) => now() + span.0.as_secs(),
-    }
+    until.seconds(now())
 }
 
 fn now() -> u64 {

@@ -1,5 +1,6 @@
-//! `pleach workflow check|show`: descriptors, checked and explained.
+//! `pleach workflow check|show`: descriptors, checked and explained. What [`import`] makes of others' files is its own.
 
+use super::import;
 use crate::application;
 use crate::cli::WorkflowCommand;
 use crate::exit::{Outcome, Stop};
@@ -11,6 +12,7 @@ use std::path::Path;
 pub(super) fn execute(command: &WorkflowCommand) -> Outcome {
     let registry = application::registry();
     match command {
+        WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
         WorkflowCommand::Check { file } if is_stage(file) => {
             let stage = stage_file(file, &registry).map_err(Stop::input)?;
             print_line(&format!(

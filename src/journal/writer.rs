@@ -1,6 +1,7 @@
 //! Writing a journal: a thread that appends what has come in, syncs it, and only then says so.
 
 use super::record::Known;
+use pleach_telemetry::catalogue::{JOURNAL_COMMIT, JOURNAL_RECORDS};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -95,6 +96,7 @@ fn write(
     mut medium: impl Medium,
     mut acknowledge: impl FnMut(&[Known]),
 ) -> Result<(), WriterError> {
+    let (commit, records) = (JOURNAL_COMMIT.with([]), JOURNAL_RECORDS.with([]));
     let mut synced: Option<Instant> = None;
     let mut open = true;
     while open && let Ok(Some(first)) = incoming.recv() {
@@ -112,9 +114,13 @@ fn write(
             }
         }
         let lines: String = group.iter().map(Known::line).collect();
+        let begun = Instant::now();
         medium.append(lines.as_bytes())?;
         medium.sync()?;
-        synced = Some(Instant::now());
+        let now = Instant::now();
+        synced = Some(now);
+        commit.record(now.duration_since(begun).as_secs_f64());
+        records.increment(group.len() as u64);
         acknowledge(&group);
     }
     Ok(())

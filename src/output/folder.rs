@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Result files of any study: a folder that holds one of them belongs to a study.
-const RESULTS: [&str; 8] = [
+const RESULTS: [&str; 9] = [
     "plan.json",
     "samples.csv",
     "responses.csv",
@@ -16,6 +16,7 @@ const RESULTS: [&str; 8] = [
     "indices.json",
     "run.json",
     "report.html",
+    "survivors.json",
 ];
 
 /// The folder within for images that were asked for.
@@ -57,6 +58,11 @@ impl Folder {
             Ok(()) => Ok(folder),
             Err(error) => fail(format!("cannot be written to: {error}")),
         }
+    }
+
+    /// A folder within it, which belongs to the same study.
+    pub(crate) fn part(&self, name: &str) -> Self {
+        Self(self.0.join(name))
     }
 
     /// Removes results of an earlier run of the same study, so that none is mistaken for one of this run.

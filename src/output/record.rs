@@ -1,6 +1,8 @@
 //! The JSON documents: `plan --json`, `plan.json`, `run.json`.
 
+use crate::command::plan::parts::Forecast;
 use crate::weave::PlanFigures;
+use pleach_workflow::{Study, Until};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -8,6 +10,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Serialize)]
 pub(crate) struct Plans {
     pub(crate) plans: Vec<Plan>,
+    /// What can be said of all parts of a study of several; none of any other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) parts: Vec<Forecast>,
 }
 
 /// One plan.
@@ -45,6 +50,8 @@ pub(crate) struct Run {
     pub(crate) host: Host,
     pub(crate) planning_seconds: Option<f64>,
     pub(crate) wall_seconds: f64,
+    /// Of these, those in which tasks were executed.
+    pub(crate) execution_seconds: f64,
     pub(crate) evaluations: usize,
     pub(crate) runs: usize,
     /// Runs without a response.
@@ -64,6 +71,67 @@ pub(crate) struct Run {
     pub(crate) tiles: Vec<String>,
     /// Tiles on which no evaluation has a response: left out of the indices.
     pub(crate) tiles_left_out: Vec<String>,
+    /// How a sample grew; none where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) convergence: Option<Convergence>,
+    /// Its phases; none in a study of one part.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) phases: Vec<PhaseRun>,
+}
+
+/// How a sample grew until its intervals were narrow enough.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Convergence {
+    /// The response that it was about.
+    pub(crate) response: String,
+    /// The width that is narrow enough.
+    pub(crate) ci_width: f64,
+    pub(crate) max_evaluations: usize,
+    /// Whether the widest interval is narrow enough; else a larger sample would have been too large.
+    pub(crate) narrow_enough: bool,
+    pub(crate) rounds: Vec<Round>,
+}
+
+/// A sample on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Round {
+    pub(crate) evaluations: usize,
+    /// Width of the widest 95 % interval; none where one of them is not known.
+    pub(crate) widest: Option<f64>,
+}
+
+impl Convergence {
+    pub(crate) fn of(study: &Study, until: Until, rounds: Vec<Round>) -> Self {
+        let last = rounds.last().and_then(|round| round.widest);
+        Self {
+            response: study.workflow.response.metrics[until.metric].0.clone(),
+            ci_width: until.ci_width,
+            max_evaluations: until.max_evaluations,
+            narrow_enough: last.is_some_and(|widest| widest <= until.ci_width),
+            rounds,
+        }
+    }
+}
+
+/// One phase of a study: what it varied, and what it took.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PhaseRun {
+    pub(crate) phase: usize,
+    pub(crate) folder: String,
+    pub(crate) method: &'static str,
+    /// Those that varied.
+    pub(crate) parameters: Vec<String>,
+    /// Those that go on to be varied; none after the last phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) survivors: Option<Vec<String>>,
+    pub(crate) evaluations: usize,
+    pub(crate) runs: usize,
+    pub(crate) failed: usize,
+    pub(crate) tasks_executed: u64,
+    pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
+    pub(crate) wall_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) convergence: Option<Convergence>,
 }
 
 /// A cache after the study: counts of what this process asked of it, and what is in it now.
@@ -135,6 +203,8 @@ pub(crate) struct StorageTier {
     pub(crate) misses: u64,
     /// Regions that made room and are below now.
     pub(crate) spilled: u64,
+    /// Regions that were brought up before they were asked for.
+    pub(crate) prefetched: u64,
     /// Regions that made room and are gone.
     pub(crate) evicted: u64,
     pub(crate) lost: u64,
@@ -153,6 +223,7 @@ impl Storage {
             hits: counts.hits,
             misses: counts.misses,
             spilled: counts.spilled,
+            prefetched: counts.prefetched,
             evicted: counts.evicted,
             lost: counts.lost,
             errors: counts.errors,

@@ -48,16 +48,16 @@ pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Outcome<V
     write(&header, rows)
 }
 
-/// `responses.csv`: one run a row, in the order given; failed runs are in `failed.csv`. `first` is the column of
-/// the metric that the study analyses: it comes first.
+/// `responses.csv`: one run a row, in the order given; failed runs are in `failed.csv`. `first` are
+/// the columns of the metrics that the study analyses: they come first.
 pub(crate) fn responses(
     metrics: &[&str],
-    first: usize,
+    first: &[usize],
     tiles: &[&str],
     runs: &[RunResponse],
 ) -> Outcome<Vec<u8>> {
-    let order: Vec<usize> =
-        std::iter::once(first).chain((0..metrics.len()).filter(|&metric| metric != first)).collect();
+    let others = (0..metrics.len()).filter(|metric| !first.contains(metric));
+    let order: Vec<usize> = first.iter().copied().chain(others).collect();
     let mut header = vec!["evaluation", "tile"];
     header.extend(order.iter().map(|&metric| metrics[metric]));
     let rows = runs.iter().filter_map(|run| {
@@ -68,6 +68,29 @@ pub(crate) fn responses(
         Some(row)
     });
     write(&header, rows)
+}
+
+/// Tables of one form, each of a response: one below the other, the response in the first column. Those without rows and
+/// columns of their own are left out.
+pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> Outcome<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut is_headed = false;
+    for (response, table) in tables {
+        let mut reader = csv::Reader::from_reader(table.as_slice());
+        let header = reader.headers().map_err(Stop::defect)?;
+        if header.len() > 1 && !is_headed {
+            writer.write_record(std::iter::once("response").chain(header)).map_err(Stop::defect)?;
+            is_headed = true;
+        }
+        for row in reader.records() {
+            let row = row.map_err(Stop::defect)?;
+            writer.write_record(std::iter::once(*response).chain(&row)).map_err(Stop::defect)?;
+        }
+    }
+    if !is_headed {
+        writer.write_record(["response", "parameter"]).map_err(Stop::defect)?;
+    }
+    writer.into_inner().map_err(Stop::defect)
 }
 
 /// `failed.csv`: one failed run a row, with its parameters, so that it can be run again.

@@ -5,6 +5,7 @@ use crate::report::Report;
 use crate::report::html::{Html, Table, em, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, capital, counted, names};
+use pleach_sensitivity::estimate::Estimate;
 
 /// The result in plain words.
 pub(super) fn paragraph(report: &Report<'_>, found: &Associations) -> Html {
@@ -17,7 +18,7 @@ pub(super) fn paragraph(report: &Report<'_>, found: &Associations) -> Html {
     }
     let ranked = found.ranked();
     let clear = |sign: f64| {
-        let is_clear = move |estimate: &pleach_sensitivity::estimate::Estimate| {
+        let is_clear = move |estimate: &Estimate| {
             let apart = estimate.value.zip(estimate.conf).map(|(value, conf)| sign * value - conf);
             apart.is_some_and(|apart| apart > 0.0)
         };

@@ -70,8 +70,11 @@ impl Fixture {
             plan: &self.plan,
             run: &self.run,
             analysis: &self.analysis,
+            further: &[],
             runs: &self.runs,
+            failures: None,
             gallery: &self.gallery,
+            sampled: None,
         }
     }
 
@@ -106,7 +109,11 @@ fn study() -> Study {
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None },
         metric: 0,
+        further: Vec::new(),
         durable: Durable::None,
+        until: None,
+        phases: Vec::new(),
+        phase: None,
     }
 }
 
@@ -193,6 +200,7 @@ fn run() -> Run {
         host: Host { name: "host".to_owned(), processors: 2, system: "linux", architecture: "x86_64" },
         planning_seconds: Some(0.002),
         wall_seconds: 5.1,
+        execution_seconds: 4.2,
         evaluations: 160,
         runs: 320,
         failed: 0,
@@ -206,5 +214,7 @@ fn run() -> Run {
         workers: 2,
         tiles: vec!["tile & one".to_owned(), "tile-two".to_owned()],
         tiles_left_out: Vec::new(),
+        convergence: None,
+        phases: Vec::new(),
     }
 }

@@ -27,18 +27,18 @@ const LINE_PX: f64 = 16.0;
 pub(super) fn section(report: &Report<'_>) -> Html {
     let workflow = &report.study.workflow;
     let masks = matches!(report.study.reference, Reference::Masks(_));
-    let analysed = report.study.metric_name();
+    let analysed: Vec<&str> = report.study.metric_names().collect();
     let caption = html![
         strong("The workflow of this study."),
         " Each box is a task with the operation it runs and the parameters it takes; frames are stages, which run from \
          top to bottom. Lines are data regions: they leave a task at its right side, and arrows lead to those that \
          read them. A dot is a branch; lines that cross without a dot do not meet.",
     ];
-    figure(draw(workflow, masks, analysed), caption)
+    figure(draw(workflow, masks, &analysed), caption)
 }
 
-/// The figure. `masks`: whether references are files of masks; `analysed`: the metric that is analysed.
-fn draw(workflow: &Workflow, masks: bool, analysed: &str) -> Html {
+/// The figure. `masks`: whether references are files of masks; `analysed`: the metrics that are analysed.
+fn draw(workflow: &Workflow, masks: bool, analysed: &[&str]) -> Html {
     // How many tracks there are depends on the order of tasks alone, and the boxes take what is left.
     let tracks = Layout::new(workflow, masks, analysed, NARROWEST_PX).tracks();
     let gutter = TRACK_PX * (tracks + 1) as f64;
@@ -164,7 +164,7 @@ mod tests {
 
     /// Checks that hold for the picture of any workflow, and returns its texts.
     fn check(workflow: &Workflow) -> Vec<String> {
-        let drawn = draw(workflow, false, "dice").into_string();
+        let drawn = draw(workflow, false, &["dice"]).into_string();
         let document = roxmltree::Document::parse(&drawn).unwrap();
         let (width, height) =
             (number(&document.root_element(), "width"), number(&document.root_element(), "height"));
@@ -232,7 +232,7 @@ mod tests {
     fn every_region_has_its_own_way() {
         let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
         for workflow in [workflow, own()] {
-            let layout = Layout::new(&workflow, true, "dice", NARROWEST_PX);
+            let layout = Layout::new(&workflow, true, &["dice"], NARROWEST_PX);
             let ways = layout.regions.iter().filter_map(|region| Some((region, *region.to.last()?)));
             let ways: Vec<_> = ways.collect();
             for (place, (one, end)) in ways.iter().enumerate() {

@@ -1,12 +1,12 @@
 //! The head of the page: what was asked, on what, and what failed.
 
 use crate::analysis::Analysis;
-use crate::report::Report;
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
 use crate::report::number::{bytes, capital, count, counted, duration, names};
+use crate::report::{Report, failed};
 use pleach_sensitivity::indices::Indices;
-use pleach_workflow::{BasePoints, Domain, Method, Reference};
+use pleach_workflow::{BasePoints, Domain, Method, OfPoints, Reference};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names listed before "and N more".
@@ -14,7 +14,15 @@ const MOST_NAMES: usize = 12;
 /// Causes of failure listed.
 const MOST_CAUSES: usize = 5;
 
-/// Title, facts, and the box of failures.
+/// What the page is, and the study's name.
+pub(super) fn title(report: &Report<'_>) -> Html {
+    html![
+        Html::of_class("p", "kind", "pleach: sensitivity of a result to the parameters of its workflow"),
+        Html::element("h1", &[], &report.study.name),
+    ]
+}
+
+/// Facts, and the box of failures.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let (study, run) = (report.study, report.run);
     let workflow = &study.workflow;
@@ -39,12 +47,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     }
     facts.add("Seed", run.seed.to_string());
     facts.add("Computed by", computed(report));
-    html![
-        Html::of_class("p", "kind", "pleach: sensitivity of a result to the parameters of its workflow"),
-        Html::element("h1", &[], &study.name),
-        facts.0.wrapped(),
-        failures(report),
-    ]
+    html![facts.0.wrapped(), failures(report)]
 }
 
 /// Names and values, one below the other.
@@ -107,8 +110,14 @@ fn method(report: &Report<'_>) -> Html {
                 saltelli(second_order, base),
             ),
         ],
-        (&Method::Correlation { samples, base }, _) if samples == run.evaluations => html![
-            strong("Correlations"),
+        (&Method::Correlation { samples, base, of }, _) if samples == run.evaluations => html![
+            strong(match of {
+                OfPoints::Correlation => "Correlations",
+                OfPoints::Regression => "Standardised regression",
+                OfPoints::Pawn => "PAWN",
+                OfPoints::Delta => "Borgonovo’s delta",
+                OfPoints::RbdFast => "RBD-FAST",
+            }),
             format!(
                 ": {} points of {}, {}: {total}",
                 run.evaluations,
@@ -118,6 +127,9 @@ fn method(report: &Report<'_>) -> Html {
         ],
         (_, Analysis::Correlations(_)) => {
             html![strong("Correlations"), format!(", on parameter sets from a table: {total}")]
+        }
+        (_, Analysis::Regression(_)) => {
+            html![strong("Standardised regression"), format!(", on parameter sets from a table: {total}")]
         }
         (_, Analysis::Indices(_)) => html![
             strong("Morris one-at-a-time"),
@@ -149,9 +161,13 @@ fn saltelli(second_order: bool, base: BasePoints) -> String {
 }
 
 fn response(report: &Report<'_>) -> Html {
-    let metric = Metric::of(report.study);
-    let meaning = if metric.meaning.is_empty() { String::new() } else { format!(": {}", metric.meaning) };
-    let mut text = html![strong(capital(&metric.name)), format!("{meaning}; {}.", metric.over_tiles())];
+    let mut text = Html::default();
+    for (place, metric) in report.study.metrics().enumerate() {
+        let metric = Metric::of_one(report.study, metric);
+        let meaning = if metric.meaning.is_empty() { String::new() } else { format!(": {}", metric.meaning) };
+        text.push(if place == 0 { "" } else { " " });
+        text.push(html![strong(capital(&metric.name)), format!("{meaning}; {}.", metric.over_tiles())]);
+    }
     if report.study.workflow.reference.is_some() {
         text.push(match &report.study.reference {
             Reference::Defaults => {
@@ -201,13 +217,8 @@ fn failures(report: &Report<'_>) -> Html {
             ", where no run has a response. What follows speaks of the other tiles only.",
         ]));
     }
-    if let Some(indices) = report.analysis.moat().filter(|indices| indices.trajectories_dropped > 0) {
-        let all = indices.trajectories_used + indices.trajectories_dropped;
-        text.push(p(format!(
-            "{} of {} were left out of the indices, because an evaluation in them has no response.",
-            count(indices.trajectories_dropped),
-            counted(all, "trajectory", "trajectories"),
-        )));
+    if let Some(failures) = report.failures {
+        text.push(failed::counts(failures));
     }
     Html::element("aside", &[("class", "failed")], text)
 }

@@ -6,13 +6,13 @@ use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, capital, counted, names};
-use crate::report::{correlations, plane, ranked, ranking, variance};
+use crate::report::{correlations, others, plane, ranked, ranking, sampled, variance};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
 
 /// The answer in plain words: the box at the top.
-pub(super) fn answer(report: &Report<'_>) -> Html {
+pub(super) fn answer(report: &Report<'_>, title: &str) -> Html {
     let text = match report.analysis {
         Analysis::None { note, .. } => p(html![
             strong("No sensitivity indices."),
@@ -21,28 +21,37 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
         Analysis::Indices(Indices::Moat(indices)) => answer::paragraph(report, indices),
         Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(report, indices),
         Analysis::Correlations(found) => correlations::paragraph(report, found),
-        Analysis::Indices(_) => Html::default(),
+        Analysis::Indices(_) | Analysis::Regression(_) => {
+            others::paragraph(report.analysis, &Metric::of(report.study).name)
+        }
     };
-    Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], "In short"), text])
+    Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], title), text])
 }
 
 /// The section; `None` without indices.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
+    let mut text = of_method(report)?;
+    text.push(sampled::section(report).unwrap_or_default());
+    Some(text)
+}
+
+fn of_method(report: &Report<'_>) -> Option<Html> {
     let indices = match report.analysis {
         Analysis::Indices(Indices::Moat(indices)) => indices,
         Analysis::Indices(Indices::Vbd(indices)) => return variance::section(report, indices),
         Analysis::Correlations(found) => return correlations::section(found),
-        _ => return None,
+        Analysis::None { .. } => return None,
+        other => return others::section(other, &Metric::of(report.study).name),
     };
     if indices.parameters.is_empty() {
         return None;
     }
     let metric = Metric::of(report.study);
-    let mut text = figure(ranking::draw(indices, &metric), ranking_caption(indices, &metric));
-    match plane::draw(indices, &metric) {
+    let mut text = figure(ranking::draw(indices, &metric.name).finish(), ranking_caption(indices, &metric));
+    match plane::draw(indices, &metric.name) {
         Some(plane) => {
             let caption = plane_caption(&plane);
-            text.push(figure(plane.drawing, caption));
+            text.push(figure(plane.on_page(), caption));
         }
         None => text.push(p(
             "One trajectory measures each effect once and shows no spread: there are no intervals and no σ.",

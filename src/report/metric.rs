@@ -17,7 +17,12 @@ pub(super) struct Metric {
 
 impl Metric {
     pub(super) fn of(study: &Study) -> Self {
-        let (metric, over_tiles) = &study.workflow.response.metrics[study.metric];
+        Self::of_one(study, study.metric)
+    }
+
+    /// Of one of several.
+    pub(super) fn of_one(study: &Study, metric: usize) -> Self {
+        let (metric, over_tiles) = &study.workflow.response.metrics[metric];
         let (name, meaning) = match metric.as_str() {
             "dice" => (
                 "Dice",

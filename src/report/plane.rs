@@ -5,7 +5,6 @@
 
 use crate::report::html::Html;
 use crate::report::label::{Area, Wanted, place};
-use crate::report::metric::Metric;
 use crate::report::number::brief;
 use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, TYPE_PX, shortened, text_width};
@@ -29,9 +28,28 @@ const CROWD: usize = 3;
 /// The figure and the names that found no place in it.
 #[derive(Debug)]
 pub(super) struct Plane {
-    pub(super) drawing: Html,
+    /// All parameters, and where there is a crowd the corner.
+    pub(super) panels: Vec<Drawing>,
     pub(super) magnified: bool,
     pub(super) unlabelled: Vec<String>,
+}
+
+impl Plane {
+    /// The panels beside each other, on a page that wraps them.
+    pub(super) fn on_page(self) -> Html {
+        let panels: Html = self.panels.into_iter().map(Drawing::finish).collect();
+        Html::of_class("div", "panels", panels)
+    }
+
+    /// The panels as one picture.
+    pub(super) fn alone(self, title: &str) -> Drawing {
+        let [width, height] = PANEL_PX;
+        let mut all = Drawing::new(width * self.panels.len() as f64, height, title);
+        for (place, panel) in self.panels.into_iter().enumerate() {
+            all.put([place as f64 * width, 0.0], panel);
+        }
+        all
+    }
 }
 
 /// A parameter in the plane.
@@ -42,7 +60,7 @@ struct Point<'a> {
 }
 
 /// The plane; `None` without spreads (one trajectory).
-pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Option<Plane> {
+pub(super) fn draw(indices: &MoatIndices, response: &str) -> Option<Plane> {
     let points = points(indices)?;
     let largest = |of: fn(&Point<'_>) -> f64| points.iter().map(of).fold(0.0, f64::max);
     let (most_mu_star, most_sigma) = (largest(|p| p.mu_star), largest(|p| p.sigma));
@@ -55,16 +73,16 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Option<Plane> {
     let corner = [corner(|p| p.mu_star) * 1.05, corner(|p| p.sigma) * 1.05];
     let main = Panel::new([most_mu_star, most_sigma], "all parameters");
     let mut unlabelled = Vec::new();
-    let mut drawing = if magnified {
-        main.draw(&all, &rest, Some(corner), metric, &mut unlabelled)
+    let mut panels = vec![if magnified {
+        main.draw(&all, &rest, Some(corner), response, &mut unlabelled)
     } else {
-        main.draw(&all, &all, None, metric, &mut unlabelled)
-    };
+        main.draw(&all, &all, None, response, &mut unlabelled)
+    }];
     if magnified {
         let magnifier = Panel::new(corner, "the corner, magnified");
-        drawing.push(magnifier.draw(&crowd, &crowd, None, metric, &mut unlabelled));
+        panels.push(magnifier.draw(&crowd, &crowd, None, response, &mut unlabelled));
     }
-    Some(Plane { drawing: Html::of_class("div", "panels", drawing), magnified, unlabelled })
+    Some(Plane { panels, magnified, unlabelled })
 }
 
 /// The most influential first.
@@ -147,12 +165,12 @@ impl Panel {
         points: &[&Point<'_>],
         labelled: &[&Point<'_>],
         corner: Option<[f64; 2]>,
-        metric: &Metric,
+        response: &str,
         unlabelled: &mut Vec<String>,
-    ) -> Html {
+    ) -> Drawing {
         let [width, height] = PANEL_PX;
         let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
-        let title = format!("Plane of mu* and sigma of the effects on {}: {}", metric.name, self.title);
+        let title = format!("Plane of mu* and sigma of the effects on {response}: {}", self.title);
         let mut drawing = Drawing::new(width, height, &title);
         drawing.axis_below(&self.x, [TOP_PX, bottom]);
         drawing.axis_left(&self.y, [LEFT_PX, right]);
@@ -199,7 +217,7 @@ impl Panel {
             }
             drawing.text("label", Anchor::Start, [placed.area.left, placed.area.bottom - 3.5], label);
         }
-        drawing.finish()
+        drawing
     }
 }
 
@@ -210,7 +228,7 @@ mod tests {
 
     fn plane(parameters: &[(&str, f64, f64)]) -> Option<Plane> {
         let fixture = fixture::moat(parameters);
-        draw(fixture.analysis.moat().unwrap(), &Metric::of(&fixture.study))
+        draw(fixture.analysis.moat().unwrap(), "Dice")
     }
 
     #[test]
@@ -224,13 +242,13 @@ mod tests {
     fn parameters_on_one_spot_share_a_label() {
         let drawn = plane(&[("a", 1.0, 0.1), ("b", 0.0, 0.0), ("c", 0.0, 0.0)]).unwrap();
         assert!(drawn.unlabelled.is_empty());
-        assert!(drawn.drawing.into_string().contains(">b, c</text>"));
+        assert!(drawn.on_page().into_string().contains(">b, c</text>"));
     }
 
     #[test]
     fn without_spread_there_is_no_plane() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         fixture.without_spread();
-        assert!(draw(fixture.analysis.moat().unwrap(), &Metric::of(&fixture.study)).is_none());
+        assert!(draw(fixture.analysis.moat().unwrap(), "Dice").is_none());
     }
 }

@@ -1,8 +1,6 @@
 //! Figure: how much each parameter changes the response, ranked, with intervals.
 
 use crate::report::answer::{Direction, NEGLIGIBLE, largest};
-use crate::report::html::Html;
-use crate::report::metric::Metric;
 use crate::report::number::Rounding;
 use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
@@ -20,7 +18,7 @@ const GAP_PX: f64 = 24.0;
 const EFFECT_PX: f64 = 76.0;
 
 /// The figure.
-pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
+pub(super) fn draw(indices: &MoatIndices, response: &str) -> Drawing {
     let rows = &ranked(indices)[..indices.parameters.len().min(MOST_BARS)];
     let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
     let most = rows.iter().map(|row| row.mu_star + row.mu_star_conf.unwrap_or(0.0)).fold(0.0, f64::max);
@@ -33,12 +31,12 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
     let numbers = rows.iter().map(|row| text_width(&number(row))).fold(70.0, f64::max);
     let (left, right) = (longest + 12.0, WIDTH_PX - numbers - EFFECT_PX - GAP_PX);
     let bottom = TOP_PX + ROW_PX * rows.len() as f64 + 4.0;
-    let title = format!("Bars of mu*, the mean size of each parameter's effect on {}, ranked", metric.name);
+    let title = format!("Bars of mu*, the mean size of each parameter's effect on {response}, ranked");
     let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &title);
 
     let scale = Scale::new(0.0, most, [left, right], 7);
     drawing.axis_below(&scale, [TOP_PX, bottom]);
-    let axis = format!("μ*: mean change of {} over the whole range", metric.name);
+    let axis = format!("μ*: mean change of {response} over the whole range");
     drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], &axis);
     let head = if rows.iter().any(|row| row.mu_star_conf.is_some()) { "μ* ± 95 %" } else { "μ*" };
     drawing.text("head", Anchor::Start, [right + GAP_PX, TOP_PX - 12.0], head);
@@ -68,7 +66,7 @@ pub(super) fn draw(indices: &MoatIndices, metric: &Metric) -> Html {
         drawing.text("note", Anchor::Start, [x - 2.0, TOP_PX - 12.0], &label);
     }
     drawing.line("base", [left, TOP_PX, left, bottom]);
-    drawing.finish()
+    drawing
 }
 
 /// An interval, across a bar.
@@ -90,7 +88,7 @@ mod tests {
             let names: Vec<String> = (0..count).map(|n| format!("parameter-{n}")).collect();
             let parameters: Vec<_> = names.iter().map(|name| (name.as_str(), 0.1, 0.01)).collect();
             let fixture = fixture::moat(&parameters);
-            let drawn = draw(fixture.analysis.moat().unwrap(), &Metric::of(&fixture.study)).into_string();
+            let drawn = draw(fixture.analysis.moat().unwrap(), "Dice").finish().into_string();
             assert_eq!(drawn.matches("<rect").count(), count.min(MOST_BARS));
         }
     }

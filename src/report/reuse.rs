@@ -122,8 +122,11 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
         }
     });
     // Known only afterwards.
-    let later =
-        [("value", "turned out to read what another had read"), ("cache", "had been computed before")];
+    let later = [
+        ("value", "turned out to read what another had read"),
+        ("cache", "had been computed before"),
+        ("earlier", "had been computed in an earlier part of the study"),
+    ];
     for (level, words) in later {
         if let Some(tasks) = run.tasks_reused.get(level).filter(|tasks| **tasks > 0) {
             text.push(format!("Of those, {} {words}. ", count(*tasks)));

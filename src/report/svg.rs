@@ -177,6 +177,13 @@ impl Drawing {
         self.body.push(Html::element("text", &place, text));
     }
 
+    /// Text that rises to the right from its point, above a column that is too narrow for it.
+    pub(super) fn rising(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
+        let turn = format!("translate({} {}) rotate(-35)", px(x), px(y));
+        let place = [("class", class), ("text-anchor", "start"), ("transform", &turn)];
+        self.body.push(Html::element("text", &place, text));
+    }
+
     /// What `draw` adds, with a note that a browser shows under the pointer.
     pub(super) fn noted(&mut self, note: &str, draw: impl FnOnce(&mut Self)) {
         let mut part =
@@ -201,6 +208,17 @@ impl Drawing {
             self.line("grid", [left, y, right, y]);
             self.text("tick", Anchor::End, [left - 7.0, y + 4.0], &label);
         }
+    }
+
+    /// Another picture within this one, from a place on.
+    pub(super) fn put(&mut self, [x, y]: [f64; 2], other: Self) {
+        let place = format!("translate({} {})", px(x), px(y));
+        self.body.push(Html::element("g", &[("transform", place.as_str())], other.body));
+    }
+
+    /// Width and height.
+    pub(super) fn size(&self) -> [f64; 2] {
+        [self.width, self.height]
     }
 
     fn shape(&mut self, name: &'static str, class: &str, attributes: &[(&'static str, &str)]) {

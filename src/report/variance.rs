@@ -3,20 +3,19 @@
 use crate::report::html::{Html, Table, figure, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::number::{Rounding, capital, counted, names, percent};
-use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
-use crate::report::{Report, ranking};
+use crate::report::orders::{self, Orders};
+use crate::report::svg::Drawing;
+use crate::report::{Report, heat, ranking};
+use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::vbd::{VbdIndices, VbdParameter};
 
 /// Parameters without whose interval a share of this size cannot be told from nothing.
 const NEGLIGIBLE: f64 = 0.05;
 
-const ROW_PX: f64 = 26.0;
-const BAR_PX: f64 = 8.0;
-const WIDTH_PX: f64 = 780.0;
-const TOP_PX: f64 = 38.0;
-const GAP_PX: f64 = 24.0;
+/// Width of figures on the page.
+const PAGE_PX: f64 = 780.0;
 
-fn value(index: &pleach_sensitivity::estimate::Estimate) -> f64 {
+fn value(index: &Estimate) -> f64 {
     index.value.unwrap_or(0.0)
 }
 
@@ -45,8 +44,8 @@ pub(super) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
         ]);
     }
     let ranked = ranked(indices);
-    let low = |index: &pleach_sensitivity::estimate::Estimate| value(index) - index.conf.unwrap_or(0.0);
-    let high = |index: &pleach_sensitivity::estimate::Estimate| value(index) + index.conf.unwrap_or(0.0);
+    let low = |index: &Estimate| value(index) - index.conf.unwrap_or(0.0);
+    let high = |index: &Estimate| value(index) + index.conf.unwrap_or(0.0);
     let matter: Vec<&str> =
         ranked.iter().filter(|p| low(&p.total) >= NEGLIGIBLE).map(|p| p.name.as_str()).collect();
     let negligible: Vec<&str> =
@@ -83,8 +82,17 @@ pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html>
         return None;
     }
     let metric = Metric::of(report.study);
-    let mut text = figure(draw(indices, &metric), caption(indices, &metric));
+    let orders: Vec<Orders<'_>> = indices.parameters.iter().map(Orders::of).collect();
+    let mut text = figure(orders::draw(&orders, &metric.name).finish(), caption(indices, &metric));
+    text.push(figure(orders::stack(&orders, &metric.name).finish(), stack_caption()));
     text.push(table(indices));
+    if let Some(map) = heat::draw(indices) {
+        // As wide as the page's other figures, so that a map of few parameters is not blown up.
+        let [width, height] = map.size();
+        let mut wide = Drawing::new(width.max(PAGE_PX), height, "Second-order Sobol' indices");
+        wide.put([0.0, 0.0], map);
+        text.push(figure(wide.finish(), map_caption()));
+    }
     if let Some(pairs) = pairs(indices) {
         text.push(pairs);
     }
@@ -120,45 +128,25 @@ fn caption(indices: &VbdIndices, metric: &Metric) -> Html {
     ]
 }
 
-fn draw(indices: &VbdIndices, metric: &Metric) -> Html {
-    let rows = &ranked(indices)[..indices.parameters.len().min(ranking::MOST_BARS)];
-    let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
-    let all = || rows.iter().flat_map(|row| [&row.first, &row.total]);
-    let most = all().map(|index| value(index) + index.conf.unwrap_or(0.0)).fold(1.0, f64::max);
-    let least = all().map(|index| value(index) - index.conf.unwrap_or(0.0)).fold(0.0, f64::min);
-    let rounding = Rounding::fixed(3);
-    let number = |row: &VbdParameter| {
-        format!("{} / {}", rounding.option(row.first.value), rounding.option(row.total.value))
+fn stack_caption() -> Html {
+    let key = |class: &str, words: &str| {
+        html![Html::of_class("span", &format!("key {class}"), "■"), format!(" {words}")]
     };
-    let numbers = rows.iter().map(|row| text_width(&number(row))).fold(70.0, f64::max);
-    let (left, right) = (longest + 12.0, WIDTH_PX - numbers - GAP_PX);
-    let bottom = TOP_PX + ROW_PX * rows.len() as f64 + 4.0;
-    let title = format!("Bars of first-order and total Sobol' indices of {}, ranked", metric.name);
-    let mut drawing = Drawing::new(WIDTH_PX, bottom + 44.0, &title);
-    let scale = Scale::new(least, most, [left, right], 7);
-    drawing.axis_below(&scale, [TOP_PX, bottom]);
-    let axis = format!("share of the variance of {}", metric.name);
-    drawing.text("axis", Anchor::Middle, [(left + right) / 2.0, bottom + 37.0], &axis);
-    drawing.text("head", Anchor::Start, [right + GAP_PX, TOP_PX - 12.0], "S / T");
-    let zero = scale.px(0.0);
-    for (place, row) in rows.iter().enumerate() {
-        let middle = TOP_PX + ROW_PX * (place as f64 + 0.5) + 2.0;
-        let number = number(row);
-        drawing.noted(&format!("{}: S / T {number}", row.name), |drawing| {
-            drawing.text("label", Anchor::End, [left - 8.0, middle + 4.0], &shortened(&row.name, longest));
-            for (index, class, offset) in [(&row.first, "up", -BAR_PX - 1.0), (&row.total, "down", 1.0)] {
-                let end = scale.px(value(index));
-                drawing.rect(class, [zero.min(end), middle + offset, (end - zero).abs(), BAR_PX]);
-                if let Some(conf) = index.conf.filter(|conf| *conf > 0.0) {
-                    let ends = [scale.px(value(index) - conf), scale.px(value(index) + conf)];
-                    ranking::whisker(drawing, ends, middle + offset + BAR_PX / 2.0);
-                }
-            }
-            drawing.text("value", Anchor::Start, [right + GAP_PX, middle + 4.0], &number);
-        });
-    }
-    drawing.line("base", [zero, TOP_PX, zero, bottom]);
-    drawing.finish()
+    html![
+        strong("What a parameter does alone, and what together with others."),
+        " The whole bar is the total index T: ",
+        key("up", "the first-order index S, and "),
+        key("down", "T − S, the share of interactions. "),
+        "Bars of several parameters overlap where they interact, so that they may sum to more than 1.",
+    ]
+}
+
+fn map_caption() -> Html {
+    html![
+        strong("Which parameters act together."),
+        " Above the diagonal the second-order index of each pair, on it the first-order indices. The darker, the larger; \
+         bold, where the 95 % interval lies above 0; in a dashed frame, what is below 0 by chance.",
+    ]
 }
 
 fn table(indices: &VbdIndices) -> Html {

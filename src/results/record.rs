@@ -2,9 +2,23 @@
 
 use super::Done;
 use crate::analysis::Collected;
-use crate::output::record::{self, Host, Run};
+use crate::output::record::{self, Host, Plan, Run};
 use pleach_actors::manager::TaskTotal;
+use pleach_workflow::Stage;
 use std::collections::BTreeMap;
+
+/// Tasks that need not be executed since stage instances are equal, and since a tree has them once.
+pub(crate) fn merged(plan: &Plan, stages: &[Stage]) -> (u64, u64) {
+    if plan.strategy == "none" {
+        return (0, 0);
+    }
+    let per_stage = || plan.figures.per_stage.iter().zip(stages);
+    let replicated = per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
+    let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
+    // What the reference shares with the evaluations is shared beyond trees.
+    let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_as_trees).sum();
+    ((replicated.sum::<usize>() - merged) as u64, (merged - as_trees) as u64)
+}
 
 pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
     let Done { prepared, plan, executed, past, start, .. } = *done;
@@ -54,16 +68,19 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
             prediction_error: None,
         });
     }
-    let (mut by_stage, mut by_tree) = (0, 0);
-    if plan.strategy != "none" {
-        let per_stage = || plan.figures.per_stage.iter().zip(stages);
-        let replicated =
-            per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
-        let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
-        by_stage = (replicated.sum::<usize>() - merged) as u64;
-        // What the reference shares with the evaluations is shared beyond trees.
-        let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_as_trees).sum();
-        by_tree = (merged - as_trees) as u64;
+    let (by_stage, by_tree) = merged(plan, stages);
+    let mut tasks_reused = BTreeMap::from([
+        ("stage", by_stage),
+        ("tree", by_tree),
+        (
+            "dataflow",
+            executed.tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+        ),
+        ("value", totals().map(|total| total.reused_by_value).sum()),
+        ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
+    ]);
+    if prepared.study.phase.is_some() || prepared.study.until.is_some() {
+        tasks_reused.insert("earlier", totals().map(|total| total.reused_from_before).sum());
     }
     Run {
         study: prepared.study.name.clone(),
@@ -74,21 +91,12 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
         host: Host::this(),
         planning_seconds: plan.planning_seconds,
         wall_seconds: start.elapsed().as_secs_f64(),
+        execution_seconds: executed.execution_seconds,
         evaluations: plan.figures.evaluations,
         runs: plan.figures.runs,
         failed: collected.failed(),
         tasks_executed: finished.outcome.tasks.values().map(|total| total.runs).sum(),
-        tasks_reused: BTreeMap::from([
-            ("stage", by_stage),
-            ("tree", by_tree),
-            (
-                "dataflow",
-                executed.tasks_shared_in_buckets
-                    + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
-            ),
-            ("value", totals().map(|total| total.reused_by_value).sum()),
-            ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
-        ]),
+        tasks_reused,
         operations,
         cache,
         storage: done.below.map(record::Storage::of),
@@ -97,5 +105,7 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
         workers: plan.workers,
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         tiles_left_out: collected.tiles_left_out(prepared),
+        convergence: done.convergence.cloned(),
+        phases: Vec::new(),
     }
 }

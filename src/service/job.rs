@@ -2,7 +2,7 @@
 
 use super::inputs::InputStore;
 use super::state::{Ended, Kept};
-use super::studies::Shared;
+use super::studies::{Followed, Shared};
 use crate::analysis::Collected;
 use crate::api::view::StudyState;
 use crate::cli::{BucketArgs, TaskOrderName};
@@ -13,7 +13,7 @@ use crate::gallery::previews::Previews;
 use crate::inputs;
 use crate::journal::WriterError;
 use crate::output::record::Plan;
-use crate::progress::{Progress, Shown};
+use crate::progress::Shown;
 use crate::results;
 use crate::session::{self, Found};
 use crate::study::Prepared;
@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
+use tracing::warn;
 
 /// A study that is ready to be executed.
 pub(crate) struct Planned {
@@ -142,7 +143,7 @@ pub(crate) fn run(
     shared: &Arc<Shared>,
     id: u32,
     planned: Planned,
-    follow: impl FnOnce(Progress),
+    follow: impl FnOnce(Followed),
 ) -> Outcome<Option<Ended>> {
     let Planned { prepared, mut woven, plan, max_buckets, start, .. } = planned;
     let out = shared.state.results(id);
@@ -151,18 +152,22 @@ pub(crate) fn run(
         Found::Open(session) => session,
     };
     if session.cut_bytes > 0 {
-        shared.tell(&format!(
+        warn!(
+            study = id,
             "study {id}: the last {} bytes of its journal were cut short or damaged; what they said is computed again",
             session.cut_bytes
-        ));
+        );
     }
     results::write_plan(&prepared, &plan, &session.folder)?;
     let replan = (plan.strategy == "trtma").then(|| woven.take_replan(max_buckets));
     let inputs = shared.input_files(id, &prepared);
     let mut cluster = Cluster { shared, id, inputs, replan };
     let past = Past::default();
-    let executed =
+    let (stage, tree) = results::merged(&plan, &prepared.study.workflow.stages);
+    let follow = |progress| follow(Followed { progress, stage, tree });
+    let mut executed =
         execution::execute(&prepared, &mut woven, &session, &past, &mut cluster, Shown::Nothing, follow)?;
+    executed.count_skipped();
     let collected = Collected::new(&prepared, &woven, &executed.finished.outcome);
     if executed.finished.outcome.stopped {
         return Ok(None);
@@ -174,6 +179,7 @@ pub(crate) fn run(
         past: &past,
         below: None,
         costs_lost: None,
+        convergence: None,
         start,
     };
     let written = results::write(&done, &collected, &Previews::default(), &session.folder)?;

@@ -1,41 +1,121 @@
-//! What is measured, in Prometheus' text format.
+//! What is measured of a manager when somebody asks: its studies, their instances, its workers and its links to them.
+//!
+//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalogue.
 
-use crate::api::view::Study;
-use pleach_actors::manager::{ManagerView, WorkerState};
-use std::fmt::Write;
+use crate::api::view::{Scaling, Study, StudyState};
+use pleach_actors::manager::{ManagerFigures, StudyFigures, WorkerState};
+use pleach_actors::transport::LinkFigures;
+use pleach_telemetry::catalogue as of;
 
-/// The state of the manager, its studies and its workers, as metrics.
-pub(crate) fn text(view: &ManagerView, studies: &[Study]) -> String {
-    let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, kind: &str, value: f64| {
-        // A string takes whatever is written to it.
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
-    };
-    let in_state = |state: WorkerState| view.workers.iter().filter(|worker| worker.state == state).count();
-    gauge("pleach_workers_active", "Workers that take work.", "gauge", in_state(WorkerState::Active) as f64);
-    gauge(
-        "pleach_workers_draining",
-        "Workers that are to leave.",
-        "gauge",
-        in_state(WorkerState::Draining) as f64,
-    );
-    let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
-    gauge("pleach_slots", "Tasks that workers can run at once.", "gauge", f64::from(slots));
-    let leases: usize = view.workers.iter().map(|worker| worker.leases).sum();
-    gauge("pleach_buckets_leased", "Buckets at workers.", "gauge", leases as f64);
-    gauge("pleach_replans_total", "Times that buckets were cut anew.", "counter", view.replans as f64);
-    let moved = view.replanned_instances as f64;
-    gauge("pleach_replanned_instances_total", "Instances in buckets that were cut anew.", "counter", moved);
-    let running: Vec<&Study> = studies.iter().filter(|study| !study.state.is_over()).collect();
-    gauge("pleach_studies_open", "Studies that have not ended.", "gauge", running.len() as f64);
-    let tasks: u64 = studies.iter().map(|study| study.tasks_executed).sum();
-    gauge(
-        "pleach_tasks_executed_total",
-        "Tasks executed for the studies there are.",
-        "counter",
-        tasks as f64,
-    );
-    let left: u64 = running.iter().map(|study| study.tasks_left).sum();
-    gauge("pleach_tasks_left", "Tasks that open studies will do if none fails.", "gauge", left as f64);
-    text
+/// Tasks that need not be executed, as is known when a study is planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PlannedReuse {
+    pub(crate) stage: u64,
+    pub(crate) tree: u64,
+    /// Shared within buckets.
+    pub(crate) dataflow: u64,
+    /// Found in a cache before anything is executed.
+    pub(crate) cache: u64,
+}
+
+/// A study, for whoever measures.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) view: Study,
+    /// As soon as it is planned.
+    pub(crate) reuse: Option<PlannedReuse>,
+}
+
+/// Counts that a gauge shows: exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "more than there will ever be")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}
+
+/// Sets what there is now. Whatever is not set is not there any more.
+pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &Scaling) {
+    use StudyState::{Cancelled, Complete, Failed, Queued, Running, Waiting};
+    for state in [Waiting, Queued, Running, Complete, Cancelled, Failed] {
+        let count = studies.iter().filter(|study| study.view.state == state).count();
+        of::STUDIES.with([&state.to_string()]).set(number(count as u64));
+    }
+    for study in studies.iter().filter(|study| !study.view.state.is_over()) {
+        let running = figures.studies.iter().find(|figures| figures.id.0.to_string() == study.view.id);
+        let age = figures.view.studies.iter().find(|view| view.id.0.to_string() == study.view.id);
+        sample_study(study, running);
+        if let Some(view) = age {
+            let id = study.view.id.as_str();
+            of::STUDY_AGE.with([id]).set(view.age.as_secs_f64());
+            of::BUCKETS.with([id, "leased"]).set(number(view.leases as u64));
+        }
+    }
+    for pool in &scaling.pools {
+        of::WORKERS_WANTED.with([&pool.name]).set(f64::from(pool.wanted));
+    }
+    if let Some(cost) = scaling.predicted_cost {
+        of::PREDICTED_COST.with([]).set(cost);
+    }
+    sample_workers(figures);
+}
+
+fn sample_study(Measured { view, reuse }: &Measured, running: Option<&StudyFigures>) {
+    let id = view.id.as_str();
+    of::STUDY_INFO.with([id, &view.name]).set(1.0);
+    of::STUDY_EVALUATIONS.with([id]).set(number(view.evaluations));
+    of::STUDY_EVALUATIONS_DONE.with([id]).set(number(view.evaluations_done));
+    of::STUDY_RUNS_FAILED.with([id]).set(number(view.failed));
+    of::STUDY_TASKS_LEFT.with([id]).set(number(view.tasks_left));
+    of::STUDY_TASKS_EXECUTED.with([id]).absolute(view.tasks_executed);
+    let Some(running) = running else { return };
+    let planned = reuse.unwrap_or_default();
+    for (level, tasks) in [
+        ("stage", planned.stage),
+        ("tree", planned.tree),
+        ("dataflow", planned.dataflow + running.tasks.reused_by_dataflow),
+        ("value", running.tasks.reused_by_value),
+        ("cache", planned.cache + running.tasks.reused_by_cache),
+    ] {
+        of::STUDY_TASKS_REUSED.with([id, level]).absolute(tasks);
+    }
+    let census = running.census;
+    for (state, instances) in [
+        ("waiting", census.waiting),
+        ("ready", census.ready),
+        ("leased", census.leased),
+        ("finished", census.finished),
+        ("failed", census.failed),
+    ] {
+        of::INSTANCES.with([id, state]).set(number(instances as u64));
+    }
+    of::BUCKETS.with([id, "ready"]).set(number(running.ready_buckets as u64));
+    if let Some(seconds) = running.seconds_left {
+        of::PREDICTED_SECONDS_LEFT.with([id]).set(seconds);
+    }
+}
+
+fn sample_workers(figures: &ManagerFigures) {
+    let workers = &figures.view.workers;
+    for (name, state) in [("active", WorkerState::Active), ("draining", WorkerState::Draining)] {
+        let count = workers.iter().filter(|worker| worker.state == state).count();
+        of::WORKERS.with([name]).set(number(count as u64));
+    }
+    let active = workers.iter().filter(|worker| worker.state == WorkerState::Active);
+    of::SLOTS.with([]).set(number(active.map(|worker| u64::from(worker.slots)).sum()));
+    for worker in workers {
+        let name = worker.name.as_str();
+        of::WORKER_SLOTS.with([name]).set(f64::from(worker.slots));
+        of::WORKER_LEASES.with([name]).set(number(worker.leases as u64));
+        of::WORKER_STORED.with([name]).set(number(worker.bytes));
+    }
+    of::QUIC_CONNECTIONS.with([]).set(number(figures.links.len() as u64));
+    figures.links.iter().for_each(|(name, link)| sample_link(name, link));
+}
+
+/// What a link to a peer has carried.
+pub(crate) fn sample_link(peer: &str, link: &LinkFigures) {
+    of::QUIC_RTT.with([peer]).set(link.round_trip.as_secs_f64());
+    of::QUIC_SENT.with([peer]).absolute(link.sent_packets);
+    of::QUIC_LOST.with([peer]).absolute(link.lost_packets);
+    of::QUIC_BYTES.with([peer, "out"]).absolute(link.sent_bytes);
+    of::QUIC_BYTES.with([peer, "in"]).absolute(link.received_bytes);
 }

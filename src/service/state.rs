@@ -103,6 +103,11 @@ impl State {
         self.folder.join("inputs")
     }
 
+    /// Where it is kept what studies that have not ended have cost.
+    pub(crate) fn spent(&self) -> PathBuf {
+        self.folder.join("spent.json")
+    }
+
     /// Where the token of the HTTP interface is.
     pub(crate) fn token(&self) -> PathBuf {
         self.folder.join("token")

@@ -5,14 +5,17 @@ mod entry;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Planned};
+use super::scaling::{Scaler, StudyNeed};
 use super::state::{Ended, Kept, State};
 use super::submission::Submission;
 use crate::api::control::Refused;
-use crate::api::view::{StudyState, Submitted};
+use crate::api::view::{Scaling, StudyState, Submitted};
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
+use crate::pools::Pools;
 use crate::study::Prepared;
 pub(crate) use control::Asked;
+pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
 use pleach_actors::manager::{Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
@@ -20,13 +23,15 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use time::OffsetDateTime;
+use tracing::{error, info};
 
 /// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
 
-/// Where the operator is told.
-pub(crate) type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+/// Between two looks at how many workers are wanted: a part of what any worker takes to come.
+const SCALE_EVERY: Duration = Duration::from_secs(5);
 
 /// What all studies of a manager share.
 pub(crate) struct Shared {
@@ -39,7 +44,7 @@ pub(crate) struct Shared {
     submitting: Mutex<()>,
     /// A study has ended: another one may begin.
     ended: Condvar,
-    tell: Tell,
+    scaler: Scaler,
 }
 
 impl Shared {
@@ -52,11 +57,12 @@ impl Shared {
         store: Arc<InputStore>,
         manager: Manager,
         network: tokio::runtime::Handle,
-        tell: Tell,
+        pools: Option<Pools>,
     ) -> Outcome<Arc<Self>> {
         let kept = state.studies()?;
         let (studies, submitting, ended) = (Mutex::default(), Mutex::default(), Condvar::new());
-        let shared = Arc::new(Self { state, store, manager, network, studies, submitting, ended, tell });
+        let scaler = Scaler::new(pools, state.spent());
+        let shared = Arc::new(Self { state, store, manager, network, studies, submitting, ended, scaler });
         for (id, kept, ended) in kept {
             let missing = shared.missing(&kept.submission);
             let phase = match ended {
@@ -78,12 +84,26 @@ impl Shared {
         self.entries().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
     }
 
-    pub(crate) fn tell(&self, text: &str) {
-        (self.tell)(text);
-    }
-
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
         self.studies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many workers are wanted now.
+    pub(crate) fn scale(&self, view: &ManagerView) -> Scaling {
+        let needs: Vec<StudyNeed> = self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect();
+        let now = OffsetDateTime::now_utc();
+        self.scaler.step(view, &needs, now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9)
+    }
+
+    /// Looks now and then how many workers are wanted, so that what is wanted and what was spent do not depend on who asks.
+    pub(crate) async fn keep_scaling(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(SCALE_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Ok(view) = self.manager.send(Look).await else { return };
+            self.scale(&view);
+        }
     }
 
     /// Files of a submission that are nowhere here.
@@ -232,11 +252,11 @@ impl Shared {
             }
         }
         let planned = planned.map_or_else(|| self.plan_again(id), Ok);
-        let follow = |progress| {
+        let follow = |followed| {
             if let Some(entry) = self.entries().get_mut(&id)
                 && let Phase::Running { progress: place } = &mut entry.phase
             {
-                *place = Some(progress);
+                *place = Some(followed);
             }
         };
         let ended = planned.and_then(|planned| job::run(self, id, planned, follow));
@@ -265,7 +285,8 @@ impl Shared {
                 drop(entries);
                 return self.fail(id, said(&stop));
             }
-            self.tell(&format!("study {id} ({}) is {}", entry.kept.submission.name, ended.state));
+            let name = &entry.kept.submission.name;
+            info!(study = id, name, "study {id} ({name}) is {}", ended.state);
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);
@@ -275,7 +296,7 @@ impl Shared {
     /// A study cannot go on now. It is tried again when the manager is started again: what is known of it by now is kept.
     fn fail(&self, id: u32, why: String) {
         let message = format!("{why}; it goes on when the manager is started again");
-        self.tell(&format!("study {id} cannot go on: {message}"));
+        error!(study = id, "study {id} cannot go on: {message}");
         if let Some(entry) = self.entries().get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {

@@ -5,7 +5,7 @@
 mod check;
 
 use super::inputs::InputDigest;
-use crate::cli::{ReuseName, StrategyName, SubmitArgs};
+use crate::cli::{ReuseName, StrategyName, SubmitArgs, Until};
 use crate::exit::{Outcome, Stop};
 use crate::slides;
 use crate::study::{Prepared, Received};
@@ -41,6 +41,12 @@ pub(crate) struct Submission {
     /// The parameter sets of evaluations 1, 2, ….
     pub(crate) evaluations: Vec<Vec<Value>>,
     pub(crate) plan: PlanChoice,
+    /// When it should have ended, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline: Option<u64>,
+    /// What its workers may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<f64>,
 }
 
 /// How a study is to be planned.
@@ -72,6 +78,15 @@ impl Submission {
     pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
         let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
         prepared.check_runnable()?;
+        let parts =
+            [("phase", !prepared.study.phases.is_empty()), ("method.until", prepared.study.until.is_some())];
+        if let Some((part, _)) = parts.iter().find(|(_, there)| *there) {
+            return Err(Stop::Input(format!(
+                "{}: {part}: a manager runs studies whose parameter sets are all known when they are submitted, and these \
+                 depend on results; pleach run executes the study here",
+                args.study.display()
+            )));
+        }
         crate::command::weigh(&mut prepared, args.way.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
@@ -112,6 +127,8 @@ impl Submission {
                 max_bucket_size: args.way.buckets.max_bucket_size,
                 max_buckets: args.way.buckets.max_buckets,
             },
+            deadline: args.deadline.map(deadline).transpose()?,
+            budget: args.budget.map(|budget| budget.0),
             study,
         })
     }
@@ -170,6 +187,26 @@ impl Submission {
         };
         (0..count).map(facts).collect()
     }
+}
+
+/// A deadline in seconds since 1970.
+fn deadline(until: Until) -> Outcome<u64> {
+    let (now, deadline) = (now(), until.seconds(now()));
+    if deadline <= now {
+        return Err(Stop::Input(format!(
+            "--deadline: {} is over; a time to come is allowed",
+            time::OffsetDateTime::from_unix_timestamp(deadline as i64)
+                .ok()
+                .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok())
+                .unwrap_or_else(|| deadline.to_string()),
+        )));
+    }
+    Ok(deadline)
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
 }
 
 fn input_file(path: &Path) -> Outcome<InputFile> {

@@ -4,7 +4,7 @@
 
 use super::{Place, TierEntry, TierList};
 use pleach_storage::files::Disk;
-use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError, Upkeep};
+use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError, Upkeep, locks_are_local};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,9 +41,12 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError
         Place::Ram => return Ok(None),
         Place::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
-            let settings = FolderSettings::new(*kind, capacity_bytes).packed();
-            let settings =
-                FolderSettings { durability: *durability, reserve_bytes: *reserve_bytes, ..settings };
+            let mut settings = FolderSettings::new(*kind, capacity_bytes).packed();
+            (settings.durability, settings.reserve_bytes) = (*durability, *reserve_bytes);
+            if kind.is_shared() && locks_are_local(path)? {
+                // Two machines would take each other for dead, and write to the same files.
+                settings.pack_below_bytes = 0;
+            }
             (Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?), Some(path.clone()))
         }
         Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),

@@ -48,11 +48,11 @@ pub(super) struct StageProblem {
 }
 
 /// Inputs, and keys and costs of tasks, of some instances.
-#[derive(Debug, Default)]
-struct Tables {
-    inputs: Vec<u32>,
-    keys: Vec<u32>,
-    costs: Vec<f64>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) inputs: Vec<u32>,
+    pub(super) keys: Vec<u32>,
+    pub(super) costs: Vec<f64>,
 }
 
 impl<'a> Loom<'a> {
@@ -137,16 +137,11 @@ impl StageProblem {
         if let Some(dataflow) = self.dataflow.get() {
             return Ok(dataflow);
         }
-        let mut all = Tables::default();
         let levels = self.problem.levels();
-        for member in self.problem.members() {
-            all.inputs.push(self.problem.inputs(member));
-            all.keys.extend(self.problem.keys(member));
-            all.costs.extend((0..levels).map(|level| self.problem.cost(member, level)));
-        }
-        all.inputs.extend(&self.reference.inputs);
-        all.keys.extend(&self.reference.keys);
-        all.costs.extend(&self.reference.costs);
+        let [(mut all, _), (reference, _)] = self.tables();
+        all.inputs.extend(reference.inputs);
+        all.keys.extend(reference.keys);
+        all.costs.extend(reference.costs);
         let dataflow = Dataflow::build(&all.problem(levels)?, &self.tasks);
         Ok(self.dataflow.get_or_init(|| dataflow))
     }
@@ -159,6 +154,17 @@ impl StageProblem {
         let reference = self.reference.costs.chunks(levels).map(<[f64]>::to_vec);
         let reference = self.reference_only.iter().zip(reference);
         members.chain(reference).map(|(id, seconds)| (*id, seconds))
+    }
+
+    /// The tables of the members, and of the instances that serve the reference only.
+    pub(super) fn tables(&self) -> [(Tables, &[InstanceId]); 2] {
+        let mut own = Tables::default();
+        for member in self.problem.members() {
+            own.inputs.push(self.problem.inputs(member));
+            own.keys.extend(self.problem.keys(member));
+            own.costs.extend((0..self.problem.levels()).map(|level| self.problem.cost(member, level)));
+        }
+        [(own, &self.members), (self.reference.clone(), &self.reference_only)]
     }
 
     /// The instances that serve the reference only, as members of [`dataflow`](Self::dataflow).

@@ -44,7 +44,7 @@ fn fields() {
     edited(
         "[response]\n",
         "[responses]\n",
-        "responses: unknown; known are study, input, method, response, parameters",
+        "responses: unknown; known are study, input, method, phase, response, parameters",
     );
     edited("[response]\nmetric = \"dice\"\n", "", "response: missing; this section is needed");
 }
@@ -56,7 +56,7 @@ fn methods_and_metrics() {
     edited(
         "\"moat\"",
         "\"pcc\"",
-        "method.kind: \"pcc\" is not allowed; allowed: \"moat\", \"vbd\", \"correlation\" or \"table\"",
+        "method.kind: \"pcc\" is not allowed; allowed: \"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"rbd-fast\" or \"table\"",
     );
     edited("kind = \"moat\"\n", "", "method.kind: missing; a text is needed");
     let sampler = "method.sampler: \"lhs\" is not allowed; allowed: \"morris\" for kind \"moat\"";
@@ -73,7 +73,7 @@ fn methods_and_metrics() {
         "trajectories = 2.5",
         "method.trajectories: 2.5 is given, a whole number is wanted",
     );
-    let table = "method.levels: unknown; known are kind, file";
+    let table = "method.levels: unknown; known are kind, file, until";
     edited("kind = \"moat\"\ntrajectories = 2\n", "kind = \"table\"\nfile = \"x.csv\"\n", table);
     let metric = "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\", \"pixel-difference\", \"object-dice\", \
          \"object-jaccard\", \"object-pair-dice\", \"object-recall\", \"nuclei\", \"mean-area\"";

@@ -25,11 +25,11 @@ fn tables() {
     refused("G1,T1\n60,five\n", "line 2, column T1: \"five\" is not a finite number");
     refused("T1\nNaN\n", "line 2, column T1: \"NaN\" is not a finite number");
     refused("T1,G1\n,60\n", "line 2, column T1: \"\" is not a finite number");
-    refused("G1,T1\n60\n", "line 2 has 1 fields; the header has 2, separated by commas");
-    refused("G1,T1\n60,5\n60,5,7\n", "line 3 has 3 fields; the header has 2, separated by commas");
+    refused("G1,T1\n60\n", "line 2 has 1 fields; the first line has 2, separated by commas");
+    refused("G1,T1\n60,5\n60,5,7\n", "line 3 has 3 fields; the first line has 2, separated by commas");
     refused("", &format!("the table is empty; a header that names parameters is needed ({KNOWN})"));
     refused("G1,T1\n", "the table has a header and no rows; at least one parameter set is needed");
-    refused("G1,G1\n60,60\n", "line 1: column \"G1\" occurs twice; each parameter may have one");
+    refused("G1,G1\n60,60\n", "line 1: column \"G1\" occurs twice; each may be there once");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Cluster<'a> {
     study: &'a Study,
     folder: tempfile::TempDir,
     manager: Option<Child>,
+    /// What the manager is started with besides.
+    pub(crate) manager_options: Vec<String>,
     /// Where workers and clients find it.
     pub(crate) listen: String,
     pub(crate) http: String,
@@ -46,8 +48,12 @@ pub(crate) struct Cluster<'a> {
     pub(crate) through: Option<String>,
     /// Where processes are that are not simply here, by name; whoever asks is the `client`.
     pub(crate) places: BTreeMap<String, Place>,
+    /// Arguments of processes that are called otherwise than tests do, by name.
+    pub(crate) called: BTreeMap<String, Vec<String>>,
     /// The manager's folder, as we see it.
     pub(crate) state: PathBuf,
+    /// Variables for all processes that are started from now on.
+    pub(crate) environment: BTreeMap<String, String>,
 }
 
 impl<'a> Cluster<'a> {
@@ -66,12 +72,15 @@ impl<'a> Cluster<'a> {
             study,
             folder,
             manager: None,
+            manager_options: Vec::new(),
             listen: String::new(),
             http: String::new(),
             workers: BTreeMap::new(),
             through: None,
             places: BTreeMap::new(),
+            called: BTreeMap::new(),
             state,
+            environment: BTreeMap::new(),
         };
         cluster.call(&["certs", "init", "--dir", "ca"]).done();
         cluster.certify("boss", "manager");
@@ -117,16 +126,21 @@ impl<'a> Cluster<'a> {
     /// A process of this name, where it belongs.
     fn command(&self, name: &str) -> Command {
         let mut command = self.place(name).command(assert_cmd::cargo::cargo_bin!("pleach"));
-        command.current_dir(self.folder.path());
+        command.current_dir(self.folder.path()).envs(&self.environment);
         command
     }
 
     pub(crate) fn manager_command(&self) -> Command {
         let mut command = self.command("manager");
+        if let Some(args) = self.called.get("manager") {
+            command.args(args);
+            return command;
+        }
         let free = self.place("manager").any_port();
         let at = |address: &String| if address.is_empty() { free.clone() } else { address.clone() };
         command.args(["manager", "--state", "state", "--certs", "ca/boss"]);
         command.args(["--listen", &at(&self.listen), "--http", &at(&self.http)]);
+        command.args(&self.manager_options);
         command
     }
 
@@ -150,13 +164,24 @@ impl<'a> Cluster<'a> {
         manager.wait().expect("it ends");
     }
 
+    /// Asks the manager to end (SIGTERM), and waits for it.
+    pub(crate) fn end_manager(&mut self) -> ExitStatus {
+        let mut manager = self.manager.take().expect("it runs");
+        terminate(manager.id());
+        manager.wait().expect("it ends")
+    }
+
     /// Starts a worker of one slot.
     pub(crate) fn start_worker(&mut self, name: &str, options: &[&str]) {
+        if let Some(args) = self.called.get(name) {
+            let mut command = self.command(name);
+            command.args(args);
+            return self.spawn_worker(name, command);
+        }
         let certs = format!("ca/{name}");
         if !self.path(&certs).exists() {
             self.certify(name, "worker");
         }
-        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
         let manager = self.through.clone().unwrap_or_else(|| self.listen.clone());
         let mut command = self.command(name);
         command.args(["worker", "--manager", &manager, "--certs", &certs]);
@@ -171,6 +196,11 @@ impl<'a> Cluster<'a> {
         if !options.contains(&"--memory") {
             command.args(["--memory", "1GB"]);
         }
+        self.spawn_worker(name, command);
+    }
+
+    fn spawn_worker(&mut self, name: &str, mut command: Command) {
+        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
         let child = command.stdout(log.expect("a log")).stderr(Stdio::inherit()).spawn().expect("it starts");
         assert!(self.workers.insert(name.to_owned(), child).is_none(), "{name} runs");
     }
@@ -184,10 +214,7 @@ impl<'a> Cluster<'a> {
 
     /// Asks a worker to leave (SIGTERM).
     pub(crate) fn ask_to_leave(&self, name: &str) {
-        // A shell's own: bare machines have no other.
-        let kill = format!("kill -TERM {}", self.workers[name].id());
-        let status = Command::new("bash").args(["-c", &kill]).status().expect("bash");
-        assert!(status.success());
+        terminate(self.workers[name].id());
     }
 
     /// Waits for a worker that has been asked to leave.
@@ -249,6 +276,12 @@ impl<'a> Cluster<'a> {
             workers.iter().all(|worker| worker["bytes"] == 0 && worker["running"] == 0)
         });
     }
+}
+
+fn terminate(process: u32) {
+    // A shell's own: bare machines have no other.
+    let status = Command::new("bash").args(["-c", &format!("kill -TERM {process}")]).status().expect("bash");
+    assert!(status.success());
 }
 
 impl Drop for Cluster<'_> {

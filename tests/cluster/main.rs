@@ -3,13 +3,19 @@
 //!
 //! Each kind of chaos runs with one seed; `PLEACH_CHAOS_SEEDS` asks for more.
 
+#[path = "../support/api.rs"]
+mod api;
+mod backup;
 mod chaos;
+#[path = "../support/chart.rs"]
+mod chart;
 mod cluster;
 #[path = "../support/data.rs"]
 mod data;
 mod disk;
 mod durable;
 mod hosts;
+mod logs;
 #[path = "../support/disk.rs"]
 mod mounted;
 mod namespaces;
@@ -22,8 +28,12 @@ mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;
 mod refusals;
+mod release;
+mod rollout;
+mod scaling;
 #[path = "../support/study.rs"]
 mod study;
+mod watched;
 
 use cluster::{Cluster, expected};
 

@@ -1,6 +1,9 @@
 //! What a cluster does not do, and how it says so.
 
 use crate::cluster::{self, Cluster};
+use pleach_actors::transport::certs::{Authority, Validity};
+use pleach_actors::transport::clock::{Clock, SystemClock};
+use pleach_actors::transport::identity::{Identity, Role};
 use std::time::Duration;
 
 #[test]
@@ -111,4 +114,47 @@ fn a_worker_joins_with_a_token_once() {
     assert!(
         cluster.log("cloud1").contains("connected to manager") && Duration::from_secs(1) < cluster::DEADLINE
     );
+}
+
+#[test]
+fn a_worker_with_a_token_waits_for_its_manager() {
+    let study = cluster::study(2, 64);
+    let mut cluster = Cluster::new(&study);
+    let token = cluster.call(&["certs", "token", "--dir", "ca"]).done().trim().to_owned();
+    cluster.kill_manager();
+    for name in ["cloud1", "cloud2"] {
+        std::fs::create_dir(cluster.path(&format!("ca/{name}"))).expect("a folder");
+        cluster.start_worker(name, &["--token", &token, "--name", name]);
+        cluster.wait_until(|cluster| cluster.log(name).contains("; trying again"));
+    }
+    // Who is asked to leave does not wait any longer.
+    cluster.ask_to_leave("cloud2");
+    assert!(cluster.left("cloud2").success(), "{}", cluster.log("cloud2"));
+    cluster.start_manager();
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 has joined"));
+}
+
+#[test]
+fn a_certificate_that_is_over_is_replaced_where_there_is_a_token() {
+    let study = cluster::study(2, 64);
+    let mut cluster = Cluster::new(&study);
+    let authority = Authority::open(&cluster.path("ca")).expect("an authority");
+    let days_ago = |days: u32| SystemClock.now() - Duration::from_secs(86_400) * days;
+    for (name, made) in [("old", days_ago(3)), ("good", days_ago(0))] {
+        let identity = Identity { name: name.parse().expect("a name"), role: Role::Worker };
+        let validity = Validity::days(1, made).expect("a day");
+        authority.issue(&identity, validity, &cluster.path("ca").join(name)).expect("a certificate");
+    }
+    let certificate = |cluster: &Cluster<'_>, name: &str| {
+        std::fs::read(cluster.path("ca").join(name).join("node.pem")).expect("a certificate")
+    };
+    let before = ["old", "good"].map(|name| certificate(&cluster, name));
+    let token = cluster.call(&["certs", "token", "--dir", "ca"]).done().trim().to_owned();
+    for name in ["old", "good"] {
+        cluster.start_worker(name, &["--token", &token, "--name", name]);
+        let joined = format!("worker {name} has joined");
+        cluster.wait_until(|cluster| cluster.log("manager").contains(&joined));
+    }
+    let after = ["old", "good"].map(|name| certificate(&cluster, name));
+    assert!(before[0] != after[0] && before[1] == after[1]);
 }

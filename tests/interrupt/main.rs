@@ -76,7 +76,9 @@ fn signal(child: &Child, name: &str) {
 /// `run.json` without times and what else no two runs have in common.
 fn run_record(out: &Path) -> Value {
     let mut run = json(&out.join("run.json"));
-    for measured in ["wall_seconds", "planning_seconds", "peak_bytes_admitted", "peak_rss_bytes"] {
+    for measured in
+        ["wall_seconds", "execution_seconds", "planning_seconds", "peak_bytes_admitted", "peak_rss_bytes"]
+    {
         assert!(run[measured].take().is_number(), "{measured}");
     }
     // What turns out equal depends on what there is to compare it with, so on how far the process before this one came.

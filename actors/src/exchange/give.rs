@@ -34,7 +34,8 @@ async fn give_once(hub: &Hub, neighbour: &Neighbour, key: RegionKey, way: Way) {
         neighbour.say(&Message::NotGiven { key, why: NotGiven::Lacking });
         return;
     };
-    let units = (region.bytes().div_ceil(UNIT_BYTES)).clamp(1, hub.sending_units) as u32;
+    let bytes = region.bytes();
+    let units = (bytes.div_ceil(UNIT_BYTES)).clamp(1, hub.sending_units) as u32;
     // The semaphore is never closed.
     let Ok(_room) = hub.sending.acquire_many(units).await else { return };
     let digest = match hub.digest(key) {
@@ -54,13 +55,17 @@ async fn give_once(hub: &Hub, neighbour: &Neighbour, key: RegionKey, way: Way) {
         hub.count(|counts| {
             counts.sent += 1;
             counts.sent_shared += 1;
+            counts.sent_bytes += bytes;
         });
         return;
     }
     let Some((head, body)) = encode(region, digest).await else { return };
     // The other side knows why it has not arrived.
     if neighbour.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok() {
-        hub.count(|counts| counts.sent += 1);
+        hub.count(|counts| {
+            counts.sent += 1;
+            counts.sent_bytes += bytes;
+        });
     }
 }
 

@@ -7,6 +7,7 @@ use super::message::Message;
 use super::neighbour::{self, Neighbour};
 use super::shared::Folder;
 use crate::below::Below;
+use crate::transport::LinkFigures;
 use crate::transport::hello::Hello;
 use crate::transport::identity::Role;
 use crate::transport::quic::{Connector, Peer, Server};
@@ -36,6 +37,8 @@ struct Neighbours {
     by_address: HashMap<SocketAddr, Arc<Neighbour>>,
     /// One opens a connection, the others wait for it.
     opening: HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>,
+    /// What those have carried that are gone.
+    carried: LinkFigures,
     /// When and why the last attempt failed.
     failed: HashMap<SocketAddr, (Instant, Failure)>,
 }
@@ -203,6 +206,12 @@ impl Hub {
         lock(&self.now.neighbours).all.len()
     }
 
+    pub(super) fn link_figures(&self) -> LinkFigures {
+        let neighbours = lock(&self.now.neighbours);
+        let now = neighbours.all.iter().map(|neighbour| neighbour.link_figures());
+        now.fold(neighbours.carried, LinkFigures::and)
+    }
+
     /// Ends all connections; what is under way fails.
     pub(super) fn end(&self) {
         // No news for an operator: the manager knows when a worker goes.
@@ -237,7 +246,12 @@ impl Hub {
 
 impl Neighbours {
     fn remove(&mut self, neighbour: &Arc<Neighbour>) {
+        let before = self.all.len();
         self.all.retain(|other| !Arc::ptr_eq(other, neighbour));
+        if self.all.len() < before {
+            let gone = LinkFigures { round_trip: Duration::ZERO, ..neighbour.link_figures() };
+            self.carried = self.carried.and(gone);
+        }
         self.by_address.retain(|_, other| !Arc::ptr_eq(other, neighbour));
     }
 

@@ -10,7 +10,7 @@ use super::shared::slots::{Name, Slots};
 use super::shared::views::Views;
 use crate::transport::quic::{Arrival, QuicLink, Region, Regions};
 use crate::transport::refusal::{Cause, Refusal};
-use crate::transport::{Incoming, Link};
+use crate::transport::{Incoming, Link, LinkFigures};
 use pleach_regions::{DataRegion, Decoder, Head, RegionKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -103,6 +103,11 @@ impl Neighbour {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has passed between it and here.
+    pub(super) fn link_figures(&self) -> LinkFigures {
+        self.link.figures().unwrap_or_default()
     }
 
     /// Says something; where it is gone, its end says so.

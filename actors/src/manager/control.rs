@@ -5,6 +5,7 @@ use super::view::ManagerView;
 use super::{ConnectionId, ManagerActor, Outcome};
 use actix::prelude::*;
 use pleach_dispatch::StudyId;
+use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
 use pleach_dispatch::study::Study;
 use std::time::Duration;
@@ -14,6 +15,11 @@ use thiserror::Error;
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Stop;
+
+/// Ends a manager that has no study left, and its workers.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Finish;
 
 /// Begins a study.
 #[derive(Debug, Message)]
@@ -91,6 +97,15 @@ impl Handler<Stop> for ManagerActor {
     fn handle(&mut self, Stop: Stop, ctx: &mut Self::Context) {
         self.core.handle_stop();
         self.perform(ctx);
+    }
+}
+
+impl Handler<Finish> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Finish: Finish, ctx: &mut Self::Context) {
+        self.broadcast(&ToWorker::Finished);
+        ctx.stop();
     }
 }
 

@@ -50,6 +50,8 @@ pub struct TaskTotal {
     pub reused_by_value: u64,
     /// How often it did not have to run, since an earlier study had run it.
     pub reused_by_cache: u64,
+    /// How often it did not have to run, since an earlier plan of the study had run it.
+    pub reused_from_before: u64,
     /// Wall seconds of finding and keeping among what earlier studies have computed.
     pub cache_seconds: f64,
 }
@@ -88,7 +90,31 @@ pub enum Notice<'a> {
 /// Follows a study.
 pub type Observer = Box<dyn FnMut(Notice<'_>) + Send>;
 
+impl TaskTotal {
+    /// Adds what it came to elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.seconds += other.seconds;
+        self.predicted_seconds += other.predicted_seconds;
+        self.error_seconds += other.error_seconds;
+        self.digests += other.digests;
+        self.digest_seconds += other.digest_seconds;
+        self.reused_by_dataflow += other.reused_by_dataflow;
+        self.reused_by_value += other.reused_by_value;
+        self.reused_by_cache += other.reused_by_cache;
+        self.reused_from_before += other.reused_from_before;
+        self.cache_seconds += other.cache_seconds;
+    }
+}
+
 impl Outcome {
+    /// What all tasks came to until now.
+    pub(super) fn all_tasks(&self) -> TaskTotal {
+        let mut all = TaskTotal::default();
+        self.tasks.values().for_each(|task| all.add(task));
+        all
+    }
+
     /// Tasks are counted whether or not the report was in time: they were run.
     pub(super) fn count(&mut self, tasks: &[TaskReport]) {
         for task in tasks {
@@ -105,6 +131,7 @@ impl Outcome {
                 TaskDone::Reused(Reused::Dataflow) => total.reused_by_dataflow += 1,
                 TaskDone::Reused(Reused::Value) => total.reused_by_value += 1,
                 TaskDone::Reused(Reused::Cache) => total.reused_by_cache += 1,
+                TaskDone::Reused(Reused::Before) => total.reused_from_before += 1,
             }
             total.cache_seconds += task.cache_seconds;
         }

@@ -9,6 +9,7 @@ use pleach_dispatch::study::{self, Study};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use tracing::{debug, warn};
 
 impl ManagerActor {
     pub(super) fn perform(&mut self, ctx: &mut Context<Self>) {
@@ -21,6 +22,8 @@ impl ManagerActor {
             match effect {
                 Effect::Introduce { worker, study } => self.introduce(worker, study),
                 Effect::Assign { worker, study, lease, work, later } => {
+                    self.meters.waited(self.core.study(study).and_then(|study| study.waited(lease)));
+                    self.say_assigned(worker, study, lease, &work);
                     self.assign(worker, study, lease, work, later);
                 }
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
@@ -59,6 +62,19 @@ impl ManagerActor {
         }
     }
 
+    fn say_assigned(&self, worker: WorkerId, study: StudyId, lease: LeaseId, work: &BucketWork) {
+        let Some(running) = self.studies.get(&study) else { return };
+        debug!(
+            parent: &running.span,
+            lease = lease.0,
+            bucket = work.bucket.0,
+            stage = work.stage,
+            instances = work.instances.len(),
+            worker = self.name_of(worker),
+            "a bucket is leased"
+        );
+    }
+
     fn tell_progress(&mut self, id: StudyId) {
         let unfinished = self.core.study(id).map_or(0, Study::unfinished);
         let Some(running) = self.studies.get_mut(&id) else { return };
@@ -79,10 +95,22 @@ impl ManagerActor {
         match effect {
             // What it reported stays: the same again is the same.
             study::Effect::Reopened(_) => {
-                running.outcome.finished = running.outcome.finished.saturating_sub(1)
+                self.meters.reopened.increment(1);
+                running.outcome.finished = running.outcome.finished.saturating_sub(1);
             }
             study::Effect::Failed { instance, origin, cause } => {
+                self.meters.failed.increment(1);
                 (running.observer)(Notice::Failed(instance));
+                if instance == origin {
+                    let TaskFailure { at, cause } = &cause;
+                    warn!(
+                        parent: &running.span,
+                        study = id.0,
+                        instance = instance.0,
+                        "study {}: {instance} has failed at {at}: {cause}",
+                        id.0
+                    );
+                }
                 running.outcome.failures.insert(instance, Failure { origin, cause });
             }
             study::Effect::Complete => {
@@ -90,7 +118,7 @@ impl ManagerActor {
                 if let Some(mut running) = self.studies.remove(&id) {
                     running.end();
                 }
-                if self.service.is_none() {
+                if self.ends {
                     self.broadcast(&ToWorker::Finished);
                     ctx.stop();
                 }

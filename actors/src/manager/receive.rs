@@ -11,6 +11,7 @@ use pleach_regions::{Digest, Table};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// A record that is never on disk.
 const NEVER: u64 = u64::MAX;
@@ -97,7 +98,7 @@ impl ManagerActor {
                     "a worker named {}{host} is there already; names must differ (pleach certs issue --name)",
                     newcomer.name
                 );
-                self.tell(&format!("refused a worker: {why}"));
+                warn!(worker = newcomer.name, "refused a worker: {why}");
                 if let Some(connection) = self.connections.remove(&id) {
                     connection.link.refuse_for_now(&why);
                 }
@@ -108,6 +109,7 @@ impl ManagerActor {
         }
         let facts = pleach_dispatch::manager::Facts { slots, host: newcomer.host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
+        self.meters.joins.increment(1);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
             // The clocks of a cluster agree to a second or so, which leases are not cut to.
             let left = Duration::from_secs(end).saturating_sub(service.clock.now());
@@ -124,7 +126,7 @@ impl ManagerActor {
                 connection.send(&ToWorker::Welcome { manager: number });
             }
         }
-        self.tell(&format!("worker {} has joined with {slots} slots", newcomer.name));
+        info!(worker = newcomer.name, slots, "worker {} has joined with {slots} slots", newcomer.name);
         if let Some(before) = before.filter(|before| before.manager == number) {
             self.take_up(worker, before);
         }
@@ -132,11 +134,8 @@ impl ManagerActor {
         if !lacking.is_empty() {
             let names: Vec<String> =
                 lacking.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            self.tell(&format!(
-                "worker {} lacks {}: it gets only stages that it can run",
-                newcomer.name,
-                names.join(", ")
-            ));
+            let (name, names) = (&newcomer.name, names.join(", "));
+            warn!(worker = name, "worker {name} lacks {names}: it gets only stages that it can run");
         }
     }
 
@@ -173,6 +172,7 @@ impl ManagerActor {
         let mut differs = false;
         if let Some(running) = self.studies.get_mut(&study) {
             if counted {
+                self.meters.finished.increment(1);
                 running.outcome.finished += 1;
                 if !results.is_empty() {
                     running.records += 1;
@@ -185,11 +185,13 @@ impl ManagerActor {
             }
         }
         if differs {
-            self.tell(&format!(
-                "worker {} reports other results for {} than there are, too late: they are refused",
-                self.name_of(worker),
-                named(study, instance)
-            ));
+            let (worker, of) = (self.name_of(worker), named(study, instance));
+            warn!(
+                worker,
+                study = study.0,
+                instance = instance.0,
+                "worker {worker} reports other results for {of} than there are, too late: they are refused"
+            );
         }
         self.count(worker, study, instance, tasks);
         self.note_report(id, record);
@@ -236,6 +238,7 @@ impl ManagerActor {
 
     /// Tasks are counted whether or not the report was in time: they were run.
     fn count(&mut self, worker: WorkerId, study: StudyId, instance: InstanceId, tasks: &[TaskReport]) {
+        self.meters.count(tasks);
         self.core.handle_ran(worker, study, instance, tasks);
         let Some(running) = self.studies.get_mut(&study) else { return };
         running.outcome.count(tasks);
@@ -247,7 +250,7 @@ impl ManagerActor {
     fn send_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
         let Some(service) = &self.service else { return };
         let found = (service.find_file)(&digest);
-        let (network, tell) = (service.network.clone(), std::sync::Arc::clone(&service.tell));
+        let network = service.network.clone();
         let name = self.name_of(worker);
         let Some(connection) = self.connection_of(worker) else { return };
         match (found, connection.newcomer.regions.clone()) {
@@ -256,7 +259,7 @@ impl ManagerActor {
                 network.spawn(async move {
                     let key = exchange::file_key(&digest);
                     if let Err(error) = exchange::send_file(&regions, key, digest, &path).await {
-                        tell(&format!("failed to send an input file to worker {name}: {error}"));
+                        warn!(worker = name, "failed to send an input file to worker {name}: {error}");
                     }
                 });
             }
@@ -278,9 +281,10 @@ impl ManagerActor {
         if let Some(worker) = connection.worker {
             self.connection_of.remove(&worker);
             self.core.handle_leave(worker, lost);
+            self.meters.gone(lost);
             let name = &connection.newcomer.name;
             let how = if lost { "is lost" } else { "has left" };
-            self.tell(&format!("worker {name} {how}"));
+            info!(worker = name, lost, "worker {name} {how}");
             self.perform(ctx);
         }
     }

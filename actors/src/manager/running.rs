@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::time::Instant;
 use tokio::sync::oneshot;
+use tracing::{Span, info_span};
 
 /// Cuts what nobody has begun into buckets for another number of processors.
 pub trait Replanner: Send {
@@ -56,6 +57,8 @@ pub(super) struct Running {
     /// Nothing that is reported is kept: it can no longer be.
     pub(super) is_halted: bool,
     pub(super) begun: Instant,
+    /// What is said of it.
+    pub(super) span: Span,
 }
 
 impl Running {
@@ -77,6 +80,7 @@ impl Running {
             durable: 0,
             is_halted: false,
             begun: Instant::now(),
+            span: info_span!("study", study = id.0),
         }
     }
 

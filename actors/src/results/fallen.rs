@@ -75,6 +75,16 @@ impl Fallen {
         Some(Found { outputs: found, origin: *origin })
     }
 
+    /// Tasks of which outputs have fallen.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskKey> {
+        self.tasks.keys()
+    }
+
+    /// What all of it is stored under.
+    pub(super) fn into_keys(self) -> Vec<RegionKey> {
+        self.regions.iter().map(key).collect()
+    }
+
     /// Nothing more will be made from a region; gives what lies below of what was made.
     pub(super) fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
         let mut keys = Vec::new();

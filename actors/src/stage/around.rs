@@ -16,6 +16,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use tracing::Span;
 
 /// What every stage actor of a worker works with.
 #[derive(Clone)]
@@ -48,6 +49,8 @@ pub struct Surroundings {
     pub active_paths: Option<NonZeroU32>,
     /// The worker has to end at some time: it asks how long things take.
     pub ends: Arc<AtomicBool>,
+    /// What is said of the bucket.
+    pub span: Span,
 }
 
 /// What is known from before the study.

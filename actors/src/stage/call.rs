@@ -9,6 +9,7 @@ use pleach_dispatch::message::{Reused, TaskFailure};
 use pleach_regions::{DataRegion, HeldOutputs, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
 use std::sync::Arc;
+use tracing::Span;
 
 /// What stands for a task.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +52,13 @@ pub(super) struct ToRun {
     pub(super) back: Option<Back>,
     /// It is known to take next to no time.
     pub(super) short: bool,
+    /// What is said of it.
+    pub(super) span: Span,
 }
 
 impl ToRun {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
-        let Self { task, name, operation, inputs, arguments, digests, recall, back, short } = self;
+        let Self { task, name, operation, inputs, arguments, digests, recall, back, short, span } = self;
         let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
         let mut regions = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -73,7 +76,7 @@ impl ToRun {
             }
         }
         let gone = fail("the task actor is gone");
-        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short };
+        let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short, span };
         let answer = task.send(run).await;
         answer.unwrap_or_else(|_| TaskResult::failed(gone))
     }

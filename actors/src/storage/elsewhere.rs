@@ -40,7 +40,7 @@ impl Rates {
     }
 
     /// The way to try first where there are both. What has not been tried yet is tried; workers first.
-    fn first(&self) -> Way {
+    pub(super) fn first(&self) -> Way {
         match (self.worker, self.shared) {
             (Some(worker), Some(shared)) if shared < worker => Way::Shared,
             (Some(_), None) => Way::Shared,

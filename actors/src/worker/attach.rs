@@ -87,6 +87,11 @@ impl Unsafe {
         gone
     }
 
+    /// Instances of a lease that are not safe.
+    pub(super) fn open(&self, lease: LeaseId) -> usize {
+        self.leases.get(&lease).map_or(0, |(_, open)| open.len())
+    }
+
     pub(super) fn forget(&mut self, lease: LeaseId) {
         self.leases.remove(&lease);
     }
@@ -185,6 +190,8 @@ impl WorkerActor {
             .collect();
         leases.into_iter().for_each(|lease| self.revoke(lease, ctx));
         self.studies.remove(&study);
+        self.meters.end(study);
+        self.spans.remove(&study);
         self.durable.remove(&study);
         let keys: Vec<RegionKey> =
             self.study_of.iter().filter(|(_, of)| **of == study).map(|(key, _)| *key).collect();

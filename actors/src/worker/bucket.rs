@@ -2,7 +2,7 @@
 
 use super::{Bucket, HandBack, Which, WorkerActor};
 use crate::stage::{Runnable, StageActor, Surroundings};
-use crate::storage::{Expect, Origin, Wish};
+use crate::storage::{Ahead, Expect, Origin, Wish};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
 use pleach_dispatch::{LeaseId, StudyId, WorkerId};
@@ -10,6 +10,7 @@ use pleach_regions::RegionKey;
 use pleach_workflow::{Origin as StageOrigin, Read, Registry, Stage, StageInput, Task, TierKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tracing::{Span, debug_span};
 
 impl WorkerActor {
     /// Tells storage where to find what a bucket reads.
@@ -45,6 +46,9 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let work = if self.setup.below.is_some() { work.with_room_below() } else { work };
+        if !self.core.has_free_slot() {
+            self.bring_up(&work);
+        }
         self.core.handle_assigned(lease, work.stage, work.bucket, later);
         let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
         self.unsafe_reports.leased(study, lease, ids.iter().copied().collect());
@@ -56,6 +60,14 @@ impl WorkerActor {
                 self.study_of.extend(keys.map(|key| (key, study)));
             }
         }
+        let span = debug_span!(
+            parent: self.spans.get(&study).and_then(Span::id),
+            "bucket",
+            lease = lease.0,
+            bucket = work.bucket.0,
+            stage = work.stage,
+            instances = ids.len()
+        );
         let around = Surroundings {
             worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
@@ -70,6 +82,7 @@ impl WorkerActor {
             durable: self.durable(study),
             active_paths: self.setup.resources.active_paths,
             ends: Arc::clone(&self.ends),
+            span,
         };
         let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
         // Those of its operations that are not linked in are missing.
@@ -96,6 +109,13 @@ impl WorkerActor {
                 self.core.handle_stage_over(lease);
             }
         }
+    }
+
+    /// Tells storage what a bucket that has to wait will read.
+    fn bring_up(&self, work: &BucketWork) {
+        // A bucket's instances read the same.
+        let Some(first) = work.instances.first().filter(|_| self.setup.below.is_some()) else { return };
+        self.setup.storage.do_send(Ahead(first.inputs.clone()));
     }
 
     /// Tells storage which tiers are wished for what a bucket will store.

@@ -27,6 +27,7 @@ impl WorkerActor {
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let fallen = results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
+        self.meters.steps.shelf.increment(fallen.len() as u64);
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
         drop(results);
@@ -58,12 +59,14 @@ impl WorkerActor {
     }
 
     pub(super) fn have_room_made(&mut self, bytes: u64, lease: LeaseId, ctx: &mut Context<Self>) {
+        self.meters.steps.room.increment(1);
         let but = self.read(Some(lease));
         let replicas = self.replicas.keys().copied().filter(|key| !but.contains(key)).collect();
         let made = self.setup.storage.send(MakeRoom { bytes, but, replicas }).into_actor(self);
         ctx.spawn(made.map(|dropped, actor, ctx| {
             for key in dropped.unwrap_or_default() {
                 if let Some(study) = actor.replicas.remove(&key) {
+                    actor.meters.steps.replica.increment(1);
                     actor.send(&ToManager::Dropped { study, key }, ctx);
                 }
             }

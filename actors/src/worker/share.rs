@@ -144,8 +144,7 @@ impl WorkerActor {
                     }
                     actor.send(&ToManager::Copied { study, key }, ctx);
                 }
-                false if replica.is_some() => actor.send(&ToManager::NotCopied { study, key }, ctx),
-                false => {}
+                false => actor.send(&ToManager::NotCopied { study, key }, ctx),
             }
             actor.look();
             actor.perform(ctx);

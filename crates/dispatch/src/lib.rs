@@ -10,6 +10,7 @@
 //! - [`stage::BucketRun`]: one bucket's reuse tree, depth-first.
 //!
 //! [`rehearsal`] executes a plan on sizes ahead of time, to find the memory without which it cannot be executed.
+//! [`scaling`] says how many workers there should be.
 //! [`memory`] holds the numbers that stages and their worker exchange, [`estimates`] what is believed of operations,
 //! [`message`] holds what manager and workers say to each other.
 
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod message;
 pub mod plan;
 pub mod rehearsal;
+pub mod scaling;
 pub mod stage;
 pub mod study;
 pub mod worker;

@@ -106,7 +106,8 @@ impl Manager {
         plan: ExecutionPlan,
         finished: &BTreeSet<InstanceId>,
     ) -> Result<(), PlanError> {
-        let study = Study::resume(plan, finished)?;
+        let mut study = Study::resume(plan, finished)?;
+        study.begin_at(self.now);
         for member in self.members.values_mut() {
             member.studies.insert(id, Suited::of(&member.facts, study.plan()));
         }

@@ -107,7 +107,7 @@ pub enum ToManager {
         /// The region.
         key: RegionKey,
     },
-    /// A region of which a second copy was wanted could not be fetched, or there is no room for it.
+    /// A region could not be fetched from another worker, or there is no room for it.
     NotCopied {
         /// The study.
         study: StudyId,
@@ -384,6 +384,8 @@ pub enum Reused {
     Value,
     /// An earlier study has run it.
     Cache,
+    /// An earlier plan of the same study has run it, in the same process.
+    Before,
 }
 
 /// Why a task gave no result, in words that can travel.

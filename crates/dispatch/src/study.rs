@@ -6,13 +6,14 @@
 //! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
 //!
 //! `begin` makes the state of a plan, whole or resumed, `grant` leases ready buckets, `back` takes back what was leased,
-//! `help` finds what idle workers can do of it, `rebucket` cuts buckets anew, `loss` has computed again what goes with a
+//! `help` finds what idle workers can do of it, `rebucket` cuts buckets anew, `census` counts, `loss` has computed again what goes with a
 //! worker, `poison` finds out what kills workers, `adopt` takes up what workers had of an earlier manager, `pace` measures,
 //! and `check` compares all of it with a recount; what becomes of instances and leases is here.
 
 mod adopt;
 mod back;
 mod begin;
+mod census;
 mod check;
 mod grant;
 mod help;
@@ -22,10 +23,11 @@ mod pace;
 mod poison;
 mod rebucket;
 
+pub use census::Census;
 pub use grant::Suits;
 pub(crate) use help::{Behind, Helpable};
 
-use crate::message::TaskFailure;
+use crate::message::{Elsewhere, TaskFailure};
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pace::Pace;
@@ -97,14 +99,20 @@ struct Bucket {
     waiting: usize,
     /// Workers were lost with it: it is granted to one that has nothing else to lose.
     alone: bool,
+    /// When it was last queued.
+    ready_since: Duration,
 }
 
 #[derive(Debug)]
 struct Lease {
     worker: WorkerId,
     open: BTreeSet<InstanceId>,
+    /// What the worker was told of where to have what it reads.
+    told: Vec<Elsewhere>,
     /// When it was granted.
     since: Duration,
+    /// How long its bucket had been ready then.
+    waited: Duration,
     /// The worker has been asked to hand back what it has not begun, and has not answered yet.
     asked_back: bool,
     /// The other lease of the same instances, where a second worker tries as well.
@@ -145,6 +153,8 @@ pub struct Study {
     unfinished: usize,
     /// Nothing more of it is granted.
     is_halted: bool,
+    /// When the last event was that said so.
+    now: Duration,
     effects: VecDeque<Effect>,
 }
 

@@ -348,6 +348,18 @@ impl Worker {
         self.leases.len()
     }
 
+    /// Whether a slot waits for a task: a bucket that comes now does not have to wait for one.
+    #[must_use]
+    pub fn has_free_slot(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Tasks that have a slot.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// Bytes held and reserved, as this machine knows them.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {

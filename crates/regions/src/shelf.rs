@@ -223,6 +223,11 @@ impl Shelf {
         all
     }
 
+    /// Tasks of which some output is here.
+    pub fn tasks(&self) -> impl Iterator<Item = &TaskKey> {
+        self.tasks.keys()
+    }
+
     /// A region that is here, whoever holds it.
     #[must_use]
     pub fn region(&self, identity: &Identity) -> Option<&Arc<DataRegion>> {

@@ -6,7 +6,7 @@
 pub mod choice;
 pub mod discrepancy;
 #[cfg(test)]
-mod examples;
+pub(crate) mod examples;
 pub mod factorial;
 pub mod fast;
 pub mod groups;
@@ -103,20 +103,8 @@ impl Design {
     /// # Errors
     /// [`SampleError`] when a domain cannot be drawn from, or coordinates and varying parameters do not pair up.
     pub fn of_points(parameters: &[Parameter], points: &UnitPoints) -> Result<Self, SampleError> {
-        let varying = varying(parameters);
-        if points.columns() != varying.len() {
-            return Err(SampleError::Dimensions { columns: points.columns(), varying: varying.len() });
-        }
-        let marginals = marginals(parameters, &varying)?;
-        let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
         let mut evaluations = Vec::with_capacity(points.rows());
-        for point in points.iter() {
-            let mut row = resting.clone();
-            for ((&column, marginal), &place) in varying.iter().zip(&marginals).zip(point) {
-                row[column] = marginal.value(place).ok_or_else(|| bad_range(&parameters[column]))?;
-            }
-            evaluations.push(row);
-        }
+        rows_of_points(parameters, points, |row| evaluations.push(row))?;
         Ok(Self::of_rows(parameters, evaluations))
     }
 
@@ -159,6 +147,27 @@ impl Design {
     }
 }
 
+fn rows_of_points(
+    parameters: &[Parameter],
+    points: &UnitPoints,
+    mut each: impl FnMut(Vec<Value>),
+) -> Result<(), SampleError> {
+    let varying = varying(parameters);
+    if points.columns() != varying.len() {
+        return Err(SampleError::Dimensions { columns: points.columns(), varying: varying.len() });
+    }
+    let marginals = marginals(parameters, &varying)?;
+    let resting: Vec<Value> = parameters.iter().map(resting_value).collect();
+    for point in points.iter() {
+        let mut row = resting.clone();
+        for ((&column, marginal), &place) in varying.iter().zip(&marginals).zip(point) {
+            row[column] = marginal.value(place).ok_or_else(|| bad_range(&parameters[column]))?;
+        }
+        each(row);
+    }
+    Ok(())
+}
+
 /// A design of points of a sequence, without further structure.
 fn plain(
     parameters: &[Parameter],
@@ -166,6 +175,20 @@ fn plain(
     samples: u32,
     seed: u64,
 ) -> Result<Design, SampleError> {
+    let mut evaluations = Vec::new();
+    draw_points(parameters, sequence, samples, seed, |row| evaluations.push(row))?;
+    Ok(Design::of_rows(parameters, evaluations))
+}
+
+/// Hands on parameter sets of points of a sequence one by one; what is held are the points, 8 bytes for each parameter and
+/// set.
+fn draw_points(
+    parameters: &[Parameter],
+    sequence: Sequence,
+    samples: u32,
+    seed: u64,
+    each: impl FnMut(Vec<Value>),
+) -> Result<(), SampleError> {
     let varying = varying(parameters);
     if varying.is_empty() {
         return Err(SampleError::NothingVaries);
@@ -175,7 +198,7 @@ fn plain(
     }
     // What cannot be drawn from is said before anything is drawn.
     marginals(parameters, &varying)?;
-    Design::of_points(parameters, &sequence.points(samples as usize, varying.len(), seed)?)
+    rows_of_points(parameters, &sequence.points(samples as usize, varying.len(), seed)?, each)
 }
 
 /// The marginals of some parameters.

@@ -5,13 +5,13 @@
 //! type and not against sampling ranges, which a user may leave on purpose. Rows are kept in order, equal
 //! ones included.
 
-mod responses;
+mod numbers;
 mod source;
 
 use crate::sampling::MOST_EVALUATIONS;
+pub use numbers::{NoNumber, Numbers, Separation};
 use pleach_workflow::text::quoted;
 use pleach_workflow::{Parameter, ParseValueError, Value};
-pub use responses::Responses;
 use source::Source;
 use std::borrow::Cow;
 use std::io::Read;
@@ -29,6 +29,9 @@ pub enum TableError {
         /// Known parameters.
         known: String,
     },
+    /// Nothing to read, where any columns would do.
+    #[error("the table is empty; a line of column names, or of numbers, is needed")]
+    NoColumns,
     /// A header without rows.
     #[error("the table has a header and no rows; at least one parameter set is needed")]
     NoRows,
@@ -49,7 +52,7 @@ pub enum TableError {
         known: String,
     },
     /// Two columns of one name.
-    #[error("line {line}: column \"{}\" occurs twice; each parameter may have one", quoted(column, 80))]
+    #[error("line {line}: column \"{}\" occurs twice; each may be there once", quoted(column, 80))]
     DuplicateColumn {
         /// Line of the header.
         line: usize,
@@ -57,7 +60,7 @@ pub enum TableError {
         column: String,
     },
     /// A row with more or fewer fields than the header.
-    #[error("line {line} has {found} fields; the header has {expected}, separated by {separator}")]
+    #[error("line {line} has {found} fields; the first line has {expected}, separated by {separator}")]
     Ragged {
         /// Line of the row.
         line: usize,
@@ -67,29 +70,6 @@ pub enum TableError {
         expected: usize,
         /// What separates them.
         separator: &'static str,
-    },
-    /// A column that is wanted is not there.
-    #[error("line {line}: there is no column \"{column}\"; the header has {header}")]
-    MissingColumn {
-        /// Line of the header.
-        line: usize,
-        /// Its name.
-        column: String,
-        /// Columns that are there.
-        header: String,
-    },
-    /// A response that is no number.
-    #[error(
-        "line {line}, column {column}: \"{}\" is not a finite number; leave the response of a failed evaluation empty",
-        quoted(text, 80)
-    )]
-    BadResponse {
-        /// Line of the row.
-        line: usize,
-        /// The response.
-        column: String,
-        /// The field.
-        text: String,
     },
     /// More rows than are held in memory.
     #[error("line {line}: the table has more than {MOST_EVALUATIONS} rows")]
@@ -207,7 +187,12 @@ struct Table<R> {
 
 impl<R: Read> Table<R> {
     fn open(table: R) -> Result<Self, TableError> {
-        let (separator, source) = source::open(table)?;
+        Self::open_separated(table, false)
+    }
+
+    /// Opens a table whose fields may be separated by blanks.
+    fn open_separated(table: R, blanks: bool) -> Result<Self, TableError> {
+        let (separator, source) = source::open(table, blanks)?;
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -224,6 +209,11 @@ impl<R: Read> Table<R> {
         }
         let start = self.record.position().map_or(0, csv::Position::byte);
         self.reader.get_mut().release(start);
+        if self.separator == b' ' {
+            // Blanks separate in any number, as do tabs among them.
+            let fields: csv::StringRecord = self.record.iter().flat_map(str::split_whitespace).collect();
+            self.record = fields;
+        }
         if self.columns > 0 && self.record.len() != self.columns {
             let (line, found, expected) = (self.line(), self.record.len(), self.columns);
             return Err(TableError::Ragged { line, found, expected, separator: name_of(self.separator) });
@@ -248,6 +238,7 @@ fn name_of(separator: u8) -> &'static str {
     match separator {
         b';' => "semicolons",
         b'\t' => "tabs",
+        b' ' => "blanks",
         _ => "commas",
     }
 }
@@ -334,7 +325,7 @@ mod tests {
         assert_eq!(error("G1;T1\n1,5;2\n"), "line 2, column G1: \"1.5\" is not an integer");
         assert_eq!(
             error("G1;T1\n60;2;5\n"),
-            "line 2 has 3 fields; the header has 2, separated by semicolons"
+            "line 2 has 3 fields; the first line has 2, separated by semicolons"
         );
         assert!(error("G1\tT1\n60\t2,5\n").contains("\"2,5\" is not a finite number; decimals are"));
     }
@@ -362,14 +353,11 @@ mod tests {
         );
         assert!(error("G1,\n60,1\n").contains("column 2 is \"\", which is no parameter"));
         assert!(error("G1,g2\n60,1\n").contains("column 2 is \"g2\""));
-        assert_eq!(
-            error("G1,T1,G1\n1,2,3\n"),
-            "line 1: column \"G1\" occurs twice; each parameter may have one"
-        );
+        assert_eq!(error("G1,T1,G1\n1,2,3\n"), "line 1: column \"G1\" occurs twice; each may be there once");
         assert!(error("evaluation,evaluation\n1,2\n").contains("\"evaluation\" occurs twice"));
         assert_eq!(
             error("G1,T1\n60,2.5\n60,2,5\n"),
-            "line 3 has 3 fields; the header has 2, separated by commas"
+            "line 3 has 3 fields; the first line has 2, separated by commas"
         );
         assert!(error("G1,T1\n60,2.5\n60\n").starts_with("line 3 has 1 fields"));
         assert_eq!(error("G1,T1\n60,2.5\n60.5,2\n"), "line 3, column G1: \"60.5\" is not an integer");

@@ -162,16 +162,32 @@ impl Trajectories {
                 return Err(TrajectoryError::RowWidth { evaluation: index + 1, found, expected });
             }
         }
-        let varying =
-            groups.with(parameters.len(), |column| rows.iter().any(|row| row[column] != rows[0][column]));
+        Self::recover_rows(parameters, groups, rows.len(), |row, column| rows[row][column], levels)
+    }
+
+    /// The same of `rows` parameter sets whose values are told by row and parameter, in whichever way they are held.
+    ///
+    /// # Errors
+    /// As [`Trajectories::recover`].
+    pub fn recover_rows(
+        parameters: &[Parameter],
+        groups: &Groups,
+        rows: usize,
+        value: impl Fn(usize, usize) -> Value,
+        levels: Option<u32>,
+    ) -> Result<Self, TrajectoryError> {
+        let varies = |column| (1..rows).any(|row| value(row, column) != value(0, column));
+        let varying = groups.with(parameters.len(), varies);
         if varying.is_empty() {
-            return Err(TrajectoryError::NothingVaries { rows: rows.len() });
+            return Err(TrajectoryError::NothingVaries { rows });
         }
         let length = varying.len() + 1;
-        let mut complete = Vec::with_capacity(rows.len() / length);
+        let mut complete = Vec::with_capacity(rows / length);
         let mut unfinished = false;
-        for (index, block) in rows.chunks(length).enumerate() {
-            let trajectory = follow(parameters, &varying, block, index * length, levels)?;
+        for first in (0..rows).step_by(length) {
+            let set = |row| (0..parameters.len()).map(|column| value(row, column)).collect();
+            let block: Vec<Vec<Value>> = (first..rows.min(first + length)).map(set).collect();
+            let trajectory = follow(parameters, &varying, &block, first, levels)?;
             if block.len() == length {
                 complete.push(trajectory);
             } else {
@@ -179,7 +195,7 @@ impl Trajectories {
             }
         }
         let names = varying.into_iter().map(|group| group.name).collect();
-        Ok(Self { names, complete, rows: rows.len(), unfinished })
+        Ok(Self { names, complete, rows, unfinished })
     }
 
     /// Names of the varying parameters, or of their groups, in the order of the parameters.

@@ -97,6 +97,9 @@ pub struct Audit {
     given_up: BTreeSet<RegionKey>,
     /// Second copies that workers wait for.
     asks: BTreeMap<Asker, Ask>,
+    /// Who was asked for what by one that drains, and has not answered; and those that could not.
+    copying: BTreeMap<(WorkerId, StudyId, RegionKey), WorkerId>,
+    could_not: BTreeSet<(WorkerId, StudyId, RegionKey, WorkerId)>,
     /// Studies that this event has ended.
     ended: BTreeSet<StudyId>,
 }
@@ -200,7 +203,10 @@ impl Audit {
                     model.is_used(*key)
                         && model.holders.get(key).is_some_and(|holders| holders.contains(from))
                 });
-                require(fits && held && worker != from, "not to be copied", effect)
+                let of = (*from, *study, *key);
+                self.copying.insert(of, *worker);
+                let could = !self.could_not.contains(&(of.0, of.1, of.2, *worker));
+                require(fits && held && could && worker != from, "not to be copied", effect)
             }
             Effect::Study(study, happened) => self.happened(event, *study, happened),
             Effect::Over { worker, study } => {
@@ -227,10 +233,14 @@ impl Audit {
     fn dismissed(&mut self, worker: WorkerId, effect: &Effect) -> Result<(), Breach> {
         let draining = self.workers.get(&worker).is_some_and(|model| model.draining);
         let busy = self.studies.values().any(|model| model.leases_of(worker) > 0);
-        let others = self.workers.values().any(|model| !model.draining);
-        let missed = self.studies.values().any(|model| model.only_with(worker).next().is_some());
+        let others = || self.workers.iter().filter(|(_, model)| !model.draining).map(|(other, _)| *other);
+        let could = |study: StudyId, key: RegionKey| {
+            others().any(|other| !self.could_not.contains(&(worker, study, key, other)))
+        };
+        let missed =
+            self.studies.iter().any(|(study, model)| model.only_with(worker).any(|key| could(*study, key)));
         require(draining && !busy, "dismissed while it has work", effect)?;
-        require(!(missed && others), "dismissed with what only it has", effect)
+        require(!missed, "dismissed with what only it has", effect)
     }
 
     fn happened(&mut self, event: &Event, study: StudyId, happened: &Happened) -> Result<(), Breach> {

@@ -9,6 +9,7 @@
 mod incidents;
 mod manager_side;
 mod node;
+mod operator;
 mod replanning;
 mod worker_side;
 
@@ -19,6 +20,7 @@ use crate::random::Random;
 use crate::schedule::Schedule;
 use crate::workload::Workload;
 use node::Node;
+pub use operator::{Link, Span};
 use pleach_dispatch::manager::Facts;
 use pleach_dispatch::message::{Elsewhere, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
@@ -158,6 +160,10 @@ pub struct Figures {
     pub shared: u64,
     /// Workers that were lost.
     pub lost: u64,
+    /// Seconds of a worker of speed 1 that all begun tasks were foreseen to take.
+    pub foreseen_seconds: f64,
+    /// Seconds of a worker of speed 1 that were spent on what nodes had not finished when they went.
+    pub lost_seconds: f64,
     /// Instances that were under way when their worker had to end, and begun when it knew that.
     pub begun_in_vain: u64,
     /// Events of the manager.
@@ -192,6 +198,13 @@ pub struct Cluster {
     poison: BTreeSet<(usize, InstanceId)>,
     /// Workers say what tasks took.
     tells_times: bool,
+    /// How nodes reach others and files, by node; beyond the end as in a cluster.
+    links: Vec<Link>,
+    /// Bytes that have left each site.
+    egress_bytes: BTreeMap<u32, u64>,
+    /// What slots did when, if it is recorded.
+    spans: Option<Vec<Span>>,
+    replan_after_us: u64,
     figures: Figures,
 }
 
@@ -230,6 +243,10 @@ impl Cluster {
             to_replan: BTreeSet::new(),
             poison: BTreeSet::new(),
             tells_times: true,
+            links: Vec::new(),
+            egress_bytes: BTreeMap::new(),
+            spans: None,
+            replan_after_us: REPLAN_AFTER_US,
             figures: Figures::default(),
             workloads,
             schedule,
@@ -260,7 +277,7 @@ impl Cluster {
     /// [`Stop`], when a rule is broken, or it takes longer than the schedule allows.
     pub fn run(&mut self) -> Result<Figures, Stop> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
-        while self.over.len() < self.workloads.len() {
+        while !self.is_over() {
             let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
             let Some(Reverse(Entry(at_us, _, due))) = next else {
                 let studies = (0..self.workloads.len() as u32).map(StudyId);
@@ -271,11 +288,17 @@ impl Cluster {
             self.now_us = self.now_us.max(at_us);
             self.happen(due)?;
         }
+        Ok(self.figures())
+    }
+
+    /// What has come of it so far.
+    #[must_use]
+    pub fn figures(&mut self) -> Figures {
         let first = self.schedule.studies.iter().map(|(at, _)| *at).min().unwrap_or(0);
         let (events, busy) = self.observed.work();
         self.figures.makespan_seconds = (self.now_us - 1000 * first) as f64 / 1e6;
         (self.figures.events, self.figures.manager_seconds) = (events, busy.as_secs_f64());
-        Ok(self.figures)
+        self.figures
     }
 
     /// All that the manager was told, if it was recorded.

@@ -6,11 +6,13 @@
 //! - [`observed`]: a manager that is told events, timed, recorded and audited;
 //! - [`workload`], [`schedule`]: what is to be executed, and what is to happen meanwhile;
 //! - [`cluster`]: the workers and the network around it;
+//! - [`burst`]: a study on a cluster that takes workers of a cloud, for money;
 //! - [`log`], [`replay`]: what the manager was told, written down and told again.
 //!
 //! Nothing here is part of a running manager or worker.
 
 pub mod audit;
+pub mod burst;
 pub mod cluster;
 pub mod event;
 pub mod log;

@@ -2,7 +2,10 @@
 //!
 //! A workload is an optional first stage, one instance a tile, whose output all instances of the tile read, and a second
 //! stage whose instances are a chain of tasks each and share prefixes in a bucket (a reuse tree). All tiles have the same
-//! instances, as the papers' studies do; what a task takes differs by tile and by task.
+//! instances, as the papers' studies do; what a task takes differs by tile and by task. Or it is the plan of a real study
+//! ([`StageTrace`]).
+
+mod traced;
 
 use crate::random::Random;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
@@ -12,6 +15,8 @@ use pleach_reuse::{Costs, Ending, Problem, ReuseTree, Strategy, TrtmaOptions};
 use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
+pub use traced::StageTrace;
+use traced::Traced;
 
 /// How the instances of a tile are put into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +81,20 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// Stands where the workload is given apart.
+    pub const UNUSED: Self = Self {
+        tiles: 0,
+        instances: 0,
+        levels: 0,
+        values: 0,
+        task_seconds: 0.0,
+        first_seconds: None,
+        variation: 0.0,
+        region_bytes: 0,
+        cut: Cut::Single,
+        seed: 0,
+    };
+
     /// The design that follows from it.
     #[must_use]
     pub fn design(&self) -> Design {
@@ -108,6 +127,8 @@ pub struct Workload {
     rank: Vec<u32>,
     /// By tile.
     factor: Vec<f64>,
+    /// Of a real study; nothing else counts then.
+    traced: Option<Traced>,
 }
 
 /// The first stage, where there is one, comes before the second.
@@ -192,7 +213,23 @@ impl Workload {
         }
         let tile_factor = |tile: u32| Random::of(design.seed, &[1, u64::from(tile)]).factor(design.variation);
         let factor = (0..design.tiles).map(tile_factor).collect();
-        Self { plan, nodes, rank: place, factor, design }
+        Self { plan, nodes, rank: place, factor, design, traced: None }
+    }
+
+    fn of_trace(plan: ExecutionPlan, traced: Traced) -> Self {
+        let nothing = Design {
+            tiles: 0,
+            levels: 0,
+            keys: Vec::new(),
+            seconds: Vec::new(),
+            first_seconds: None,
+            variation: 0.0,
+            region_bytes: 0,
+            cut: Cut::Single,
+            seed: 0,
+        };
+        let (nodes, rank, factor) = (Vec::new(), Vec::new(), Vec::new());
+        Self { plan, design: nothing, nodes, rank, factor, traced: Some(traced) }
     }
 
     /// The tile and the place within it; none for the first stage.
@@ -213,6 +250,9 @@ impl Workload {
     /// What orders the instances of a bucket so that what shares most comes together.
     #[must_use]
     pub fn order(&self, instance: InstanceId) -> (u32, u32) {
+        if let Some(traced) = &self.traced {
+            return traced.order(instance);
+        }
         let (tile, member) = self.member(instance);
         (tile, member.map_or(0, |member| self.rank[member as usize]))
     }
@@ -226,6 +266,9 @@ impl Workload {
     /// The same task by task: its place among the stage's, and its seconds.
     #[must_use]
     pub fn tasks(&self, after: Option<InstanceId>, instance: InstanceId) -> Vec<(u32, f64)> {
+        if let Some(traced) = &self.traced {
+            return traced.tasks(after, instance);
+        }
         let (tile, member) = self.member(instance);
         let noise = |node: u64| {
             Random::of(self.design.seed, &[2, u64::from(tile), node]).factor(self.design.variation)
@@ -251,25 +294,69 @@ impl Workload {
     /// The stage of an instance.
     #[must_use]
     pub fn stage(&self, instance: InstanceId) -> u32 {
+        if let Some(traced) = &self.traced {
+            return traced.stage(instance);
+        }
         u32::from(self.design.first_seconds.is_some() && self.is_second(instance))
     }
 
-    /// Whether an instance is of the second stage.
+    /// Whether an instance is of the second stage; of a real study, of that which is cut anew.
     #[must_use]
     pub fn is_second(&self, instance: InstanceId) -> bool {
+        if let Some(traced) = &self.traced {
+            return traced.is_merged(instance);
+        }
         self.member(instance).1.is_some()
     }
 
     /// What an instance stores for others.
     pub fn stored(&self, study: StudyId, instance: InstanceId) -> impl Iterator<Item = RegionKey> + use<> {
+        if let Some(traced) = &self.traced {
+            return traced.stored(instance).to_vec().into_iter();
+        }
         let (tile, member) = self.member(instance);
-        member.is_none().then(|| key(study, 1, tile)).into_iter()
+        let keys: Vec<RegionKey> = member.is_none().then(|| key(study, 1, tile)).into_iter().collect();
+        keys.into_iter()
     }
 
-    /// Bytes of what a first stage stores.
+    /// What an instance reads that comes from files; only known of real studies.
     #[must_use]
-    pub fn region_bytes(&self) -> u64 {
-        self.design.region_bytes
+    pub fn files(&self, instance: InstanceId) -> &[RegionKey] {
+        self.traced.as_ref().map_or(&[], |traced| traced.files(instance))
+    }
+
+    /// Bytes of a file.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.traced.as_ref().map_or(self.design.region_bytes, Traced::file_bytes)
+    }
+
+    /// As [`seconds`](Self::seconds), as the cost model has it.
+    #[must_use]
+    pub fn foreseen_seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
+        match &self.traced {
+            Some(traced) => traced.foreseen_seconds(after, instance),
+            None => self.seconds(after, instance),
+        }
+    }
+
+    /// Seconds of all instances by themselves, and of all tasks that differ, as the cost model has it; only known of real
+    /// studies.
+    #[must_use]
+    pub fn alone_and_unique_seconds(&self) -> Option<(f64, f64)> {
+        self.traced.as_ref().map(Traced::alone_and_unique_seconds)
+    }
+
+    /// Bytes of what is stored, on its way to another worker.
+    #[must_use]
+    pub fn bytes_of(&self, key: RegionKey) -> u64 {
+        self.traced.as_ref().map_or(self.design.region_bytes, |traced| traced.bytes_of(key))
+    }
+
+    /// Size of the images of a bucket, in the plan's measure.
+    #[must_use]
+    pub fn pixels(&self) -> u64 {
+        self.traced.as_ref().map_or(self.design.region_bytes, Traced::file_bytes)
     }
 
     /// Some instances of the second stage as a problem, to be planned anew; costs are the means.
@@ -277,6 +364,9 @@ impl Workload {
     /// # Errors
     /// When there are more than the planner takes.
     pub fn problem(&self, instances: &[InstanceId]) -> Result<Problem, pleach_reuse::ProblemError> {
+        if let Some(traced) = &self.traced {
+            return traced.problem(instances);
+        }
         let second = |id: &InstanceId| {
             let (tile, member) = self.member(*id);
             member.map(|member| (tile, member))

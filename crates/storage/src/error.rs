@@ -81,15 +81,6 @@ pub enum TierError {
         /// What it has to be.
         allowed: &'static str,
     },
-    /// A folder that is to be shared has packed regions in it.
-    #[error(
-        "open the tier {}: it was a private tier, and holds small regions packed, which a shared one cannot; name another \
-         folder", path.display()
-    )]
-    Packed {
-        /// The folder.
-        path: PathBuf,
-    },
     /// A folder that is to be shared has been scratch.
     #[error(
         "open the tier {}: it was a scratch tier, of which nothing is sure to be on the medium; name another folder",

@@ -63,8 +63,7 @@ pub struct FolderSettings {
     pub reserve_bytes: u64,
     /// Regions of fewer bytes in memory are refused.
     pub least_bytes: u64,
-    /// Regions whose encodings take fewer bytes share files. Those of a shared folder do not: each of its processes would
-    /// have to know where in which file the others' are.
+    /// Regions whose encodings take fewer bytes share files; in a shared folder without locks, none do.
     pub pack_below_bytes: u64,
 }
 
@@ -127,7 +126,9 @@ impl FolderTier {
             let (found, _) = open::scan(&*self.files, &self.layout, leaf)?;
             self.books().replace(leaf, found);
         }
-        Ok(())
+        let refreshed = self.pack.refresh();
+        self.count_packed();
+        refreshed
     }
 
     /// The folder.
@@ -194,13 +195,15 @@ impl Tier for FolderTier {
     }
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        if self.remove_packed(key)? {
+        let was_packed = self.remove_packed(key)?;
+        // Of a shared folder, another process may have stored it in a file of its own.
+        if was_packed && !self.is_shared() {
             return Ok(true);
         }
         let _held = self.hold(leaf_of(key));
         let known = self.books().contains(key);
         if !known && !self.is_shared() {
-            return Ok(false);
+            return Ok(was_packed);
         }
         let path = self.layout.region(key);
         match self.files.remove(&path) {
@@ -212,17 +215,17 @@ impl Tier for FolderTier {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.books().forget(key);
-                Ok(known)
+                Ok(known || was_packed)
             }
             Err(error) => Err(failed("remove", &path)(error)),
         }
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
-        if self.is_shared() {
-            return self.is_there(key);
+        if self.books().contains(key) && !self.is_shared() {
+            return Ok(true);
         }
-        Ok(self.books().contains(key) || self.pack.contains(key))
+        Ok(self.pack.contains(key)? || (self.is_shared() && self.is_there(key)?))
     }
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {

@@ -24,6 +24,7 @@
 
 mod error;
 mod folder;
+mod locks;
 pub mod lustre;
 mod policy;
 mod ram;
@@ -34,6 +35,7 @@ pub use pleach_files as files;
 
 pub use error::{Loss, Place, TierError};
 pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};
+pub use locks::locks_are_local;
 pub use policy::{Policy, Ranking};
 pub use ram::BoundedRam;
 pub use stack::{Level, LevelCounts, LevelId, Placed, Prefetcher, TierStack, Wishes, Worth, WriteMode};

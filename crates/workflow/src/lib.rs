@@ -9,6 +9,7 @@ mod descriptor;
 mod distribution;
 mod error;
 mod graph;
+mod joined;
 mod operation;
 mod parameter;
 mod study;
@@ -19,11 +20,12 @@ mod workflow;
 pub use check::stage_file;
 pub use distribution::Distribution;
 pub use error::{DescriptorError, Problem};
+pub use joined::JOIN;
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
 pub use study::{
-    BasePoints, Durable, FieldProblem, Method, Reference, SlideTile, Slides, Study, StudyError, Tile,
-    TissueRule, core_of,
+    BasePoints, Durable, FieldProblem, Method, OfPoints, Phase, Recipe, Reference, SlideTile, Slides, Space,
+    Study, StudyError, SurvivorRule, Survivors, Tile, TissueRule, Until, core_of,
 };
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{

@@ -6,7 +6,9 @@ mod domain;
 mod fields;
 mod inputs;
 mod method;
+mod phase;
 mod slides;
+mod space;
 
 use crate::DescriptorError;
 use crate::error::one_line;
@@ -15,10 +17,13 @@ use crate::parameter::{self, Domain, DomainError, Parameter};
 use crate::workflow::Workflow;
 use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
-pub use method::{BasePoints, Method};
+pub use method::{BasePoints, Method, OfPoints};
+pub use phase::{Phase, SurvivorRule, Survivors, Until};
 use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
+pub use space::{Recipe, Space};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -43,11 +48,23 @@ pub struct Study {
     pub reference: Reference,
     /// How parameter sets are chosen and analysed.
     pub method: Method,
-    /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed.
+    /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed; of several, the first.
     pub metric: usize,
+    /// The same of the other metrics that are analysed, in the order of the study file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<usize>,
     /// What of it has to survive the worker that stored it.
     #[serde(default)]
     pub durable: Durable,
+    /// When its sample is large enough; `None`: as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+    /// Its phases, at least two; none in a study of one part. Until [`Study::of_phase`] says which, it is the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
+    /// Which phase of another study it is, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<usize>,
 }
 
 /// What is in a tier that all workers share before its instance counts as finished, or, where there is none, with a second
@@ -136,6 +153,20 @@ pub enum FieldProblem {
     /// More than one of `range`, `values` and `fixed`, or none of them.
     #[error("give exactly one of range, values and fixed")]
     DomainKind,
+    /// A study of one part and of several.
+    #[error("the study has phases as well; give [method] or [[phase]]")]
+    MethodAndPhases,
+    /// More than one rule for survivors, or none of them.
+    #[error("give exactly one of threshold, most_influential and cumulative_share")]
+    RuleKind,
+    /// A sample that is to grow and cannot.
+    #[error("{what} cannot be extended: {reason}")]
+    NotExtensible {
+        /// What.
+        what: String,
+        /// Why not, and what can.
+        reason: &'static str,
+    },
     /// A step without a range.
     #[error("a step needs a range")]
     StepWithoutRange,
@@ -197,7 +228,7 @@ impl Study {
     ) -> Result<Self, StudyError> {
         let document = Document::read(file)?;
         let root = document.root();
-        root.allow(&["study", "input", "method", "response", "parameters"])?;
+        root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
 
         let study = root.section("study")?;
         study.allow(&["name", "workflow", "seed", "durable"])?;
@@ -239,9 +270,13 @@ impl Study {
             let given = input.text("reference")?;
             return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
         }
-        let method = method::read(&root.section("method")?)?;
-        let (table, metric) = metric(&root, &workflow)?;
-        workflow = workflow.measuring(table);
+        // Looked at in the order of the file, so that the first mistake is told first.
+        if !root.has("phase") {
+            method::read(&root.section("method")?, &["until"])?;
+        }
+        let (measuring, metrics) = metrics(&root, &workflow, registry)?;
+        workflow = measuring;
+        let (metric, further) = (metrics[0], metrics[1..].to_vec());
         if let Some(halo) = slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
             workflow = match workflow.within_cores(registry) {
                 Some(within) => within,
@@ -255,7 +290,27 @@ impl Study {
             };
         }
         override_parameters(&root, &mut workflow.parameters)?;
-        Ok(Self { name, seed, workflow, switched_off, tiles, slides, reference, method, metric, durable })
+        let names = &workflow.response.metrics;
+        let analysed: Vec<(usize, String)> =
+            metrics.iter().map(|&metric| (metric, names[metric].0.clone())).collect();
+        let varied = workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
+        let phase::Parts { method, until, phases } = phase::read(&root, &analysed, varied)?;
+        Ok(Self {
+            name,
+            seed,
+            workflow,
+            switched_off,
+            tiles,
+            slides,
+            reference,
+            method,
+            metric,
+            further,
+            durable,
+            until,
+            phases,
+            phase: None,
+        })
     }
 
     /// Takes the tiles that its slides were cut into.
@@ -263,10 +318,20 @@ impl Study {
         self.tiles = tiles;
     }
 
-    /// The name of the metric that is analysed.
+    /// The name of the metric that is analysed; of several, the first.
     #[must_use]
     pub fn metric_name(&self) -> &str {
         &self.workflow.response.metrics[self.metric].0
+    }
+
+    /// All metrics that are analysed, as indices into [`Response::metrics`](crate::Response).
+    pub fn metrics(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.metric).chain(self.further.iter().copied())
+    }
+
+    /// Their names.
+    pub fn metric_names(&self) -> impl Iterator<Item = &str> {
+        self.metrics().map(|metric| self.workflow.response.metrics[metric].0.as_str())
     }
 }
 
@@ -305,19 +370,41 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     Ok(off)
 }
 
-/// The metric that is analysed: the table it is in, and its place there.
-fn metric(root: &Section<'_>, workflow: &Workflow) -> Result<(usize, usize), StudyError> {
+/// The metrics that are analysed: the workflow that measures them all, and their places in its table of responses.
+fn metrics(
+    root: &Section<'_>,
+    workflow: &Workflow,
+    registry: &Registry,
+) -> Result<(Workflow, Vec<usize>), StudyError> {
     let response = root.section("response")?;
     response.allow(&["metric"])?;
-    let wanted = response.text("metric")?;
-    let found = workflow.metrics().find(|(.., name)| *name == wanted);
-    match found {
-        Some((table, place, _)) => Ok((table, place)),
-        None => {
-            let known: Vec<_> = workflow.metrics().map(|(.., name)| format!("\"{name}\"")).collect();
-            response.not_allowed("metric", &format!("\"{wanted}\""), &known.join(", "))
+    let wanted = response.text_or_texts("metric")?;
+    let known = || workflow.metrics().map(|(.., name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    if wanted.is_empty() {
+        return response.not_allowed("metric", "an empty list", &format!("one or more of {}", known()));
+    }
+    let mut found: Vec<(usize, usize)> = Vec::with_capacity(wanted.len());
+    for name in &wanted {
+        match workflow.metrics().find(|(.., known)| known == name) {
+            Some((table, place, _)) if !found.contains(&(table, place)) => found.push((table, place)),
+            Some(_) => {
+                return response.not_allowed("metric", &format!("\"{name}\" twice"), "each metric once");
+            }
+            None => return response.not_allowed("metric", &format!("\"{name}\""), &known()),
         }
     }
+    let tables: Vec<usize> =
+        found.iter().map(|(table, _)| *table).collect::<BTreeSet<_>>().into_iter().collect();
+    let Some(measuring) = workflow.joining(&tables, registry) else {
+        let one = "metrics of one table: this program has no operation that puts tables together";
+        return response.not_allowed("metric", &wanted.join(", "), one);
+    };
+    let place = |(table, place): &(usize, usize)| {
+        let before = tables.iter().take_while(|before| *before < table);
+        let columns = |table: &usize| workflow.metrics().filter(|(of, ..)| of == table).count();
+        before.map(columns).sum::<usize>() + place
+    };
+    Ok((measuring, found.iter().map(place).collect()))
 }
 
 fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Result<(), StudyError> {

@@ -242,8 +242,18 @@ impl Workflow {
     /// reference depends.
     #[must_use]
     pub fn measuring(&self, table: usize) -> Self {
-        let response = table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]);
+        self.measuring_all(&[table])
+    }
+
+    /// The same with its responses from the first of these tables, and the others for its alternatives.
+    pub(crate) fn measuring_all(&self, tables: &[usize]) -> Self {
+        let table = |table: &usize| {
+            table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]).clone()
+        };
+        let (response, others) = (table(&tables[0]), &tables[1..]);
+        let alternatives: Vec<Response> = others.iter().map(table).collect();
         let mut needed: BTreeSet<usize> = [response.stage].into();
+        needed.extend(alternatives.iter().map(|other| other.stage));
         needed.extend(self.reference.as_ref().map(|reference| reference.stage));
         // Every stage comes after those it reads from.
         for stage in (0..self.stages.len()).rev() {
@@ -254,7 +264,7 @@ impl Workflow {
                 }));
             }
         }
-        let chosen = Self { response: response.clone(), alternatives: Vec::new(), ..self.clone() };
+        let chosen = Self { response, alternatives, ..self.clone() };
         chosen.keeping(&needed.into_iter().collect::<Vec<_>>(), |_, _| None)
     }
 

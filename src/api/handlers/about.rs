@@ -26,7 +26,7 @@ pub(in crate::api) async fn ready(shared: Shared) -> Reply {
 
 pub(in crate::api) async fn metrics(shared: Shared) -> Reply {
     let text = shared.control.metrics().await?;
-    Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
+    Ok(HttpResponse::Ok().content_type(crate::exporter::TEXT).body(text))
 }
 
 pub(in crate::api) async fn openapi() -> HttpResponse {

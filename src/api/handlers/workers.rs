@@ -1,4 +1,4 @@
-//! Workers: all of them, and one that is to leave.
+//! Workers: all of them, one that is to leave, and how many are wanted.
 
 use super::{Reply, Shared};
 use crate::api::view::Workers;
@@ -8,6 +8,10 @@ use actix_web::web::Path;
 pub(in crate::api) async fn list(shared: Shared) -> Reply {
     let workers = shared.control.workers().await?;
     Ok(HttpResponse::Ok().json(Workers { workers }))
+}
+
+pub(in crate::api) async fn scaling(shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.scaling().await?))
 }
 
 pub(in crate::api) async fn drain(name: Path<String>, shared: Shared) -> Reply {

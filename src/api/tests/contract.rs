@@ -98,6 +98,7 @@ const LIST: &str = "/api/v1/studies/{id}/results";
 const RESULT: &str = "/api/v1/studies/{id}/results/{name}";
 const INPUT: &str = "/api/v1/inputs/{digest}";
 const WORKERS: &str = "/api/v1/workers";
+const SCALING: &str = "/api/v1/scaling";
 const DRAIN: &str = "/api/v1/workers/{name}/drain";
 const JSON: &str = "Content-Type: application/json";
 
@@ -141,6 +142,7 @@ fn every_promise_is_kept() {
 
     // Workers, and the process itself.
     assert_eq!(contract.get(WORKERS, WORKERS, 200).json()["workers"][1]["lacking"], json!(["segment"]));
+    assert_eq!(contract.get(SCALING, SCALING, 200).json()["workers_wanted"], 5);
     let drained = contract.ask("POST", DRAIN, "/api/v1/workers/w1/drain", &[], b"", 200);
     assert_eq!(drained.json()["state"], "draining");
     contract.site.memory.lose("w2");
@@ -178,6 +180,7 @@ fn every_promise_is_kept() {
             ("GET", RESULT, "/api/v1/studies/s1/results/run.json"),
             ("PUT", INPUT, input.as_str()),
             ("GET", WORKERS, WORKERS),
+            ("GET", SCALING, SCALING),
             ("POST", DRAIN, "/api/v1/workers/w1/drain"),
         ];
         for (method, template, path) in asked {

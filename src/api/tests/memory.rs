@@ -1,7 +1,7 @@
 //! A manager in memory: it takes studies, and executes them whenever a test says so.
 
 use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{Study, StudyState, Submitted, Worker, WorkerState};
+use crate::api::view::{PoolWanted, Price, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
 use crate::application;
 use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
@@ -29,7 +29,11 @@ pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         reference: Reference::Defaults,
         method: Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None },
         metric: 0,
+        further: Vec::new(),
         durable: Durable::None,
+        until: None,
+        phases: Vec::new(),
+        phase: None,
     };
     Submission {
         version: 1,
@@ -47,6 +51,8 @@ pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
             max_bucket_size: None,
             max_buckets: None,
         },
+        deadline: None,
+        budget: None,
     }
 }
 
@@ -214,6 +220,9 @@ impl Control for Memory {
             failed: 0,
             submitted: OffsetDateTime::from_unix_timestamp(1_700_000_000).unwrap(),
             message: (!missing.is_empty()).then(|| format!("waits for {} files", missing.len())),
+            deadline: Some(OffsetDateTime::from_unix_timestamp(1_700_003_600).unwrap()),
+            budget: Some(12.5),
+            work_seconds_left: (state == StudyState::Running).then_some(361.5),
         };
         kept.studies.insert(id.clone(), (study, submission));
         if kept.lost_answers > 0 {
@@ -258,6 +267,21 @@ impl Control for Memory {
 
     fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
         now(self.find(id).map(|_| self.results.join(id).join(name)))
+    }
+
+    fn scaling(&self) -> Answer<'_, Scaling> {
+        let price = Price { seconds: Some(7200.5), cost: None };
+        let scaling = |active: usize| Scaling {
+            workers_wanted: Some(5),
+            workers_active: active as u32,
+            reason: Some("unreachable".to_owned()),
+            predicted_seconds_left: Some(7200.5),
+            fastest: Some(price),
+            pools: vec![PoolWanted { name: "w".to_owned(), wanted: 5, running: 2, starting: 3, draining: 0 }],
+            leave: vec!["w1".to_owned()],
+            ..Scaling::default()
+        };
+        now(self.up().map(|kept| scaling(kept.workers.len())))
     }
 
     fn workers(&self) -> Answer<'_, Vec<Worker>> {

@@ -81,7 +81,7 @@ enum Source {
 
 impl Layout {
     /// With boxes `box_px` wide.
-    pub(super) fn new(workflow: &Workflow, masks: bool, analysed: &str, box_px: f64) -> Self {
+    pub(super) fn new(workflow: &Workflow, masks: bool, analysed: &[&str], box_px: f64) -> Self {
         let mut column = Column { workflow, box_px, y: 0.5, nodes: Vec::new() };
         let mut frames = Vec::new();
         column.tile();
@@ -182,15 +182,19 @@ impl Column<'_> {
         self.y += BETWEEN_TASKS_PX;
     }
 
-    fn response(&mut self, analysed: &str) {
+    fn response(&mut self, analysed: &[&str]) {
         let response = &self.workflow.response;
         let source = Source::Task(replay::of_stage(self.workflow, response.stage, response.output));
         let table = &self.workflow.stages[response.stage].outputs[response.output].region.region;
-        let over = response.metrics.iter().find(|(name, _)| name == analysed).map(|(_, over)| match over {
-            Aggregate::Mean => ", mean over tiles",
-            Aggregate::Sum => ", sum over tiles",
-        });
-        let text = format!("{analysed}{}", over.unwrap_or_default());
+        let over = |analysed: &&str| {
+            let found = response.metrics.iter().find(|(name, _)| name == analysed);
+            let over = found.map(|(_, over)| match over {
+                Aggregate::Mean => ", mean over tiles",
+                Aggregate::Sum => ", sum over tiles",
+            });
+            format!("{analysed}{}", over.unwrap_or_default())
+        };
+        let text = analysed.iter().map(over).collect::<Vec<_>>().join("; ");
         self.y += BETWEEN_STAGES_PX;
         self.add(false, "Response", "", &text, Vec::new(), vec![(source, table.clone(), true)]);
     }

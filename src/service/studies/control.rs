@@ -3,18 +3,19 @@
 use super::entry::Phase;
 use super::{Ended, Shared};
 use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{Study, StudyState, Submitted, Worker, WorkerState, is_result_name};
+use crate::api::view::{Scaling, Study, StudyState, Submitted, Worker, WorkerState, is_result_name};
 use crate::service::inputs::InputDigest;
-use crate::service::metrics;
+use crate::service::metrics::{self, Measured};
 use crate::service::submission::Submission;
-use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView};
+use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView, Measure};
 use pleach_dispatch::StudyId;
+use pleach_telemetry::Exposition;
 use std::path::PathBuf;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
 /// The manager, as HTTP asks it.
-pub(crate) struct Asked(pub(crate) Arc<Shared>);
+pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Exposition);
 
 /// Files of results that are for the manager only.
 const OWN: [&str; 1] = [crate::journal::NAME];
@@ -166,15 +167,23 @@ impl Control for Asked {
         })
     }
 
+    fn scaling(&self) -> Answer<'_, Scaling> {
+        Box::pin(async move { Ok(self.0.scale(&self.look().await?)) })
+    }
+
     fn is_ready(&self) -> Answer<'_, bool> {
         Box::pin(async move { Ok(self.look().await.is_ok()) })
     }
 
     fn metrics(&self) -> Answer<'_, String> {
         Box::pin(async move {
-            let view = self.look().await?;
-            let studies: Vec<Study> = self.0.entries().iter().map(|(id, entry)| entry.view(*id)).collect();
-            Ok(metrics::text(&view, &studies))
+            let gone = |_| Refused::NotReady("the manager ends".to_owned());
+            let figures = self.0.manager.send(Measure).await.map_err(gone)?;
+            let studies: Vec<Measured> =
+                self.0.entries().iter().map(|(id, entry)| entry.measured(*id)).collect();
+            let scaling = self.0.scale(&figures.view);
+            let text = self.1.text(|| metrics::sample(&figures, &studies, &scaling));
+            text.map_err(|error| Refused::Defect(error.to_string()))
         })
     }
 }

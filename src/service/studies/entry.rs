@@ -3,7 +3,14 @@
 use crate::api::view::{Study, StudyState};
 use crate::progress::{Counts, Progress};
 use crate::service::inputs::InputDigest;
+use crate::service::metrics::{Measured, PlannedReuse};
+use crate::service::scaling::StudyNeed;
 use crate::service::state::{Ended, Kept};
+use time::OffsetDateTime;
+
+fn moment(seconds: u64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).ok()?).ok()
+}
 
 /// How far a study is.
 pub(super) enum Phase {
@@ -14,9 +21,18 @@ pub(super) enum Phase {
     /// It is executed.
     Running {
         /// As soon as there is something to see.
-        progress: Option<Progress>,
+        progress: Option<Followed>,
     },
     Ended(Ended),
+}
+
+/// A study that is executed: where its progress can be looked at, and what its plan spares.
+pub(crate) struct Followed {
+    pub(crate) progress: Progress,
+    /// Tasks of equal stage instances.
+    pub(crate) stage: u64,
+    /// Tasks that a tree has once.
+    pub(crate) tree: u64,
 }
 
 /// See the module.
@@ -37,10 +53,35 @@ impl Entry {
         }
     }
 
+    pub(super) fn measured(&self, id: u32) -> Measured {
+        let reuse = match &self.phase {
+            Phase::Running { progress: Some(followed) } => {
+                let (dataflow, cache) = followed.progress.spared();
+                Some(PlannedReuse { stage: followed.stage, tree: followed.tree, dataflow, cache })
+            }
+            _ => None,
+        };
+        Measured { view: self.view(id), reuse }
+    }
+
+    /// What is left of it, while it runs.
+    pub(super) fn need(&self, id: u32) -> Option<StudyNeed> {
+        let Phase::Running { progress: Some(followed) } = &self.phase else { return None };
+        let counts = followed.progress.counts();
+        let submission = &self.kept.submission;
+        Some(StudyNeed {
+            id,
+            work_seconds: counts.work_seconds,
+            run_seconds: counts.run_seconds,
+            deadline: submission.deadline.map(|seconds| seconds as f64),
+            budget: submission.budget,
+        })
+    }
+
     pub(super) fn view(&self, id: u32) -> Study {
         let submission = &self.kept.submission;
         let counts = match &self.phase {
-            Phase::Running { progress: Some(progress) } => progress.counts(),
+            Phase::Running { progress: Some(followed) } => followed.progress.counts(),
             _ => Counts::default(),
         };
         let (state, message) = match &self.phase {
@@ -66,6 +107,10 @@ impl Entry {
             failed: counts.failed_runs as u64,
             submitted: self.kept.submitted,
             message,
+            deadline: submission.deadline.and_then(moment),
+            budget: submission.budget,
+            work_seconds_left: matches!(self.phase, Phase::Running { progress: Some(_) })
+                .then_some(counts.work_seconds),
         };
         if let Phase::Ended(ended) = &self.phase {
             study.evaluations_done = ended.evaluations_done;

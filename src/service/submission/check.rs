@@ -23,6 +23,10 @@ pub(crate) enum Unsound {
     Operation { name: String, version: u32 },
     #[error("a tile of a slide is none that a slide can have")]
     Slide,
+    #[error("budget {found}; 0 or more is allowed")]
+    Budget { found: f64 },
+    #[error("its parameter sets depend on results, which a manager does not run")]
+    Parts,
     #[error("the response, or the reference, is of a stage that is not there")]
     Response,
 }
@@ -35,7 +39,13 @@ impl Submission {
         if self.build != env!("CARGO_PKG_VERSION") {
             return Err(Unsound::Build { found: self.build.clone() });
         }
+        if let Some(found) = self.budget.filter(|budget| !(budget.is_finite() && *budget >= 0.0)) {
+            return Err(Unsound::Budget { found });
+        }
         let (study, workflow) = (&self.study, &self.study.workflow);
+        if !study.phases.is_empty() || study.until.is_some() {
+            return Err(Unsound::Parts);
+        }
         let count = |what, found, wanted| {
             if found == wanted { Ok(()) } else { Err(Unsound::Count { what, found, wanted }) }
         };
@@ -68,7 +78,7 @@ impl Submission {
         let reference = workflow.reference.as_ref();
         let is_there = output(response.stage, response.output)
             && reference.is_none_or(|reference| output(reference.stage, reference.output))
-            && study.metric < response.metrics.len();
+            && study.metrics().all(|metric| metric < response.metrics.len());
         if is_there { Ok(()) } else { Err(Unsound::Response) }
     }
 

@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(Identity::of_certificate(&issued.certificate), Ok(identity("w1")));
         let credentials = Credentials::load(&node).unwrap();
         assert_eq!(credentials.identity(), &identity("w1"));
+        assert_eq!([0, 29, 31].map(|days| credentials.is_over(NOW + DAY * days)), [false, false, true]);
         let key = fs::read(node.join(NODE_KEY_FILE)).unwrap();
         assert!(matches!(authority.issue(&identity("w1"), validity, &node), Err(CertsError::Exists(_))));
         assert_eq!(fs::read(node.join(NODE_KEY_FILE)).unwrap(), key);

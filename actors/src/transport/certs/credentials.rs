@@ -4,9 +4,10 @@ use super::files::read;
 use super::{CertsError, NODE_FILE, NODE_KEY_FILE};
 use crate::transport::identity::Identity;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 /// See the module.
 pub struct Credentials {
@@ -48,6 +49,27 @@ impl Credentials {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Whether the certificate has been good, and is not any more at this time since 1970.
+    #[must_use]
+    pub fn is_over(&self, now: Duration) -> bool {
+        let [certificate, authority] = &self.chain[..] else { return false };
+        let provider = rustls::crypto::ring::default_provider();
+        let verified = webpki::EndEntityCert::try_from(certificate).and_then(|node| {
+            let anchor = webpki::anchor_from_trusted_cert(authority)?;
+            node.verify_for_usage(
+                provider.signature_verification_algorithms.all,
+                &[anchor],
+                &[],
+                UnixTime::since_unix_epoch(now),
+                webpki::KeyUsage::client_auth(),
+                None,
+                None,
+            )?;
+            Ok(())
+        });
+        matches!(verified, Err(webpki::Error::CertExpired { .. }))
     }
 
     /// The node's certificate, then the authority's.

@@ -8,7 +8,7 @@ use crate::transport::codec::LONGEST_FRAME_BYTES;
 use crate::transport::frames::{self, FrameError};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
-use crate::transport::{Disconnected, Frame, Incoming, Link};
+use crate::transport::{Disconnected, Frame, Incoming, Link, LinkFigures};
 use quinn::{Connection, RecvStream, SendStream};
 use std::fmt::Display;
 use std::pin::pin;
@@ -72,6 +72,17 @@ impl Link for QuicLink {
             return Err(Disconnected);
         }
         self.queue.send(frame).map_err(|_| Disconnected)
+    }
+
+    fn figures(&self) -> Option<LinkFigures> {
+        let stats = self.connection.stats();
+        Some(LinkFigures {
+            round_trip: stats.path.rtt,
+            sent_packets: stats.path.sent_packets,
+            lost_packets: stats.path.lost_packets,
+            sent_bytes: stats.udp_tx.bytes,
+            received_bytes: stats.udp_rx.bytes,
+        })
     }
 
     fn refuse(&self, why: &dyn Display) {

@@ -1,6 +1,7 @@
 //! Workers that are to leave: they get nothing more, hand back what they have not begun, and go when nothing that only
 //! they hold is needed any more, because others have fetched it.
 
+use super::member::Asked;
 use super::{Effect, Manager};
 use crate::{InstanceId, StudyId, WorkerId};
 use pleach_regions::RegionKey;
@@ -26,6 +27,7 @@ impl Manager {
             study.note_copy(worker, key);
             self.note_replica(worker, id, key);
         }
+        self.answered(worker, id, key);
         self.serve();
     }
 
@@ -59,23 +61,43 @@ impl Manager {
         self.studies.iter().flat_map(held).collect()
     }
 
-    /// Asks others for copies, in turn, and once more where who was asked is gone; false when there is nobody to ask.
+    /// Asks others for copies, in turn, and once more where who was asked is gone or could not; false when there is nobody
+    /// left to ask for any of them.
     fn copy(&mut self, from: WorkerId, held: &[(StudyId, RegionKey)]) -> bool {
         let others = self.members.iter().filter(|(worker, member)| **worker != from && !member.draining);
         let others: Vec<WorkerId> = others.map(|(worker, _)| *worker).collect();
-        if others.is_empty() {
-            return false;
-        }
+        let Some(member) = self.members.get_mut(&from) else { return false };
+        let mut comes = false;
         for (number, &(study, key)) in held.iter().enumerate() {
-            let Some(member) = self.members.get_mut(&from) else { return false };
-            let asked = member.copied.get(&(study, key));
-            if asked.is_none_or(|asked| others.binary_search(asked).is_err()) {
-                let worker = others[number % others.len()];
-                member.copied.insert((study, key), worker);
-                self.effects.push_back(Effect::Copy { worker, study, key, from, replica: None });
+            let asked = member.copied.entry((study, key)).or_default();
+            if asked.to.is_none_or(|to| others.binary_search(&to).is_err()) {
+                let may: Vec<WorkerId> =
+                    others.iter().copied().filter(|other| !asked.refused.contains(other)).collect();
+                asked.to = may.get(number % may.len().max(1)).copied();
+                if let Some(worker) = asked.to {
+                    self.effects.push_back(Effect::Copy { worker, study, key, from, replica: None });
+                }
             }
+            comes |= asked.to.is_some();
         }
-        true
+        comes
+    }
+
+    /// A worker could not fetch a region from one that drains: others are asked.
+    pub(super) fn note_not_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+        for asked in self.answered(worker, id, key) {
+            asked.refused.insert(worker);
+        }
+        self.serve();
+    }
+
+    /// A worker that was asked to fetch a region has said what came of it; gives those askings. Should the region be with
+    /// one worker alone again, somebody is asked again.
+    fn answered(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) -> Vec<&mut Asked> {
+        let asked = self.members.values_mut().filter_map(|member| member.copied.get_mut(&(id, key)));
+        let mut answered: Vec<&mut Asked> = asked.filter(|asked| asked.to == Some(worker)).collect();
+        answered.iter_mut().for_each(|asked| asked.to = None);
+        answered
     }
 
     fn dismiss(&mut self, worker: WorkerId) {

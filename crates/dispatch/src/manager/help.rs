@@ -23,6 +23,7 @@ impl Manager {
     /// Time has passed: `now` is the time since whatever the shell counts from.
     pub fn handle_tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
+        self.studies.values_mut().for_each(|study| study.handle_time(self.now));
         if self.stopping || self.holding {
             return;
         }

@@ -31,6 +31,15 @@ impl Facts {
         Self { slots: 1, memory_bytes: u64::MAX, below_bytes: 0, operations: None, host: None };
 }
 
+/// Who is to fetch a region from a worker that drains.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// Who has been asked and has not answered.
+    pub(super) to: Option<WorkerId>,
+    /// Those that could not: they are not asked again.
+    pub(super) refused: BTreeSet<WorkerId>,
+}
+
 /// What a study means to a worker.
 #[derive(Debug)]
 pub(super) struct Suited {
@@ -54,7 +63,7 @@ pub(super) struct Member {
     pub(super) end: Option<Duration>,
     pub(super) speed: Speed,
     /// Regions on their way to others, since this one drains.
-    pub(super) copied: BTreeMap<(StudyId, RegionKey), WorkerId>,
+    pub(super) copied: BTreeMap<(StudyId, RegionKey), Asked>,
     pub(super) studies: BTreeMap<StudyId, Suited>,
 }
 

@@ -25,6 +25,11 @@ impl Queue {
         self.any.iter().copied()
     }
 
+    /// Whether a worker takes any bucket.
+    pub(super) fn has(&self, worker: WorkerId) -> bool {
+        self.any.contains(&worker)
+    }
+
     /// Workers that take a bucket after some stage, with the stage.
     pub(super) fn later(&self) -> impl Iterator<Item = (WorkerId, usize)> {
         self.after.iter().flat_map(|(&stage, queued)| queued.iter().map(move |worker| (*worker, stage)))

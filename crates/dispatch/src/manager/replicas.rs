@@ -51,6 +51,7 @@ impl Manager {
         self.ask_others(|asker, replica| {
             asker.1 == id && replica.to == worker && replica.waiting.contains_key(&key)
         });
+        self.note_not_copied(worker, id, key);
     }
 
     /// A worker has let go of a copy, since it needed the room: what only it held is computed again.

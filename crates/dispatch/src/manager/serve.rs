@@ -22,7 +22,13 @@ impl Manager {
 
     fn serve_any(&mut self) -> bool {
         let found = self.queue.any().find_map(|worker| Some((worker, self.choose(worker, None)?)));
-        let Some((worker, (study, bucket))) = found else { return false };
+        let Some(found) = found else { return false };
+        // Of those that have a slot for each of their buckets some ask for more than they have slots.
+        let is_idle = |worker: WorkerId| {
+            let slots = self.members.get(&worker).map_or(0, |member| member.facts.slots as usize);
+            self.queue.has(worker) && self.leases_of(worker) < slots
+        };
+        let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
         self.queue.take(worker);
         let Some(member) = self.members.get_mut(&worker) else { return true };
         member.wanted -= 1;
@@ -38,7 +44,9 @@ impl Manager {
         let found = waiting.find_map(|(worker, after)| Some((worker, self.choose(worker, Some(after))?)));
         drop(waiting);
         let Some(found) = found else { return false };
-        let (worker, (study, bucket)) = self.nearer(found);
+        let later = |holder| self.queue.later().find(|(waiting, _)| *waiting == holder);
+        let (worker, (study, bucket)) =
+            self.nearer(found, |holder| later(holder).map(|(_, after)| Some(after)));
         self.queue.leave_after(worker);
         if let Some(member) = self.members.get_mut(&worker) {
             member.wants_later = false;
@@ -47,9 +55,14 @@ impl Manager {
         true
     }
 
-    /// Where what a worker would get has to be brought to it, and somebody who has it waits as well: the same for that one.
-    /// Nobody's slot is idle: it does not matter who is first.
-    fn nearer(&self, found: (WorkerId, (StudyId, BucketId))) -> (WorkerId, (StudyId, BucketId)) {
+    /// Where what a worker would get has to be brought to it, and somebody who has it waits as well, after which stage
+    /// `waits` says: the same for that one. Among those that wait for the same it does not matter who is first, and who was
+    /// stays it.
+    fn nearer(
+        &self,
+        found: (WorkerId, (StudyId, BucketId)),
+        waits: impl Fn(WorkerId) -> Option<Option<usize>>,
+    ) -> (WorkerId, (StudyId, BucketId)) {
         let (worker, (id, bucket)) = found;
         let is_near = |(id, bucket): (StudyId, BucketId), worker: WorkerId| {
             self.studies.get(&id).is_some_and(|study| study.far_bytes(bucket, worker) == 0)
@@ -59,8 +72,7 @@ impl Manager {
         }
         let holders = self.studies.get(&id).map(|study| study.holders_of(bucket)).unwrap_or_default();
         let nearer = |holder: WorkerId| {
-            let (_, after) = self.queue.later().find(|(waiting, _)| *waiting == holder)?;
-            let chosen = self.choose(holder, Some(after))?;
+            let chosen = self.choose(holder, waits(holder)?)?;
             is_near(chosen, holder).then_some((holder, chosen))
         };
         holders.into_iter().filter(|holder| *holder != worker).find_map(nearer).unwrap_or(found)

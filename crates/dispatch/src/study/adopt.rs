@@ -96,7 +96,15 @@ impl Study {
         buckets.into_iter().for_each(|bucket| self.queue_if_ready(bucket));
         self.add_lease(
             lease,
-            Lease { worker, open: open.clone(), since: now, asked_back: false, twin: None },
+            Lease {
+                worker,
+                open: open.clone(),
+                told: Vec::new(),
+                since: now,
+                waited: Duration::ZERO,
+                asked_back: false,
+                twin: None,
+            },
         );
         open
     }

@@ -150,7 +150,7 @@ impl Study {
             old.waiting -= usize::from(waits);
         }
         self.plan.buckets.push(BucketPlan { instances: instances.iter().copied().collect(), pixels });
-        self.buckets.push(Bucket { open: instances, waiting, alone: false });
+        self.buckets.push(Bucket { open: instances, waiting, alone: false, ready_since: self.now });
         new
     }
 }

@@ -6,6 +6,7 @@ use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 impl Study {
     /// Takes a plan; an empty one is complete at once.
@@ -46,7 +47,12 @@ impl Study {
             let open: BTreeSet<InstanceId> =
                 bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
             let waits = |id: &&InstanceId| matches!(instances[id.index()].state, State::Waiting(_));
-            Bucket { waiting: open.iter().filter(waits).count(), open, alone: false }
+            Bucket {
+                waiting: open.iter().filter(waits).count(),
+                open,
+                alone: false,
+                ready_since: Duration::ZERO,
+            }
         });
         let buckets = buckets.collect();
         let stored = |instance: &crate::plan::InstancePlan| {
@@ -79,6 +85,7 @@ impl Study {
             lacked: HashMap::new(),
             pace,
             is_halted: false,
+            now: Duration::ZERO,
             effects: VecDeque::new(),
         };
         for bucket in (0..study.buckets.len() as u32).map(BucketId) {

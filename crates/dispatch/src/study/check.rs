@@ -39,6 +39,12 @@ impl Study {
         if unfinished != self.unfinished {
             return Err(format!("{unfinished} instances unfinished, {} counted", self.unfinished));
         }
+        let census = self.census();
+        if census.waiting + census.ready + census.leased != unfinished
+            || unfinished + census.finished + census.failed != self.instances.len()
+        {
+            return Err(format!("{census:?} of {} instances, {unfinished} unfinished", self.instances.len()));
+        }
         for (number, bucket) in self.buckets.iter().enumerate() {
             let count = |wanted: fn(State) -> bool| {
                 bucket.open.iter().filter(|id| wanted(self.instances[id.index()].state)).count()

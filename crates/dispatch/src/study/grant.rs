@@ -68,7 +68,12 @@ impl Study {
             self.instances[id.index()].state = State::Leased(lease);
         }
         let work = self.work(bucket, &open, worker);
-        self.add_lease(lease, Lease { worker, open, since: now, asked_back: false, twin: None });
+        let waited = now.saturating_sub(self.buckets[bucket.index()].ready_since);
+        let told = work.elsewhere.clone();
+        self.add_lease(
+            lease,
+            Lease { worker, open, told, since: now, waited, asked_back: false, twin: None },
+        );
         Some(work)
     }
 
@@ -87,7 +92,10 @@ impl Study {
         let open = first.open.clone();
         let bucket = open.first().map(|first| self.instances[first.index()].bucket)?;
         let work = self.work(bucket, &open, worker);
-        self.add_lease(lease, Lease { worker, open, since: now, asked_back: false, twin: Some(of) });
+        let waited = Duration::ZERO;
+        let told = work.elsewhere.clone();
+        let twin = Some(of);
+        self.add_lease(lease, Lease { worker, open, told, since: now, waited, asked_back: false, twin });
         Some(work)
     }
 
@@ -133,11 +141,10 @@ impl Study {
         let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
         if open.waiting == 0 && open.open.first().is_some_and(is_ready) {
             let rank = self.rank(bucket);
-            if open.alone {
-                self.ready_alone.insert(rank)
-            } else {
-                self.ready.insert(rank)
-            };
+            let is_new = if open.alone { self.ready_alone.insert(rank) } else { self.ready.insert(rank) };
+            if is_new {
+                self.buckets[bucket.index()].ready_since = self.now;
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 //! whole.
 
 use super::{Effect, State, Study};
-use crate::message::TaskFailure;
+use crate::message::{Elsewhere, TaskFailure};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,9 +85,9 @@ impl Study {
         keys
     }
 
-    /// An instance that a worker was granted lacks regions that were to be had from others. Those count as gone: whoever
-    /// holds them cannot give them. The instance is granted again when they are there, or fails when that has happened too
-    /// often. Returns whether the report counted.
+    /// An instance that a worker was granted lacks regions that were to be had from others. Those it was told of count as
+    /// holding them no more: they cannot give them. The instance is granted again where others have got them since, or when
+    /// they are there again, or fails when that has happened too often. Returns whether the report counted.
     pub fn handle_lacking(
         &mut self,
         worker: WorkerId,
@@ -101,17 +101,14 @@ impl Study {
         if !granted.open.remove(&instance) {
             return false;
         }
-        let twin = granted.twin;
+        let (twin, told) = (granted.twin, granted.told.clone());
         if granted.open.is_empty() {
             self.remove_lease(lease);
         }
         let back = self.take_all_back(BTreeSet::from([instance]), twin);
-        let inputs = &self.plan.instances[instance.index()].inputs;
-        let lost: Vec<RegionKey> = inputs
-            .iter()
-            .copied()
-            .filter(|key| keys.contains(key) && self.holders.remove(key).is_some())
-            .collect();
+        let inputs = self.plan.instances[instance.index()].inputs.clone();
+        let lost: Vec<RegionKey> =
+            inputs.into_iter().filter(|key| keys.contains(key) && self.cannot_be_had(*key, &told)).collect();
         self.reopen_producers(&lost);
         self.fail_orphans(&back);
         let lacked = self.lacked.entry(instance).or_default();
@@ -122,6 +119,25 @@ impl Study {
             self.fail(instance, instance, &TaskFailure { at: "input".to_owned(), cause });
         }
         true
+    }
+
+    /// None of those that somebody was told of can give a region; whether that makes it one that is lost.
+    fn cannot_be_had(&mut self, key: RegionKey, told: &[Elsewhere]) -> bool {
+        let told = told.iter().find(|told| told.key == key);
+        let Some(holders) = self.holders.get_mut(&key) else { return false };
+        match told {
+            Some(told) => holders.retain(|holder| match *holder {
+                WorkerId::SHARED => !told.shared,
+                holder => !told.workers.contains(&holder),
+            }),
+            // It had it itself, or nobody knows any more what it was told.
+            None => holders.clear(),
+        }
+        let is_lost = holders.is_empty();
+        if is_lost {
+            self.holders.remove(&key);
+        }
+        is_lost
     }
 
     /// Of instances that were taken back or reopened, those fail whose parents have failed since they were granted.

@@ -40,7 +40,7 @@ impl Study {
             let waits = |id: &&InstanceId| matches!(self.instances[id.index()].state, State::Waiting(_));
             let waiting = open.iter().filter(waits).count();
             open.iter().for_each(|instance| self.instances[instance.index()].bucket = id);
-            self.buckets.push(Bucket { open, waiting, alone: false });
+            self.buckets.push(Bucket { open, waiting, alone: false, ready_since: self.now });
             self.plan.buckets.push(plan);
             self.queue_if_ready(id);
         }

@@ -111,6 +111,29 @@ fn workers_that_wait_are_served_in_turn() {
 }
 
 #[test]
+fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
+    // 0 -> 2, 1 -> 3; each worker makes what one of the readers reads.
+    let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    manager.handle_request(first, 1, None);
+    manager.handle_request(second, 2, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w1 <- 1 under 1"]);
+    // The second one has waited for longer; what is ready lies with the first one, which is idle as well.
+    manager.handle_request(first, 1, None);
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "w0 <- 2 under 2"]);
+    assert_eq!(done(&mut manager, second, 1, 1), ["finished 1", "release tile", "w1 <- 3 under 3"]);
+
+    // Who has all slots taken and asks for more lets nobody else wait.
+    let mut manager = self::manager(&[(0, None), (0, None), (1, Some(0))], &[&[0], &[1], &[2]]);
+    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    manager.handle_request(first, 2, None);
+    manager.handle_request(second, 1, None);
+    manager.handle_request(first, 1, None);
+    assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "w1 <- 2 under 2"]);
+}
+
+#[test]
 fn leaving_gives_back_only_what_is_unfinished() {
     let mut manager = manager(&[(0, None), (0, None), (0, None)], &[&[0, 1, 2]]);
     let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));

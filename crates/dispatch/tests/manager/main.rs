@@ -1,5 +1,6 @@
 //! The manager against simulated workers that come, ask, finish, fail, go, and report when it is too late.
 
+mod census;
 #[path = "../support/cluster.rs"]
 mod cluster;
 mod elastic;

@@ -96,3 +96,39 @@ fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
     assert!(effects(&mut manager).contains(&replicated(0, 0, 0)));
     assert_eq!(copied(&mut manager, other, 0), Vec::<String>::new());
 }
+
+#[test]
+fn what_somebody_cannot_fetch_from_one_that_leaves_others_are_asked_for() {
+    let (mut manager, workers) = manager(plan(), 3);
+    ask(&mut manager, workers[0]);
+    done(&mut manager, workers[0], 0, 0);
+    manager.handle_drain(workers[0]);
+    assert_eq!(effects(&mut manager), ["drain w0", "copy 0 to w1 from w0"]);
+    manager.handle_not_copied(workers[1], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
+    // Nobody can: it is not kept for ever, and what it takes along is computed again.
+    manager.handle_not_copied(workers[2], STUDY, output_key(0, 0));
+    assert_eq!(effects(&mut manager), ["dismiss w0"]);
+    manager.handle_leave(workers[0], false);
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+}
+
+#[test]
+fn what_was_copied_since_somebody_was_told_where_it_is_is_not_lost() {
+    let (mut manager, workers) = manager(plan(), 3);
+    ask(&mut manager, workers[0]);
+    done(&mut manager, workers[0], 0, 0);
+    // The reader is told that the first worker has it, which leaves before it has given it; the third one has it by then.
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 1"]);
+    manager.handle_drain(workers[0]);
+    assert_eq!(effects(&mut manager), ["drain w0", "copy 0 to w1 from w0"]);
+    assert_eq!(copied(&mut manager, workers[2], 0), ["dismiss w0"]);
+    manager.handle_leave(workers[0], false);
+    assert_eq!(effects(&mut manager), Vec::<String>::new());
+    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(1), InstanceId(2), &[output_key(0, 0)]));
+    assert_eq!(effects(&mut manager), Vec::<String>::new(), "nothing is reopened");
+    // Of the one that it is told of now it cannot be had either.
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
+    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(2), InstanceId(2), &[output_key(0, 0)]));
+    assert_eq!(effects(&mut manager), ["reopened 0"]);
+}

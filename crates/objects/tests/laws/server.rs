@@ -1,9 +1,9 @@
 //! A server for as long as a test takes. Credentials come from the environment alone, so that a test runs in a process of
 //! its own: it starts itself as its child.
 
-use crate::serving::{CREDENTIALS, serve};
+use crate::serving::{BUCKET, CREDENTIALS, ask_moto, serve};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Names the address of the server, where this process is a child.
@@ -17,6 +17,28 @@ pub(crate) struct Server {
     pub(crate) endpoint: String,
     /// Where objects are files, as of `s3s-fs`.
     pub(crate) folder: Option<PathBuf>,
+}
+
+impl Server {
+    fn address(&self) -> &str {
+        self.endpoint.strip_prefix("http://").unwrap()
+    }
+
+    /// What an object of the bucket holds, read past the tier.
+    pub(crate) fn read(&self, object: &str) -> Vec<u8> {
+        match &self.folder {
+            Some(folder) => fs::read(folder.join(BUCKET).join(object)).unwrap(),
+            None => ask_moto(self.address(), "GET", object, &[]),
+        }
+    }
+
+    /// Puts other content into an object, past the tier.
+    pub(crate) fn write(&self, object: &str, content: &[u8]) {
+        match &self.folder {
+            Some(folder) => fs::write(folder.join(BUCKET).join(object), content).unwrap(),
+            None => drop(ask_moto(self.address(), "PUT", object, content)),
+        }
+    }
 }
 
 /// In a child, the server; elsewhere starts one and the child, and returns none after the child has ended well. Says so
@@ -37,10 +59,4 @@ pub(crate) fn server(test: &str) -> Option<Server> {
     let said = [ended.stdout, ended.stderr].concat();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&said));
     None
-}
-
-/// All files below a folder.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

@@ -67,21 +67,26 @@ pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
         std::thread::park_timeout(Duration::from_millis(20));
     }
     if !keeps_files {
-        create_bucket(&port);
+        ask_moto(&format!("127.0.0.1:{port}"), "PUT", "", &[]);
     }
     Some(serving)
 }
 
-/// Asks moto, which believes everybody, for the bucket.
-fn create_bucket(port: &str) {
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+/// Asks moto, which believes everybody, something of the bucket (an empty name) or of an object in it; gives the answer's
+/// content.
+pub(crate) fn ask_moto(address: &str, method: &str, object: &str, content: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = content.len();
     let request = format!(
-        "PUT /{BUCKET} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\
+        "{method} /{BUCKET}/{object} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\
          Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, \
          SignedHeaders=host, Signature=0\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    stream.write_all(content).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    let head = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    answer.split_off(head + 4)
 }

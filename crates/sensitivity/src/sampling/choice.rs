@@ -7,8 +7,8 @@ use super::factorial::{self, Factorial, FactorialError, Resolution};
 use super::latin_hypercube::Placement;
 use super::morris::{Base, Choice, Plan};
 use super::points::{PointsError, Sequence};
-use super::{Design, SampleError, plain};
-use pleach_workflow::Parameter;
+use super::{Design, SampleError, draw_points};
+use pleach_workflow::{Parameter, Value};
 use thiserror::Error;
 
 /// How points are chosen, as study files name it.
@@ -36,6 +36,8 @@ pub enum Use {
     Correlation,
     /// Indices of whole distributions: PAWN, delta, RBD-FAST.
     Distribution,
+    /// eFAST, of search curves.
+    Curves,
 }
 
 /// A sampler and a method, or a growing study, that do not go together.
@@ -133,6 +135,10 @@ impl Sampler {
     /// [`Impossible::Pair`], which says why they are not.
     pub fn serves(self, wanted: Use) -> Result<(), Impossible> {
         let reason = match (self, wanted) {
+            (_, Use::Curves) => {
+                "its indices are read off search curves, along which each parameter swings at a frequency of its own, and points of a \
+                 sampler lie on none"
+            }
             (Self::Points(_), _) | (Self::Factorial { .. }, Use::Correlation) => return Ok(()),
             (Self::Fraction(_), Use::Correlation) => return Ok(()),
             (_, Use::Moat) => {
@@ -153,6 +159,7 @@ impl Sampler {
             Use::Vbd => "vbd",
             Use::Correlation => "correlation",
             Use::Distribution => "distribution",
+            Use::Curves => "fast",
         };
         Err(Impossible::Pair { sampler: self.name(), method, reason })
     }
@@ -176,13 +183,31 @@ impl Sampler {
     /// # Errors
     /// [`ChoiceError`] when there are no such sets.
     pub fn sample(self, parameters: &[Parameter], samples: u32, seed: u64) -> Result<Design, ChoiceError> {
-        match self {
-            Self::Points(sequence) => Ok(plain(parameters, sequence, samples, seed)?),
+        let mut evaluations = Vec::new();
+        self.draw(parameters, samples, seed, |row| evaluations.push(row))?;
+        Ok(Design::of_rows(parameters, evaluations))
+    }
+
+    /// The same where sets are handed on one by one. Those of points are made as they are handed on; a grid is held whole.
+    ///
+    /// # Errors
+    /// As [`Sampler::sample`], and then no set is handed on.
+    pub fn draw(
+        self,
+        parameters: &[Parameter],
+        samples: u32,
+        seed: u64,
+        each: impl FnMut(Vec<Value>),
+    ) -> Result<(), ChoiceError> {
+        let grid = match self {
+            Self::Points(sequence) => return Ok(draw_points(parameters, sequence, samples, seed, each)?),
             Self::Factorial { levels } => {
-                Ok(factorial::sample(parameters, &Factorial { levels, of: Vec::new() })?)
+                factorial::sample(parameters, &Factorial { levels, of: Vec::new() })?
             }
-            Self::Fraction(resolution) => Ok(factorial::sample_fraction(parameters, resolution)?),
-        }
+            Self::Fraction(resolution) => factorial::sample_fraction(parameters, resolution)?,
+        };
+        grid.evaluations.into_iter().for_each(each);
+        Ok(())
     }
 }
 
@@ -225,6 +250,7 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_says_why() {
+        assert!(Sampler::NAMES.iter().all(|name| named(name).serves(Use::Curves).is_err()));
         let all = [Use::Moat, Use::Vbd, Use::Correlation, Use::Distribution];
         for name in Sampler::NAMES {
             for wanted in all {

@@ -98,6 +98,22 @@ pub fn sample_groups(
     groups: &Groups,
     saltelli: &Saltelli,
 ) -> Result<Design, SaltelliError> {
+    let mut evaluations = Vec::new();
+    let blocks = draw_groups(parameters, groups, saltelli, |row| evaluations.push(row))?;
+    Ok(Design { names: names(parameters), evaluations, structure: Structure::Saltelli(blocks) })
+}
+
+/// The same where rows are handed on one by one, in their order, and none is kept: what is held are the base points, 16
+/// bytes for each parameter and sample.
+///
+/// # Errors
+/// As [`sample`], and then no row is handed on.
+pub fn draw_groups(
+    parameters: &[Parameter],
+    groups: &Groups,
+    saltelli: &Saltelli,
+    mut row: impl FnMut(Vec<Value>),
+) -> Result<RowBlocks, SaltelliError> {
     let &Saltelli { samples, second_order, base, seed } = saltelli;
     if samples == 0 {
         return Err(SaltelliError::NoSamples);
@@ -134,18 +150,17 @@ pub fn sample_groups(
         }
         mixed
     };
-    let mut evaluations = Vec::with_capacity(blocks.rows());
     for places in points.iter() {
         let (of_a, of_b) = places.split_at(varying.len());
         let (a, b) = (point(of_a)?, point(of_b)?);
-        evaluations.push(a.clone());
-        evaluations.extend(groups.iter().map(|group| with(&a, &b, group)));
+        row(a.clone());
+        groups.iter().for_each(|group| row(with(&a, &b, group)));
         if second_order {
-            evaluations.extend(groups.iter().map(|group| with(&b, &a, group)));
+            groups.iter().for_each(|group| row(with(&b, &a, group)));
         }
-        evaluations.push(b);
+        row(b);
     }
-    Ok(Design { names: names(parameters), evaluations, structure: Structure::Saltelli(blocks) })
+    Ok(blocks)
 }
 
 /// The base points: A's coordinates, then B's.

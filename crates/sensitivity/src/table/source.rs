@@ -11,13 +11,14 @@ const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 const HEAD_BYTES: u64 = 1 << 16;
 
 /// A table whose separator is known, without its byte-order mark.
-pub(super) fn open<R: Read>(mut table: R) -> std::io::Result<(u8, Source<R>)> {
+/// Blanks separate where they may, and nothing else does.
+pub(super) fn open<R: Read>(mut table: R, blanks: bool) -> std::io::Result<(u8, Source<R>)> {
     let mut head = Vec::new();
     table.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
     if head.starts_with("\u{feff}".as_bytes()) {
         head.drain(..3);
     }
-    let separator = separator(&head);
+    let separator = separator(&head, blanks);
     Ok((
         separator,
         Source { bytes: Cursor::new(head).chain(table), kept: Vec::new(), done: 0, start: 0, line: 1 },
@@ -26,7 +27,7 @@ pub(super) fn open<R: Read>(mut table: R) -> std::io::Result<(u8, Source<R>)> {
 
 /// The first separator of the header that stands outside of quotes; a comma where there is none, or where there are
 /// commas too.
-fn separator(head: &[u8]) -> u8 {
+fn separator(head: &[u8], blanks: bool) -> u8 {
     let blank = head.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let header = head[blank..].split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
     let mut quoted = false;
@@ -38,7 +39,12 @@ fn separator(head: &[u8]) -> u8 {
             !quoted
         })
         .collect();
-    SEPARATORS.into_iter().find(|separator| outside.contains(separator)).unwrap_or(b',')
+    let mark = SEPARATORS.into_iter().find(|separator| outside.contains(separator));
+    match mark {
+        // Columns of blanks may have tabs among them.
+        None | Some(b'\t') if blanks && outside.contains(&b' ') => b' ',
+        mark => mark.unwrap_or(b','),
+    }
 }
 
 /// Bytes that are counted as they pass.
@@ -112,14 +118,14 @@ mod tests {
             ("alone", b','),
             ("", b','),
         ] {
-            let (found, _) = open(head.as_bytes()).unwrap();
+            let (found, _) = open(head.as_bytes(), false).unwrap();
             assert_eq!(found, expected, "{head:?}");
         }
     }
 
     #[test]
     fn lines_are_counted_as_they_are_let_go_of() {
-        let (_, mut source) = open("\u{feff}a\r\nb\rc\n\n\nd".as_bytes()).unwrap();
+        let (_, mut source) = open("\u{feff}a\r\nb\rc\n\n\nd".as_bytes(), false).unwrap();
         let mut all = String::new();
         source.read_to_string(&mut all).unwrap();
         assert_eq!(all, "a\r\nb\rc\n\n\nd");

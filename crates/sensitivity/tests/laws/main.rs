@@ -7,6 +7,7 @@ mod moat;
 mod morris;
 mod plans;
 mod points;
+mod recovery;
 mod saltelli;
 mod spaces;
 mod vbd;

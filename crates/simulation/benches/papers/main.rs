@@ -42,20 +42,6 @@ const VARIATION: f64 = 0.2;
 /// Bytes of a normalized tile: three bytes a pixel.
 const TILE_BYTES: u64 = 3 * 4096 * 4096;
 
-/// Says when a study comes that is made of a design.
-const UNUSED: Recipe = Recipe {
-    tiles: 0,
-    instances: 0,
-    levels: 0,
-    values: 0,
-    task_seconds: 0.0,
-    first_seconds: None,
-    variation: 0.0,
-    region_bytes: 0,
-    cut: Cut::Single,
-    seed: 0,
-};
-
 /// A limit of buckets or instances, 1 at least.
 fn limit(limit: usize) -> NonZeroUsize {
     NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)
@@ -126,7 +112,7 @@ fn simulate(design: Design, nodes: usize, slots: u32, help: bool) -> Simulated {
         seed: 500,
         nodes: vec![NodeSpec { slots, speed: 1.0 }; nodes],
         // Workers are there when the study comes.
-        studies: vec![(1000, UNUSED)],
+        studies: vec![(1000, Recipe::UNUSED)],
         incidents: Vec::new(),
         network: Network::default(),
         tick_ms: if help { 500 } else { u64::from(u32::MAX) },

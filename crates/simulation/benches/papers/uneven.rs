@@ -4,7 +4,7 @@ use crate::{design, designs, heading, limit, row};
 use pleach_dispatch::StudyId;
 use pleach_simulation::cluster::Cluster;
 use pleach_simulation::schedule::{Network, NodeSpec, Schedule};
-use pleach_simulation::workload::{Cut, Workload};
+use pleach_simulation::workload::{Cut, Recipe, Workload};
 
 /// Of every second node, and of the others: one in the mean.
 const SPEEDS: [f64; 2] = [0.4, 1.6];
@@ -18,7 +18,7 @@ fn mean(tiles: u32, cut: Cut, nodes: usize, speeds: [f64; 2], help: bool, knows:
         let schedule = Schedule {
             seed,
             nodes: (0..nodes).map(|node| NodeSpec { slots: 1, speed: speeds[node % 2] }).collect(),
-            studies: vec![(1000, crate::UNUSED)],
+            studies: vec![(1000, Recipe::UNUSED)],
             incidents: Vec::new(),
             network: Network::default(),
             tick_ms: if help { 500 } else { u64::from(u32::MAX) },

@@ -104,7 +104,9 @@ impl Audit {
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);
         }
-        model.leases.insert(lease, Granted { worker, open: ids, asked: false, twin });
+        let told =
+            work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect())).collect();
+        model.leases.insert(lease, Granted { worker, open: ids, told, asked: false, twin });
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::{Audit, Breach, SUSPECTED_AFTER, WorkerModel};
 use crate::event::{Answer, Event};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Audit {
@@ -78,11 +78,20 @@ impl Audit {
             Event::Lacking { worker, study, lease, instance, keys } => {
                 let model = self.studies.get_mut(study);
                 let had = model.is_some_and(|model| {
+                    let told =
+                        model.leases.get(lease).map(|granted| granted.told.clone()).unwrap_or_default();
                     let had = model.take(*worker, *lease, *instance);
                     if had {
                         let inputs = &model.plan.instances[instance.index()].inputs;
+                        // Who has got it since may give it.
                         inputs.iter().filter(|key| keys.contains(key)).for_each(|key| {
-                            model.holders.remove(key);
+                            let since = model.holders.get(key).zip(told.get(key));
+                            let since: BTreeSet<WorkerId> =
+                                since.map(|(now, told)| now - told).unwrap_or_default();
+                            match since.is_empty() {
+                                true => _ = model.holders.remove(key),
+                                false => _ = model.holders.insert(*key, since),
+                            }
                         });
                         *model.lacked.entry(*instance).or_default() += 1;
                     }
@@ -221,7 +230,8 @@ impl Audit {
         let stage = open.first().map(|first| model.stage(*first));
         open.retain(|id| Some(model.stage(*id)) == stage);
         if !open.is_empty() {
-            let granted = Granted { worker, open: open.clone(), asked: false, twin: None };
+            let told = BTreeMap::new();
+            let granted = Granted { worker, open: open.clone(), told, asked: false, twin: None };
             model.leases.insert(lease, granted);
         }
         self.tell(worker, study);

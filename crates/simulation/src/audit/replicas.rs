@@ -47,6 +47,15 @@ impl Audit {
     }
 
     pub(super) fn replica_failed(&mut self, worker: WorkerId, study: StudyId, key: RegionKey) {
+        let asked = self
+            .copying
+            .iter()
+            .filter(|((_, of, region), to)| *of == study && *region == key && **to == worker);
+        let failed: Vec<_> = asked.map(|(asked, _)| *asked).collect();
+        for asked in failed {
+            self.copying.remove(&asked);
+            self.could_not.insert((asked.0, study, key, worker));
+        }
         for (_, ask) in self.asks.iter_mut().filter(|(asker, _)| asker.1 == study) {
             if ask.to == Some(worker) && ask.waiting.contains(&key) {
                 ask.give_up(worker);

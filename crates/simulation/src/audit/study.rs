@@ -18,6 +18,8 @@ pub(super) enum Fate {
 pub(super) struct Granted {
     pub(super) worker: WorkerId,
     pub(super) open: BTreeSet<InstanceId>,
+    /// Who had what it reads, as the worker was told; not of what it had itself.
+    pub(super) told: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
     /// The worker was asked to share, and has not answered.
     pub(super) asked: bool,
     /// A second worker has the same.

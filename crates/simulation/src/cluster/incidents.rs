@@ -77,13 +77,13 @@ impl Cluster {
         let in_vain = here.runs.values().filter(|run| run.current.is_some() && run.end_us == Some(end_us));
         self.figures.begun_in_vain += in_vain.count() as u64;
         self.say(node, Say::Leave);
-        self.nodes[node].lose_all();
+        self.end(node);
     }
 
     /// A node loses power: nobody hears of it until its connection has been silent for long enough.
     pub(super) fn crash(&mut self, node: usize) {
         if self.nodes[node].up {
-            self.nodes[node].lose_all();
+            self.end(node);
             let link = self.nodes[node].link;
             self.at(self.now_us + IDLE_US, Due::LinkLost(node, link));
         }

@@ -1,6 +1,6 @@
 //! What the shell around the manager does: it passes on what arrives, and performs what follows.
 
-use super::{Cluster, Due, Hear, REPLAN_AFTER_US, Say};
+use super::{Cluster, Due, Hear, Say};
 use crate::audit::Breach;
 use crate::event::{Answer, Event};
 use pleach_dispatch::StudyId;
@@ -114,7 +114,7 @@ impl Cluster {
             Effect::Dismiss(worker) => self.send_to(worker, Hear::Dismiss),
             Effect::Replan(study) => {
                 if self.schedule.replan && self.to_replan.insert(study) {
-                    self.at(self.now_us + REPLAN_AFTER_US, Due::Replan(study));
+                    self.at(self.now_us + self.replan_after_us, Due::Replan(study));
                 }
             }
             Effect::Study(study, Happened::Finished(instance)) => {

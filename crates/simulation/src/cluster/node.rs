@@ -17,6 +17,8 @@ pub(super) struct Run {
     pub(super) last: Option<InstanceId>,
     /// What the current one takes, task by task.
     pub(super) tasks: Vec<TaskReport>,
+    /// When it began the current one.
+    pub(super) begun_us: u64,
     /// When the node was known to have to end as it began.
     pub(super) end_us: Option<u64>,
     /// It has a slot.
@@ -34,6 +36,7 @@ impl Run {
             current: None,
             last: None,
             tasks: Vec::new(),
+            begun_us: 0,
             end_us: None,
             started: false,
             elsewhere,
@@ -71,6 +74,10 @@ pub(super) struct Node {
     /// Asked for, and not granted yet.
     pub(super) asked: u32,
     pub(super) held: BTreeSet<(StudyId, RegionKey)>,
+    /// Files that it has read.
+    pub(super) files: BTreeSet<RegionKey>,
+    /// When it went.
+    pub(super) ended_us: Option<u64>,
     pub(super) draining: bool,
     /// When it has to end, if it has to.
     pub(super) end_us: Option<u64>,
@@ -92,6 +99,8 @@ impl Node {
             unheard: BTreeMap::new(),
             asked: 0,
             held: BTreeSet::new(),
+            files: BTreeSet::new(),
+            ended_us: None,
             draining: false,
             end_us: None,
             begun: 0,

@@ -66,7 +66,7 @@ impl Cluster {
                 new.entry(*bucket).or_default().push(*instance);
             }
         }
-        let pixels = workload.region_bytes();
+        let pixels = workload.pixels();
         let buckets: Vec<BucketPlan> =
             new.into_values().map(|instances| BucketPlan { instances, pixels }).collect();
         if buckets.is_empty() {

@@ -53,14 +53,18 @@ impl Cluster {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         run.started = true;
         let (study, elsewhere) = (run.study, std::mem::take(&mut run.elsewhere));
+        let first = run.left.front().copied();
         let (mut missing, mut bytes) = (Vec::new(), 0);
+        let mut far_seconds = 0.0;
         for there in elsewhere {
             if self.nodes[node].held.contains(&(study, there.key)) {
                 continue;
             }
-            let holder = there.workers.iter().any(|worker| self.has_region(*worker, study, there.key));
-            if holder && self.nodes[node].cut_until_us <= self.now_us {
-                bytes += self.workloads[study.index()].region_bytes();
+            let holder = self.nearest_with(node, &there.workers, study, there.key);
+            if let Some(holder) = holder.filter(|_| self.nodes[node].cut_until_us <= self.now_us) {
+                let region = self.workloads[study.index()].bytes_of(there.key);
+                bytes += region;
+                far_seconds += self.leave_site(holder, node, region);
                 self.nodes[node].held.insert((study, there.key));
             } else {
                 missing.push(there.key);
@@ -68,8 +72,10 @@ impl Cluster {
         }
         self.figures.bytes_moved += bytes;
         let network = self.schedule.network;
-        let seconds = bytes as f64 / network.bytes_per_second;
+        let files = first.map_or(0.0, |first| self.read_files(node, study, first));
+        let seconds = bytes as f64 / network.bytes_per_second + far_seconds;
         let wait = if bytes > 0 { 2 * network.latency_us + (seconds * 1e6) as u64 } else { 0 };
+        let wait = wait + (files * 1e6) as u64;
         self.nodes[node].begun += 1;
         let begun = self.nodes[node].begun;
         self.at(self.now_us + wait, Due::Fetched(node, lease, begun, missing));
@@ -78,7 +84,7 @@ impl Cluster {
         }
     }
 
-    fn has_region(&self, worker: WorkerId, study: StudyId, key: RegionKey) -> bool {
+    pub(super) fn has_region(&self, worker: WorkerId, study: StudyId, key: RegionKey) -> bool {
         self.workers.get(&worker).is_some_and(|&node| {
             let there = &self.nodes[node];
             there.up && there.cut_until_us <= self.now_us && there.held.contains(&(study, key))
@@ -123,12 +129,13 @@ impl Cluster {
             self.hand_back(node, lease, |_| 0);
             return self.go_on(node);
         }
-        (run.current, run.end_us) = (Some(next), end_us);
+        (run.current, run.end_us, run.begun_us) = (Some(next), end_us, self.now_us);
         run.tasks = tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect();
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
         }
         self.figures.work_seconds += seconds;
+        self.figures.foreseen_seconds += self.workloads[study.index()].foreseen_seconds(last, next);
         self.nodes[node].begun += 1;
         let begun = self.nodes[node].begun;
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
@@ -144,8 +151,10 @@ impl Cluster {
         };
         let Some(instance) = run.current.take() else { return };
         run.last = Some(instance);
+        let begun_us = run.begun_us;
         let (study, tasks) = (run.study, std::mem::take(&mut run.tasks));
         self.figures.executed += 1;
+        self.note_span(node, study, instance, begun_us, true);
         let here = &mut self.nodes[node];
         here.held.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
         here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
@@ -177,7 +186,7 @@ impl Cluster {
             }
             Hear::Copy(study, key, from) => {
                 if self.has_region(from, study, key) {
-                    let bytes = self.workloads[study.index()].region_bytes();
+                    let bytes = self.workloads[study.index()].bytes_of(key);
                     self.figures.bytes_moved += bytes;
                     let seconds = bytes as f64 / self.schedule.network.bytes_per_second;
                     let link = self.nodes[node].link;
@@ -192,7 +201,7 @@ impl Cluster {
             }
             Hear::Dismiss => {
                 self.say(node, Say::Leave);
-                self.nodes[node].lose_all();
+                self.end(node);
             }
         }
     }

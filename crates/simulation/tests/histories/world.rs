@@ -163,8 +163,8 @@ impl World {
         }
         for effect in effects {
             match effect {
-                Effect::Copy { worker, study, key, replica, .. } => {
-                    self.copies.push(Copying { worker, study, key, is_replica: replica.is_some() });
+                Effect::Copy { worker, study, key, .. } => {
+                    self.copies.push(Copying { worker, study, key });
                 }
                 Effect::Dismiss(worker) => _ = self.dismissed.insert(worker),
                 Effect::Study(study, pleach_dispatch::study::Effect::Failed { instance, .. }) => {

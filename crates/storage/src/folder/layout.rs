@@ -5,7 +5,9 @@
 //! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
 //! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
 //! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
-//! - `pack/00000007.pack` is one of the files in which small regions lie behind each other (`folder/pack.rs`).
+//! - `pack/0003-00000007.pack` is the seventh of the files in which owner 3 has small regions behind each other
+//!   (`folder/pack.rs`); `pack/0003.lock` is locked by the process that is owner 3, if the folder is shared.
+//! - `pack/board` says how far each owner's files are to be read (`folder/pack/board.rs`).
 //! - `quarantine/ab….0123….region` is one that was not what it should have been.
 //!
 //! Nothing here touches a file.
@@ -20,7 +22,7 @@ pub(super) const QUARANTINE_NAME: &str = "quarantine";
 pub(super) const PACK_NAME: &str = "pack";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning.
-pub(super) const MARKER: &str = "pleach tier 1";
+pub(super) const MARKER: &str = "pleach tier 2";
 
 /// What a new file system has in its first folder.
 pub(super) const LOST_AND_FOUND: &str = "lost+found";
@@ -28,6 +30,8 @@ pub(super) const LOST_AND_FOUND: &str = "lost+found";
 const REGION_SUFFIX: &str = ".region";
 const PART_SUFFIX: &str = ".part";
 const SEGMENT_SUFFIX: &str = ".pack";
+const OWNER_SUFFIX: &str = ".lock";
+pub(super) const BOARD_NAME: &str = "board";
 
 /// Folders in a folder: one a hexadecimal digit.
 pub(super) const FANOUT: usize = 16;
@@ -92,17 +96,36 @@ impl Layout {
     }
 }
 
+/// A file of packed regions: whose it is, and which of theirs. Later ones of an owner have higher numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SegmentName {
+    pub(super) owner: u16,
+    pub(super) number: u32,
+}
+
 impl Layout {
-    /// The file of packed regions of a number.
-    pub(super) fn segment(&self, number: u32) -> PathBuf {
-        self.root.join(PACK_NAME).join(format!("{number:08x}{SEGMENT_SUFFIX}"))
+    pub(super) fn segment(&self, SegmentName { owner, number }: SegmentName) -> PathBuf {
+        self.root.join(PACK_NAME).join(format!("{owner:04x}-{number:08x}{SEGMENT_SUFFIX}"))
+    }
+
+    /// What the process that is this owner has locked.
+    pub(super) fn owner(&self, owner: u16) -> PathBuf {
+        self.root.join(PACK_NAME).join(format!("{owner:04x}{OWNER_SUFFIX}"))
+    }
+
+    pub(super) fn board(&self) -> PathBuf {
+        self.root.join(PACK_NAME).join(BOARD_NAME)
     }
 }
 
-/// The number of a file of packed regions.
-pub(super) fn segment_number(name: &str) -> Option<u32> {
-    let number = u32::from_str_radix(name.strip_suffix(SEGMENT_SUFFIX)?, 16).ok()?;
-    (format!("{number:08x}{SEGMENT_SUFFIX}") == name).then_some(number)
+/// The file of packed regions that has this name.
+pub(super) fn segment_name(name: &str) -> Option<SegmentName> {
+    let (owner, number) = name.strip_suffix(SEGMENT_SUFFIX)?.split_once('-')?;
+    let found = SegmentName {
+        owner: u16::from_str_radix(owner, 16).ok()?,
+        number: u32::from_str_radix(number, 16).ok()?,
+    };
+    (format!("{:04x}-{:08x}{SEGMENT_SUFFIX}", found.owner, found.number) == name).then_some(found)
 }
 
 /// Whether it is the name of a marker that is being written.
@@ -144,8 +167,10 @@ mod tests {
         assert_eq!(named(0xa7, &name(&path)), Named::Region(key));
         assert_eq!(named(0xa6, &name(&path)), Named::Other, "in a leaf where nobody looks for it");
         assert_eq!(named(0xa7, &name(&layout.part(key, 9))), Named::Part);
-        assert_eq!(segment_number(&name(&layout.segment(0xa7))), Some(0xa7));
-        assert_eq!([segment_number("a7.pack"), segment_number("+00000a7.pack")], [None, None]);
+        let segment = SegmentName { owner: 3, number: 0xa7 };
+        assert_eq!(segment_name(&name(&layout.segment(segment))), Some(segment));
+        assert_eq!(segment_name("0003-+00000a7.pack").or(segment_name("000000a7.pack")), None);
+        assert_eq!(segment_name(&name(&layout.owner(3))).or(segment_name(&name(&layout.board()))), None);
         assert!(is_marker_part(&name(&layout.marker_part(9))));
         assert!(!is_marker_part(MARKER_NAME));
     }

@@ -60,13 +60,9 @@ impl FolderTier {
             empty_bytes += found.other_bytes;
             books.replace(leaf, found);
         }
-        let (numbers, other_bytes) = pack::numbers(&*files, &layout)?;
-        if settings.kind.is_shared() && !numbers.is_empty() {
-            return Err(TierError::Packed { path: path.to_owned() });
-        }
-        books.add_overhead(other_bytes);
-        let pack =
-            Pack::open(Arc::clone(&files), &layout, &numbers, pack::segment_bytes(settings.capacity_bytes))?;
+        let segment_bytes = pack::segment_bytes(settings.capacity_bytes);
+        let is_shared = settings.kind.is_shared();
+        let pack = Pack::open(Arc::clone(&files), &layout, segment_bytes, is_shared, unique)?;
         pack.tell_taken(|bytes| books.set_packed(bytes));
         if settings.capacity_bytes <= empty_bytes {
             let (capacity_bytes, overhead_bytes) = (settings.capacity_bytes, empty_bytes);

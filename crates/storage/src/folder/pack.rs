@@ -1,27 +1,47 @@
-//! Small regions of a private folder, packed behind each other in a few files: a file of its own takes blocks, a name and
-//! two waits for the medium, and many of them take long to list.
+//! Small regions of a folder, packed behind each other in a few files: a file of its own takes blocks, a name and two waits
+//! for the medium, and many of them take long to list.
 //!
-//! Records are only ever written at the end of one file, the active one, and buried where they are. Whoever writes waits
-//! until that is on the medium, and one wait serves all who have written by then (`pack/commit.rs`). Which region is where
-//! is in memory, made from the files when they are opened (`pack/open.rs`); what is dead in them is regained by copying
-//! what is not (`pack/compact.rs`). A record that is damaged hides no other (`pack/record.rs`).
+//! Records are only ever written at the end of one file, the active one. Whoever writes waits until that is on the medium,
+//! and one wait serves all who have written by then (`pack/commit.rs`). Which region is where is in memory (`pack/index.rs`),
+//! made from the files when they are opened (`pack/open.rs`); what is dead in them is regained by copying what is not
+//! (`pack/compact.rs`). A record that is damaged hides no other (`pack/record.rs`).
 //!
-//! Nothing here keeps to a capacity, and nothing here is for folders that several processes have open.
+//! **In a shared folder** every file has one writer: its owner, a process that has its number locked (`pack/owner.rs`). The
+//! others read it as far as the owner says on the board (`pack/board.rs`), behind what they have read already
+//! (`pack/tails.rs`): at once when the board has changed, and with everything opened anew before a region is said not to be
+//! there. Files are read by calls, and never mapped. As nobody locks anything to store, two processes may store one region at
+//! the same time: both records are there, and equal keys mean equal bytes.
+//!
+//! **Removal** in a private folder marks the record where it is, which takes no room. In a shared one it is a stone, written
+//! behind the remover's own records: a mark in another's file would be a second writer of its last page, which NFS may write
+//! back whole with what it held before, and on Lustre would take the lock of that file from whoever is storing; and readers
+//! would not see it without reading all of a file again. A stone names the record by an id that copies keep, so that it does
+//! not matter who is copying it meanwhile. It takes 104 bytes until what it buries is gone: on a disk without any room, nothing
+//! packed can be removed from a shared folder.
+//!
+//! Shared folders need locks that all machines see (Lustre's `flock`); without any, nothing is packed. A network file system
+//! that shows names late shows regions late.
+//!
+//! Nothing here keeps to a capacity.
 
+mod board;
 mod commit;
 mod compact;
+mod index;
 mod open;
+mod owner;
 mod record;
+mod tails;
 
-pub(super) use open::numbers;
-
-use super::layout::{Layout, PACK_NAME};
+use super::layout::{Layout, PACK_NAME, SegmentName};
 use super::{failed, read};
 use crate::{Inserted, TierError};
-use pleach_files::{Files, OpenFile, Opening};
+use board::{Board, Slot, Slots};
+use index::{Index, Place};
+use pleach_files::{Files, Held, OpenFile, Opening};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
 use record::{BURIED, HEADER_BYTES, Header, STATE};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -33,40 +53,42 @@ pub(super) fn segment_bytes(capacity_bytes: u64) -> u64 {
     (capacity_bytes / 64).clamp(16 << 10, SEGMENT_BYTES)
 }
 
-/// Where the record of a region is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    segment: u32,
-    offset: u32,
-    body_bytes: u32,
-}
-
 /// One file.
 #[derive(Debug)]
 struct Segment {
     file: Arc<dyn OpenFile>,
-    /// Where the next record goes.
+    /// Where the next record goes; of another's, how far it has been read.
     end: u64,
-    /// Regions in it, and the bytes of their records.
-    live: u32,
-    live_bytes: u64,
+    /// Nobody will write to it any more, and it has been read to its end.
+    is_whole: bool,
     /// What it takes of the disk, as far as is known.
     taken_bytes: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    index: HashMap<RegionKey, Place>,
-    segments: BTreeMap<u32, Segment>,
-    /// The file that is written to: the one of the highest number, if any.
-    active: Option<u32>,
+    index: Index,
+    segments: BTreeMap<SegmentName, Segment>,
+    /// What else lies in the folder.
+    other_bytes: u64,
+    /// The owners that this process is, with their locks; of a private folder all.
+    owned: BTreeMap<u16, Option<Box<dyn Held>>>,
+    /// The one of them whose files are written to, the number of its next file, and the one that is written to now.
+    writer: Option<u16>,
     next_number: u32,
+    active: Option<SegmentName>,
+    next_id: u64,
+    /// The board as it was when others' files were read, and whether one of them could not be.
+    seen: Slots,
+    is_stale: bool,
+    /// What the board says of the writer.
+    published: Option<Slot>,
     /// Changes that have been written, and how many of them are on the medium.
     written: u64,
     synced: u64,
     is_syncing: bool,
     /// Files with changes that are not on the medium, and whether names of files are not.
-    dirty: BTreeSet<u32>,
+    dirty: BTreeSet<SegmentName>,
     is_folder_dirty: bool,
     /// Something could not be synced: what is on the medium is not known.
     is_stopped: bool,
@@ -87,6 +109,8 @@ pub(super) struct Pack {
     layout: Layout,
     /// What a file grows to.
     segment_bytes: u64,
+    /// Of shared folders.
+    board: Option<Board>,
     state: Mutex<State>,
     /// A wait for the medium is over.
     committed: Condvar,
@@ -96,22 +120,19 @@ impl Pack {
     /// Stores an encoding; it is on the medium when this returns.
     pub(super) fn insert(&self, key: RegionKey, head: &Head, body: &[u8]) -> Result<Inserted, TierError> {
         let record = [&head.0, body].concat();
-        if self.is_known(key)? {
+        let mut state = self.looked(false)?;
+        self.check(&state, key)?;
+        if state.index.contains(key) {
+            self.commit_all(state, key)?;
             return Ok(Inserted::Known);
         }
-        let mut state = self.state();
-        self.check(&state, key)?;
-        if state.index.contains_key(&key) {
-            // Another thread was faster.
-            drop(state);
-            return self.insert(key, head, body);
-        }
-        let place = self.append(&mut state, key, &record)?;
-        state.index.insert(key, place);
-        let wanted = state.written;
-        if let Err(error) = self.commit(state, key, wanted) {
-            // It was not said to be there. If it cannot be buried either, whoever opens the folder next finds it whole.
-            let _ = self.bury(&mut self.state(), key);
+        let id = state.next_id;
+        state.next_id = id.wrapping_add(1);
+        let place = self.append(&mut state, Header::new(key, id, &record), &record)?;
+        state.index.enter(key, place);
+        if let Err(error) = self.commit_all(state, key) {
+            // It was not said to be there. Whoever opens the folder next may find it whole.
+            self.state().index.strike(key, place);
             return Err(error);
         }
         Ok(Inserted::New)
@@ -119,149 +140,155 @@ impl Pack {
 
     /// Whether a region is there, on the medium.
     pub(super) fn is_known(&self, key: RegionKey) -> Result<bool, TierError> {
-        let state = self.state();
-        if !state.index.contains_key(&key) {
+        let state = self.looked(false)?;
+        if !state.index.contains(key) {
             return Ok(false);
         }
         // Whoever wrote it may be waiting for that, too; it may fail, and then it is not there.
-        let wanted = state.written;
-        self.commit(state, key, wanted)?;
+        self.commit_all(state, key)?;
         Ok(true)
     }
 
     /// The region, or what is there in its place; that is there no more from then on.
     pub(super) fn get(&self, key: RegionKey) -> Result<Option<Result<Arc<DataRegion>, Damaged>>, TierError> {
+        let mut state = self.found(key)?;
         loop {
-            let state = self.state();
-            let Some(place) = state.index.get(&key).copied() else { return Ok(None) };
+            let Some(place) = state.index.place(key) else { return Ok(None) };
             let file = Arc::clone(&state.segments[&place.segment].file);
             drop(state);
             let path = self.layout.segment(place.segment);
             let mut body = vec![0; place.body_bytes as usize];
             let from = u64::from(place.offset) + HEADER_BYTES as u64;
-            let length = file.read_at(&mut body, from).map_err(failed("read", &path))?;
-            body.truncate(length);
-            let decoded = read::decode(&mut body.as_slice(), length as u64).map_err(failed("read", &path))?;
-            let source = match decoded {
-                Ok(region) => return Ok(Some(Ok(Arc::new(region)))),
-                Err(source) => source,
+            let read = file.read_at(&mut body, from).and_then(|length| {
+                body.truncate(length);
+                read::decode(&mut body.as_slice(), length as u64)
+            });
+            let source = match read.map_err(failed("read", &path)) {
+                Ok(Ok(region)) => return Ok(Some(Ok(Arc::new(region)))),
+                Ok(Err(source)) => Ok(source),
+                Err(error) => Err(error),
             };
-            let mut state = self.state();
+            state = self.state();
+            if source.is_err() {
+                // Another process may have copied it, and removed the file that it was in.
+                self.refresh_tails(&mut state)?;
+            }
             // It may have been moved meanwhile, and what was read may be another file.
-            if state.index.get(&key) != Some(&place) {
+            if state.index.place(key) != Some(place) {
                 continue;
             }
-            // That it cannot be marked means that it will be found damaged once more.
-            let _ = self.bury(&mut state, key);
+            let source = source?;
+            // That it cannot be buried means that it will be found damaged once more.
+            let _ = self.bury(&mut state, key, place);
             return Ok(Some(Err(Damaged { path, body, source })));
         }
     }
 
     /// Takes a region out, and says whether there was one. It is off the medium when this returns.
     pub(super) fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        let mut state = self.state();
-        if !state.index.contains_key(&key) {
+        let mut state = self.looked(true)?;
+        let places = state.index.places(key);
+        if places.is_empty() {
             return Ok(false);
         }
         self.check(&state, key)?;
-        self.bury(&mut state, key)?;
-        let wanted = state.written;
-        self.commit(state, key, wanted)?;
-        self.drop_empty()?;
+        places.into_iter().try_for_each(|place| self.bury(&mut state, key, place))?;
+        self.commit_all(state, key)?;
+        self.drop_empty(&mut self.state())?;
         Ok(true)
     }
 
-    pub(super) fn contains(&self, key: RegionKey) -> bool {
-        self.state().index.contains_key(&key)
+    pub(super) fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        Ok(self.found(key)?.index.contains(key))
     }
 
     pub(super) fn keys(&self) -> Vec<RegionKey> {
-        self.state().index.keys().copied().collect()
-    }
-
-    /// Bytes in files that hold no region: compacting regains them.
-    pub(super) fn dead_bytes(&self) -> u64 {
-        let state = self.state();
-        state.segments.values().map(|segment| segment.end - segment.live_bytes).sum()
+        self.state().index.regions().map(|(key, _)| key).collect()
     }
 
     /// Whether an encoding of so many bytes can be packed.
-    pub(super) fn may_hold(&self, encoding_bytes: u64) -> bool {
-        HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes
+    pub(super) fn may_hold(&self, encoding_bytes: u64) -> Result<bool, TierError> {
+        let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes;
+        Ok(fits && self.claim(&mut self.state())?)
     }
 
-    /// What has to stay free, so that files can be compacted.
-    pub(super) fn spare_bytes(&self) -> u64 {
-        if self.state().segments.is_empty() { 0 } else { self.segment_bytes }
-    }
-
-    /// Bytes of the records of regions.
-    pub(super) fn live_bytes(&self) -> u64 {
-        self.state().segments.values().map(|segment| segment.live_bytes).sum()
-    }
-
-    /// Tells what all files take, while nothing changes that.
+    /// Tells what everything takes, while nothing changes that.
     pub(super) fn tell_taken(&self, tell: impl FnOnce(u64)) {
         let state = self.state();
-        tell(state.segments.values().map(|segment| segment.taken_bytes).sum());
+        tell(state.other_bytes + state.segments.values().map(|segment| segment.taken_bytes).sum::<u64>());
+    }
+
+    /// What is known, where that is no region of this key, after everything that others have written has been looked at.
+    fn found(&self, key: RegionKey) -> Result<MutexGuard<'_, State>, TierError> {
+        let state = self.looked(false)?;
+        if state.index.contains(key) || self.board.is_none() {
+            return Ok(state);
+        }
+        drop(state);
+        self.looked(true)
     }
 
     /// Writes a record at the end of the active file, or of a new one.
-    fn append(&self, state: &mut State, key: RegionKey, body: &[u8]) -> Result<Place, TierError> {
-        let header = Header::new(key, body);
+    fn append(&self, state: &mut State, header: Header, body: &[u8]) -> Result<Place, TierError> {
         let bytes = header.record_bytes();
+        // Who writes for the first time goes on in the last file of the owner that it becomes.
+        self.writer(state, header.key)?;
         if let Some(active) = state.active
             && state.segments[&active].end + bytes > self.segment_bytes
         {
             self.seal(state)?;
         }
-        let number = match state.active {
+        let segment = match state.active {
             Some(active) => active,
-            None => self.begin(state)?,
+            None => self.begin(state, header.key)?,
         };
-        let path = self.layout.segment(number);
-        let Some(segment) = state.segments.get_mut(&number) else {
-            return Err(TierError::Stopped { key, path });
+        let path = self.layout.segment(segment);
+        let Some(Segment { file, end, .. }) = state.segments.get_mut(&segment) else {
+            return Err(TierError::Stopped { key: header.key, path });
         };
-        let offset = segment.end;
+        let offset = *end as u32;
         let record = [header.to_bytes().as_slice(), body].concat();
-        segment.file.write_at(&record, offset).map_err(failed("write", &path))?;
-        segment.end += bytes;
-        segment.live += 1;
-        segment.live_bytes += bytes;
-        state.dirty.insert(number);
+        file.write_at(&record, *end).map_err(failed("write", &path))?;
+        *end += bytes;
+        state.dirty.insert(segment);
         state.written += 1;
-        Ok(Place { segment: number, offset: offset as u32, body_bytes: header.body_bytes })
+        Ok(Place { segment, offset, body_bytes: header.body_bytes, id: header.id })
     }
 
     /// Makes the next file the active one.
-    fn begin(&self, state: &mut State) -> Result<u32, TierError> {
-        let number = state.next_number;
-        let path = self.layout.segment(number);
+    fn begin(&self, state: &mut State, key: RegionKey) -> Result<SegmentName, TierError> {
+        let owner = self.writer(state, key)?;
+        let name = SegmentName { owner, number: state.next_number };
+        let path = self.layout.segment(name);
         let file = self.files.open_anywhere(&path, Opening::Create).map_err(failed("write", &path))?;
         state.next_number += 1;
-        let segment = Segment { file: file.into(), end: 0, live: 0, live_bytes: 0, taken_bytes: 0 };
-        state.segments.insert(number, segment);
-        state.active = Some(number);
+        let segment = Segment { file: file.into(), end: 0, is_whole: false, taken_bytes: 0 };
+        state.segments.insert(name, segment);
+        state.active = Some(name);
         state.is_folder_dirty = true;
-        Ok(number)
+        Ok(name)
     }
 
-    /// Takes a region out of the index, and marks its record. The mark is not on the medium yet.
-    fn bury(&self, state: &mut State, key: RegionKey) -> Result<(), TierError> {
-        state.index.remove(&key).map_or(Ok(()), |place| self.strike(state, place))
-    }
-
-    /// Marks a record as not to be read again.
-    fn strike(&self, state: &mut State, place: Place) -> Result<(), TierError> {
-        let Some(segment) = state.segments.get_mut(&place.segment) else { return Ok(()) };
-        let path = self.layout.segment(place.segment);
+    /// Takes a record out of the index, and says so in the files. That is not on the medium yet.
+    fn bury(&self, state: &mut State, key: RegionKey, place: Place) -> Result<(), TierError> {
+        if self.board.is_some() {
+            return self.set_stone(state, key, place.id);
+        }
+        state.index.strike(key, place);
+        let Some(segment) = state.segments.get(&place.segment) else { return Ok(()) };
         let marked = segment.file.write_at(&BURIED, u64::from(place.offset) + STATE);
-        segment.live -= 1;
-        segment.live_bytes -= HEADER_BYTES as u64 + u64::from(place.body_bytes);
         state.dirty.insert(place.segment);
         state.written += 1;
-        marked.map_err(failed("write", &path))
+        marked.map_err(failed("write", &self.layout.segment(place.segment)))
+    }
+
+    /// Writes a stone, twice.
+    fn set_stone(&self, state: &mut State, key: RegionKey, id: u64) -> Result<(), TierError> {
+        for _ in 0..2 {
+            let stone = self.append(state, Header::stone(key, id), &[])?;
+            state.index.bury(key, id, stone.segment);
+        }
+        Ok(())
     }
 
     fn check(&self, state: &State, key: RegionKey) -> Result<(), TierError> {

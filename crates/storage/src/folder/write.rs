@@ -18,6 +18,10 @@ const GROWTH_BLOCKS: u64 = 4;
 /// Dead bytes of packed regions that are not worth copying others for.
 const DEAD_BYTES: u64 = 32 << 20;
 
+/// How often all that is worn is compacted, when all room is wanted: a stone is of no more use once what it buried is gone,
+/// which is known in the round after.
+const ROUNDS: usize = 4;
+
 /// Room that is reserved until it is dropped.
 struct Reserved<'a> {
     tier: &'a FolderTier,
@@ -44,9 +48,7 @@ impl FolderTier {
         let is_small = is_flat || self.settings.kind != FolderKind::Ssd;
         let (head, body) = region.encode_parts(&region.digest(), is_small);
         let length_bytes = (Head::BYTES + body.len()) as u64;
-        let is_packed = !self.is_shared()
-            && length_bytes < self.settings.pack_below_bytes
-            && self.pack.may_hold(length_bytes);
+        let is_packed = length_bytes < self.settings.pack_below_bytes && self.pack.may_hold(length_bytes)?;
         let mut reserved = self.reserve(key, length_bytes);
         if reserved.as_ref().is_err_and(TierError::is_lack_of_room) && self.compact_worn(0) > 0 {
             reserved = self.reserve(key, length_bytes);
@@ -74,6 +76,9 @@ impl FolderTier {
         }
         if !self.is_shared() {
             return Ok(self.books().contains(key) || self.pack.is_known(key)?);
+        }
+        if self.pack.is_known(key)? {
+            return Ok(true);
         }
         let is_there = self.is_there(key)?;
         if is_there {
@@ -119,8 +124,26 @@ impl FolderTier {
     /// Compacts files of packed regions for as long as more than `dead_bytes` of them are dead, and more than they hold, or
     /// whatever they hold where nothing is allowed. How many files are gone.
     pub(super) fn compact_worn(&self, dead_bytes: u64) -> usize {
+        if dead_bytes > 0 {
+            return self.compact_own(dead_bytes);
+        }
         let mut gone = 0;
-        for (number, live_bytes, _) in self.pack.worn() {
+        for _ in 0..ROUNDS {
+            // Of dead processes as well; that theirs cannot be had leaves one's own.
+            let adopted = self.pack.adopt_worn().unwrap_or_default();
+            let now = self.compact_own(dead_bytes);
+            self.pack.release(&adopted);
+            gone += now;
+            if now == 0 {
+                break;
+            }
+        }
+        gone
+    }
+
+    fn compact_own(&self, dead_bytes: u64) -> usize {
+        let mut gone = 0;
+        for (name, live_bytes) in self.pack.worn() {
             let all_dead_bytes = self.pack.dead_bytes();
             if all_dead_bytes <= dead_bytes || (dead_bytes > 0 && all_dead_bytes < self.pack.live_bytes()) {
                 break;
@@ -132,7 +155,7 @@ impl FolderTier {
             }
             let _reserved = Reserved { tier: self, bytes: needed_bytes };
             // What cannot be compacted stays as it is.
-            gone += usize::from(self.pack.compact(number).is_ok());
+            gone += usize::from(self.pack.compact(name).is_ok());
             self.count_packed();
         }
         gone

@@ -6,7 +6,8 @@ use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
 use pleach_regions::Ledger;
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{
-    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
+    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, Upkeep,
+    WriteMode,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -112,17 +113,20 @@ proptest! {
 
 #[test]
 fn what_is_held_is_what_the_disk_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings =
-        FolderSettings { pack_below_bytes: 9000, ..FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES) };
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
-    assert_eq!(tier.held_bytes(), walked_bytes(folder.path()));
-    for number in 0..60 {
-        tier.insert(key(number), &noise(number, 1 + number * 331)).unwrap();
+    for kind in [FolderKind::Ssd, FolderKind::Lustre] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = FolderSettings { pack_below_bytes: 9000, ..FolderSettings::new(kind, AMPLE_BYTES) };
+        let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
         assert_eq!(tier.held_bytes(), walked_bytes(folder.path()));
+        for number in 0..60 {
+            tier.insert(key(number), &noise(number, 1 + number * 331)).unwrap();
+            assert_eq!(tier.held_bytes(), walked_bytes(folder.path()), "{kind:?}");
+        }
+        (0..60).step_by(2).for_each(|number| assert!(tier.remove(key(number)).unwrap()));
+        assert_eq!(tier.held_bytes(), walked_bytes(folder.path()), "{kind:?}");
+        tier.compact();
+        assert_eq!(tier.held_bytes(), walked_bytes(folder.path()), "{kind:?}");
     }
-    (0..60).step_by(2).for_each(|number| assert!(tier.remove(key(number)).unwrap()));
-    assert_eq!(tier.held_bytes(), walked_bytes(folder.path()));
 }
 
 /// Threads that insert, read and remove the same few regions: every answer is one that some order gives, and the books
@@ -135,7 +139,10 @@ fn many_threads() {
     let place = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES).packed();
     let packed = FolderTier::open(Arc::new(Disk), place.path(), settings).unwrap();
-    for tier in [&ram as &dyn Tier, &private, &packed] {
+    let common = tempfile::tempdir().unwrap();
+    let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).packed();
+    let shared = FolderTier::open(Arc::new(Disk), common.path(), settings).unwrap();
+    for tier in [&ram as &dyn Tier, &private, &packed, &shared] {
         let empty_bytes = tier.held_bytes();
         std::thread::scope(|scope| {
             for thread in 0..4 {

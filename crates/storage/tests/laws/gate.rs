@@ -13,6 +13,7 @@ type Ask = dyn Fn(&str, &Path) + Send + Sync;
 pub(crate) struct Gate {
     files: Arc<dyn Files>,
     ask: Arc<Ask>,
+    has_locks: bool,
 }
 
 impl Gate {
@@ -20,7 +21,12 @@ impl Gate {
         files: impl Files + 'static,
         ask: impl Fn(&str, &Path) + Send + Sync + 'static,
     ) -> Self {
-        Self { files: Arc::new(files), ask: Arc::new(ask) }
+        Self { files: Arc::new(files), ask: Arc::new(ask), has_locks: true }
+    }
+
+    /// The same as a file system that was mounted without locks.
+    pub(crate) fn without_locks(self) -> Self {
+        Self { has_locks: false, ..self }
     }
 }
 
@@ -79,6 +85,9 @@ impl Files for Gate {
 
     fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
         (self.ask)("lock", path);
+        if !self.has_locks {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         self.files.lock(path, sharing)
     }
 

@@ -51,6 +51,12 @@ fn open(folder: &Path) -> FolderTier {
     FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
 }
 
+/// Others have it open as well.
+fn open_shared(folder: &Path) -> FolderTier {
+    let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).packed();
+    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
+}
+
 /// What is not on the medium is there nevertheless, as long as the power does not fail.
 fn open_scratch(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed().scratch();
@@ -113,6 +119,12 @@ fn at_random_moments_in_scratch() {
     kill_at_random_moments("killed::at_random_moments_in_scratch", open_scratch);
 }
 
+/// Somebody watches all the time, and opens nothing anew.
+#[test]
+fn at_random_moments_in_a_shared_folder() {
+    kill_at_random_moments("killed::at_random_moments_in_a_shared_folder", open_shared);
+}
+
 #[expect(clippy::print_stdout, reason = "says how much was shown")]
 fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
     if let Some(folder) = folder_of_child() {
@@ -120,6 +132,8 @@ fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
     }
     let kills: u32 = std::env::var("PLEACH_KILLS").map_or(5, |kills| kills.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
+    let is_shared = std::ptr::fn_addr_eq(open, open_shared as fn(&Path) -> FolderTier);
+    let watcher = is_shared.then(|| open(folder.path()));
     let seeds = RandomState::new();
     let mut said = Said::default();
     let mut left_parts = 0;
@@ -143,15 +157,24 @@ fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
         }
 
         left_parts += parts(folder.path());
+        if let Some(watcher) = &watcher {
+            for (key, number) in said.numbers.iter().filter(|(key, _)| !said.doubtful.contains(key)) {
+                let expected = said.stored.contains(key).then(|| noise(*number, size_bytes(*number)));
+                assert_eq!(watcher.get(*key).unwrap(), expected, "kill {kill}, number {number}");
+            }
+        }
         let tier = open(folder.path());
         let found: BTreeSet<RegionKey> = tier.list().unwrap().into_iter().collect();
         let unexplained: Vec<_> = found.symmetric_difference(&said.stored).collect();
         assert!(unexplained.iter().all(|key| said.doubtful.contains(key)), "kill {kill}: {unexplained:?}");
+        let watched = watcher.as_ref().map(|watcher| watcher.list().unwrap().into_iter().collect());
+        assert!(watched.is_none_or(|watched: BTreeSet<RegionKey>| watched == found), "kill {kill}");
         for key in &found {
             let number = said.numbers[key];
             assert_eq!(tier.get(*key).unwrap(), Some(noise(number, size_bytes(number))));
         }
-        assert_eq!(parts(folder.path()), 0);
+        // In a shared folder, somebody may still write them.
+        assert!(is_shared || parts(folder.path()) == 0);
         // From here on it is known.
         said.stored = found;
         said.doubtful.clear();

@@ -12,6 +12,7 @@ mod hanging;
 mod killed;
 #[path = "../../../../tests/support/memory.rs"]
 mod memory;
+mod owners;
 mod packed;
 mod power;
 mod recorder;
@@ -20,3 +21,4 @@ mod rooms;
 mod scratch;
 mod shared;
 mod stack;
+mod stale;

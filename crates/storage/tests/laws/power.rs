@@ -1,22 +1,32 @@
 //! The power fails: after every change to the file system, with any part of what was not synced lost, torn or damaged.
-//! What was said to be stored is there, what was said to be removed is not, and nothing else is. With
-//! `PLEACH_EVERY_CHANGE`, none of the changes is left out by which a new folder is made.
+//! What was said to be stored is there, what was said to be removed is not, and nothing else is; in folders of one process,
+//! and in those that two have open. With `PLEACH_EVERY_CHANGE`, none of the changes is left out by which a new folder is made.
 
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, region};
 use pleach_regions::RegionKey;
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier, Upkeep};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Inserts the region of a number, or removes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Insert,
+    Remove,
+    /// Of whatever number.
+    Compact,
+}
+
+/// Does something with the region of a number.
 #[derive(Clone, Copy, Debug)]
 struct Act {
     number: u32,
-    insert: bool,
-    /// The process is killed after so many changes, and another one opens the folder.
+    what: What,
+    /// Which of the tiers does it that have the folder open.
+    who: usize,
+    /// All processes are killed after so many changes, and others open the folder.
     kill_after: Option<usize>,
 }
 
@@ -34,9 +44,18 @@ struct Moment {
 /// Regions of less than so many bytes are packed: none, some or all of those here.
 const PACKED_BELOW: [u64; 3] = [0, 2000, 64 << 10];
 
-fn open(files: &Memory, pack_below_bytes: u64) -> FolderTier {
-    let settings = FolderSettings { pack_below_bytes, ..FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES) };
+/// What kind of folder it is, and what is packed in it.
+type Kind = (FolderKind, u64);
+
+fn open(files: &Memory, (kind, pack_below_bytes): Kind) -> FolderTier {
+    let settings = FolderSettings { pack_below_bytes, ..FolderSettings::new(kind, AMPLE_BYTES) };
     FolderTier::open(Arc::new(files.clone()), Path::new(Memory::TIER), settings).unwrap()
+}
+
+/// By as many as may have it open.
+fn open_all(files: &Memory, kind: Kind) -> Vec<FolderTier> {
+    let count = if kind.0.is_shared() { 2 } else { 1 };
+    (0..count).map(|_| open(files, kind)).collect()
 }
 
 fn listed(tier: &FolderTier) -> BTreeSet<RegionKey> {
@@ -48,46 +67,55 @@ fn without(keys: &BTreeSet<RegionKey>, doubtful: Option<RegionKey>) -> BTreeSet<
 }
 
 /// Does everything on one file system, and says what was known when.
-fn perform(acts: &[Act], pack_below_bytes: u64) -> (Memory, Vec<Moment>) {
+fn perform(acts: &[Act], kind: Kind) -> (Memory, Vec<Moment>) {
     let files = Memory::default();
-    let mut tier = open(&files, pack_below_bytes);
+    let mut tiers = open_all(&files, kind);
     let mut stored = BTreeSet::new();
     let mut moments =
         vec![Moment { began: 0, ended: files.changes(), doubtful: None, stored: stored.clone() }];
     for act in acts {
         let (began, key) = (files.changes(), key(act.number));
         files.kill_after(act.kill_after);
-        let done = if act.insert {
-            tier.insert(key, &region(act.number)).map(drop)
-        } else {
-            tier.remove(key).map(drop)
+        let tier = &tiers[act.who % tiers.len()];
+        let done = match act.what {
+            What::Insert => tier.insert(key, &region(act.number)).map(drop),
+            What::Remove => tier.remove(key).map(drop),
+            What::Compact => {
+                tier.compact();
+                Ok(())
+            }
         };
-        match &done {
-            Ok(()) if act.insert => drop(stored.insert(key)),
-            Ok(()) => drop(stored.remove(&key)),
-            Err(error) => assert!(act.kill_after.is_some(), "{error}"),
+        match (&done, act.what) {
+            (Ok(()), What::Insert) => drop(stored.insert(key)),
+            (Ok(()), What::Remove) => drop(stored.remove(&key)),
+            (Ok(()), What::Compact) => {}
+            (Err(error), _) => assert!(act.kill_after.is_some(), "{error}"),
         }
+        let doubtful = (act.what != What::Compact).then_some(key);
         if act.kill_after.is_some() {
-            drop(tier);
+            tiers.clear();
             files.kill_after(None);
-            tier = open(&files, pack_below_bytes);
-            let found = listed(&tier);
-            let doubtful = done.is_err().then_some(key);
+            tiers = open_all(&files, kind);
+            let found = listed(&tiers[0]);
+            let doubtful = doubtful.filter(|_| done.is_err());
             assert_eq!(without(&found, doubtful), without(&stored, doubtful), "{act:?}");
             stored = found;
         }
-        moments.push(Moment { began, ended: files.changes(), doubtful: Some(key), stored: stored.clone() });
+        moments.push(Moment { began, ended: files.changes(), doubtful, stored: stored.clone() });
+        for tier in &tiers {
+            assert_eq!(listed(tier), stored, "{act:?}");
+        }
     }
     (files, moments)
 }
 
-/// Opens what a loss of power after so many changes leaves, and perhaps, packing regions of less than `again` bytes, what a
-/// second one does.
+/// Opens what a loss of power after so many changes leaves, and perhaps, as a folder of the kind `again`, what a second one
+/// does.
 fn check(
     files: &Memory,
     moments: &[Moment],
     changes: usize,
-    again: Option<u64>,
+    again: Option<Kind>,
     mut random: impl FnMut() -> u32,
 ) {
     let left = files.after_power_loss(changes, &mut random);
@@ -108,14 +136,14 @@ fn check(
         }
         found
     };
-    let found = verify(&open(&left, again.unwrap_or(0)), "after the loss");
-    let Some(pack_below_bytes) = again else { return };
+    let found = verify(&open(&left, again.unwrap_or((FolderKind::Ssd, 0))), "after the loss");
+    let Some(kind) = again else { return };
     // It fails again: while the folder is opened, and right after what is there has been told.
     let changes_of_opening = left.changes();
     let sooner = left.after_power_loss(random() as usize % (changes_of_opening + 1), &mut random);
-    verify(&open(&sooner, pack_below_bytes), "after a loss while the folder was opened");
+    verify(&open(&sooner, kind), "after a loss while the folder was opened");
     let later = left.after_power_loss(changes_of_opening, &mut random);
-    assert_eq!(verify(&open(&later, pack_below_bytes), "after a second loss"), found);
+    assert_eq!(verify(&open(&later, kind), "after a second loss"), found);
 }
 
 const NUMBERS: u32 = 5;
@@ -146,24 +174,29 @@ fn is_worth_it(changes: usize, moments: &[Moment]) -> bool {
 
 #[test]
 fn after_every_change() {
-    let act = |number, insert, kill_after| Act { number, insert, kill_after };
+    use What::{Compact, Insert, Remove};
+    let act = |number, what, who, kill_after| Act { number, what, who, kill_after };
     let acts = [
-        act(0, true, None),
-        act(1, true, Some(4)), // in a file of its own: renamed, its folder not synced
-        act(1, true, None),
-        act(0, false, None),
-        act(2, true, None),
-        act(0, true, None),
-        act(1, false, Some(1)),
-        act(3, true, Some(1)), // packed: written, not synced
+        act(0, Insert, 0, None),
+        act(1, Insert, 0, Some(4)), // in a file of its own: renamed, its folder not synced
+        act(1, Insert, 1, None),
+        act(0, Remove, 1, None), // another's
+        act(2, Insert, 0, None),
+        act(0, Compact, 0, None),
+        act(0, Insert, 0, None),
+        act(1, Remove, 0, Some(1)),
+        act(3, Insert, 0, Some(1)), // packed: written, not synced
+        act(2, Remove, 1, None),
+        act(0, Compact, 1, Some(5)),
+        act(0, Compact, 0, None),
     ];
-    for pack_below_bytes in [0, AMPLE_BYTES] {
-        let (files, moments) = perform(&acts, pack_below_bytes);
+    for kind in [(FolderKind::Ssd, 0), (FolderKind::Ssd, AMPLE_BYTES), (FolderKind::Lustre, AMPLE_BYTES)] {
+        let (files, moments) = perform(&acts, kind);
         // A tier is begun in the same way, whatever is packed in it.
-        let first = if pack_below_bytes == 0 { 0 } else { moments[0].ended };
+        let first = if kind.1 == 0 { 0 } else { moments[0].ended };
         for changes in (first..=files.changes()).filter(|changes| is_worth_it(*changes, &moments)) {
             let is_open = changes >= moments[0].ended;
-            let again = is_open.then_some(pack_below_bytes);
+            let again = is_open.then_some(kind);
             check(&files, &moments, changes, again, random(changes as u32 * 7919 + 1));
             if is_open {
                 // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
@@ -174,25 +207,24 @@ fn after_every_change() {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let act = (0..NUMBERS, prop::bool::weighted(0.7), prop::option::weighted(0.3, 0..8_usize));
-    prop::collection::vec(
-        act.prop_map(|(number, insert, kill_after)| Act { number, insert, kill_after }),
-        1..20,
-    )
+    let what = prop_oneof![6 => Just(What::Insert), 3 => Just(What::Remove), 1 => Just(What::Compact)];
+    let act = (0..NUMBERS, what, 0..2_usize, prop::option::weighted(0.3, 0..12_usize));
+    let act = act.prop_map(|(number, what, who, kill_after)| Act { number, what, who, kill_after });
+    prop::collection::vec(act, 1..20)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn at_random(
-        acts in acts(), pack_below_bytes in prop::sample::select(&PACKED_BELOW),
+        acts in acts(), pack_below_bytes in prop::sample::select(&PACKED_BELOW), is_shared: bool,
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 10),
     ) {
-        let (files, moments) = perform(&acts, pack_below_bytes);
+        let kind = (if is_shared { FolderKind::Lustre } else { FolderKind::Ssd }, pack_below_bytes);
+        let (files, moments) = perform(&acts, kind);
         for (place, seed) in places {
-            let again = Some(pack_below_bytes);
-            check(&files, &moments, place.index(files.changes() + 1), again, random(seed));
+            check(&files, &moments, place.index(files.changes() + 1), Some(kind), random(seed));
         }
     }
 }

@@ -29,9 +29,9 @@ fn what_is_no_folder_of_a_tier_is_refused_by_name() {
     let expected = "the folder holds other files, such as \"thesis.txt\"; name an empty one";
     assert_eq!(refusal(&at("other"), KIND), shown("other") + expected);
     fs::create_dir(at("newer")).unwrap();
-    fs::write(at("newer/FORMAT"), "pleach tier 2\n").unwrap();
+    fs::write(at("newer/FORMAT"), "pleach tier 3\n").unwrap();
     let expected =
-        "its FORMAT says \"pleach tier 2\", only \"pleach tier 1\" is allowed; name another folder";
+        "its FORMAT says \"pleach tier 3\", only \"pleach tier 2\" is allowed; name another folder";
     assert_eq!(refusal(&at("newer"), KIND), shown("newer") + expected);
     fs::create_dir_all(at("mount/lost+found")).unwrap();
     assert_eq!(open(&at("mount"), KIND).list().unwrap(), []);

@@ -1,18 +1,36 @@
-//! A folder that several have open at once: threads with a tier each, and processes.
+//! A folder that several have open at once: threads with a tier each, and processes. Regions have files of their own, or are
+//! packed.
 
 use crate::apart::{child, folder_of_child};
-use crate::regions::{key, noise, open};
-use pleach_storage::{FolderKind, Inserted, Tier};
+use crate::regions::{AMPLE_BYTES, key, noise, open};
+use pleach_storage::files::Disk;
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Tier};
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const KIND: FolderKind = FolderKind::Lustre;
 
+fn packed(path: &Path) -> FolderTier {
+    let settings = FolderSettings::new(KIND, AMPLE_BYTES).packed();
+    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+}
+
 #[test]
 fn what_one_writes_the_other_finds() {
     let folder = tempfile::tempdir().unwrap();
-    let [one, other] = [(); 2].map(|()| open(folder.path(), KIND));
+    what_one_writes(&[(); 2].map(|()| open(folder.path(), KIND)));
+    let folder = tempfile::tempdir().unwrap();
+    what_one_writes(&[(); 2].map(|()| packed(folder.path())));
+    assert!(!packed(folder.path()).path(key(1)).exists());
+    // One of them packs nothing.
+    let folder = tempfile::tempdir().unwrap();
+    what_one_writes(&[open(folder.path(), KIND), packed(folder.path())]);
+}
+
+fn what_one_writes([one, other]: &[FolderTier; 2]) {
     assert_eq!(one.insert(key(1), &noise(1, 5000)).unwrap(), Inserted::New);
     assert!(other.contains(key(1)).unwrap());
     assert_eq!(other.get(key(1)).unwrap(), Some(noise(1, 5000)));
@@ -48,35 +66,52 @@ fn only_what_is_old_is_left_over() {
     assert!(!private.path(key(1)).with_file_name(format!("{}.{:016x}.part", key(1), 1)).exists());
 }
 
-/// Processes that write the same keys at the same time: each is there once, whole, and everybody was told that it is.
+/// Processes that write the same keys at the same time: each is there, whole, and everybody was told that it is.
 #[test]
 fn processes_write_the_same_keys() {
+    write_the_same_keys("shared::processes_write_the_same_keys", 30_000, |path| open(path, KIND));
+}
+
+#[test]
+fn processes_pack_the_same_keys() {
+    write_the_same_keys("shared::processes_pack_the_same_keys", 700, packed);
+}
+
+fn write_the_same_keys(test: &str, size_bytes: u32, open_shared: fn(&Path) -> FolderTier) {
     const COUNT: u32 = 60;
     if let Some(folder) = folder_of_child() {
-        let tier = open(&folder, KIND);
+        let tier = open_shared(&folder);
         for number in 0..COUNT {
-            tier.insert(key(number), &noise(number, 30_000)).unwrap();
-            assert_eq!(tier.get(key(number)).unwrap(), Some(noise(number, 30_000)));
+            tier.insert(key(number), &noise(number, size_bytes)).unwrap();
+            assert_eq!(tier.get(key(number)).unwrap(), Some(noise(number, size_bytes)));
         }
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let writers = [(); 3].map(|()| {
-        child("shared::processes_write_the_same_keys", folder.path(), &[])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
-    });
+    let reader = open_shared(folder.path());
+    let writers = [(); 3].map(|()| child(test, folder.path(), &[]).stdout(Stdio::null()).spawn().unwrap());
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
+    let verify = |tier: &FolderTier| {
+        for number in 0..COUNT {
+            assert_eq!(tier.get(key(number)).unwrap(), Some(noise(number, size_bytes)));
+        }
+        assert_eq!(tier.list().unwrap().len(), COUNT as usize);
+    };
+    verify(&reader);
+    drop(reader);
     let tier = open(folder.path(), FolderKind::Hdd);
-    assert_eq!(tier.list().unwrap().len(), COUNT as usize);
-    for number in 0..COUNT {
-        assert_eq!(tier.get(key(number)).unwrap(), Some(noise(number, 30_000)));
-        assert_eq!(
-            fs::read_dir(tier.path(key(number)).parent().unwrap()).unwrap().count(),
-            COUNT as usize / 2
-        );
+    verify(&tier);
+    if tier.path(key(0)).exists() {
+        let leaf = tier.path(key(0)).parent().unwrap().to_owned();
+        assert_eq!(fs::read_dir(leaf).unwrap().count(), COUNT as usize / 2);
     }
+    // However often one was stored, it is removed once.
+    for number in 0..COUNT {
+        assert!(tier.remove(key(number)).unwrap());
+        assert_eq!(tier.get(key(number)).unwrap(), None);
+    }
+    drop(tier);
+    assert_eq!(open_shared(folder.path()).list().unwrap(), []);
 }

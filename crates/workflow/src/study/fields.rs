@@ -50,6 +50,15 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// Of the section as a whole.
+    pub(super) fn fail_here<T>(&self, problem: FieldProblem) -> Result<T, StudyError> {
+        Err(StudyError::Field {
+            file: self.file.to_owned(),
+            field: self.path.clone(),
+            problem: Box::new(problem),
+        })
+    }
+
     pub(super) fn not_allowed<T>(&self, key: &str, value: &str, allowed: &str) -> Result<T, StudyError> {
         self.fail(key, FieldProblem::NotAllowed { value: value.to_owned(), allowed: allowed.to_owned() })
     }
@@ -62,6 +71,11 @@ impl<'a> Section<'a> {
             other => other.to_string(),
         };
         self.fail(key, FieldProblem::WrongType { found: shown, wanted })
+    }
+
+    /// All keys, in the order of the file.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.table.keys().map(String::as_str)
     }
 
     /// Whether the key is there.
@@ -84,6 +98,24 @@ impl<'a> Section<'a> {
             None => Ok(None),
             Some(Value::Table(table)) => Ok(Some(Section { file: self.file, path: self.field(key), table })),
             Some(other) => self.wrong_type(key, other, "a section"),
+        }
+    }
+
+    /// Sections of one name, of which the fields are numbered from 1.
+    pub(super) fn sections(&self, key: &str) -> Result<Option<Vec<Section<'a>>>, StudyError> {
+        let wanted = "sections [[phase]]";
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(list @ Value::Array(items)) => {
+                let mut sections = Vec::with_capacity(items.len());
+                for (number, item) in items.iter().enumerate() {
+                    let Value::Table(table) = item else { return self.wrong_type(key, list, wanted) };
+                    let path = format!("{}[{}]", self.field(key), number + 1);
+                    sections.push(Section { file: self.file, path, table });
+                }
+                Ok(Some(sections))
+            }
+            Some(other) => self.wrong_type(key, other, wanted),
         }
     }
 
@@ -123,6 +155,14 @@ impl<'a> Section<'a> {
                 Ok(texts)
             }
             Some(other) => self.wrong_type(key, other, "a list of texts"),
+        }
+    }
+
+    /// One text, or a list of them.
+    pub(super) fn text_or_texts(&self, key: &str) -> Result<Vec<String>, StudyError> {
+        match self.table.get(key) {
+            Some(Value::Array(_)) => self.texts(key),
+            _ => Ok(vec![self.text(key)?]),
         }
     }
 

@@ -30,18 +30,66 @@ pub enum Method {
         /// How base samples are drawn.
         base: BasePoints,
     },
-    /// Correlations, on points without further structure.
+    /// Correlations, or another method of points without further structure.
     Correlation {
-        /// Number of evaluations, at least 3.
+        /// Number of evaluations, at least [`OfPoints::fewest`].
         samples: usize,
         /// How they are drawn.
         base: BasePoints,
+        /// What is computed of them.
+        #[serde(default)]
+        of: OfPoints,
     },
     /// Parameter sets from a file.
     Table {
         /// The CSV file.
         file: PathBuf,
     },
+}
+
+/// Methods of points without further structure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfPoints {
+    /// Pearson's, Spearman's, partial and partial rank correlations.
+    #[default]
+    Correlation,
+    /// Standardised regression, of values and of ranks.
+    Regression,
+    /// PAWN: distances of distributions.
+    Pawn,
+    /// Borgonovo's delta.
+    Delta,
+    /// First-order indices by RBD-FAST.
+    RbdFast,
+}
+
+impl OfPoints {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Correlation, Self::Regression, Self::Pawn, Self::Delta, Self::RbdFast];
+
+    /// Its name in study files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Correlation => "correlation",
+            Self::Regression => "regression",
+            Self::Pawn => "pawn",
+            Self::Delta => "delta",
+            Self::RbdFast => "rbd-fast",
+        }
+    }
+
+    /// The fewest evaluations of which it tells anything.
+    #[must_use]
+    pub fn fewest(self) -> u64 {
+        match self {
+            Self::Correlation | Self::Regression => 3,
+            Self::Pawn => 10,
+            Self::Delta => 20,
+            Self::RbdFast => 42,
+        }
+    }
 }
 
 /// How the base samples of a design are drawn.
@@ -78,17 +126,87 @@ impl BasePoints {
     }
 }
 
+impl Method {
+    /// Its name in study files.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Moat { .. } => "moat",
+            Self::Vbd { .. } => "vbd",
+            Self::Correlation { .. } => "correlation",
+            Self::Table { .. } => "table",
+        }
+    }
+
+    /// Evaluations of its design when so many parameters vary; of a table none are known.
+    #[must_use]
+    pub fn evaluations(&self, varied: usize) -> usize {
+        match *self {
+            Self::Moat { trajectories, .. } => trajectories * (varied + 1),
+            Self::Vbd { samples, second_order, .. } => {
+                samples * (if second_order { 2 * varied } else { varied } + 2)
+            }
+            Self::Correlation { samples, .. } => samples,
+            Self::Table { .. } => 0,
+        }
+    }
+
+    /// The same with a sample so many times as large.
+    #[must_use]
+    pub fn grown(&self, times: usize) -> Self {
+        let mut grown = self.clone();
+        match &mut grown {
+            Self::Moat { trajectories: samples, .. }
+            | Self::Vbd { samples, .. }
+            | Self::Correlation { samples, .. } => *samples *= times,
+            Self::Table { .. } => {}
+        }
+        grown
+    }
+
+    /// Whether a longer sample begins with a shorter one; else what cannot be extended, and why not.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn extensible(&self) -> Result<(), (String, &'static str)> {
+        let base = match *self {
+            Self::Table { .. } => {
+                return Err(("a table".to_owned(), "its parameter sets are those of its file"));
+            }
+            Self::Moat { candidates: Some(_), .. } => {
+                let reason = "more of them would be chosen anew; without candidates they can";
+                return Err(("trajectories chosen among candidates".to_owned(), reason));
+            }
+            Self::Moat { base, .. } => base,
+            Self::Vbd { base, .. } | Self::Correlation { base, .. } => Some(base),
+        };
+        let reason = match base {
+            Some(BasePoints::LatinHypercube) => {
+                "its stretches are as many as its points, so that more points are others; \"sobol\", \"halton\" and \
+                 \"mc\" can"
+            }
+            Some(BasePoints::Hammersley) => {
+                "its first coordinates divide the range by the number of points; \"sobol\", \"halton\" and \"mc\" can"
+            }
+            Some(BasePoints::Sobol | BasePoints::MonteCarlo | BasePoints::Halton) | None => return Ok(()),
+        };
+        Err((format!("a sample of \"{}\"", base.map_or("", BasePoints::name)), reason))
+    }
+}
+
 /// The most base samples that a study file may ask for. Each is several evaluations, of which samplers allow no more.
-const MOST_SAMPLES: u64 = 10_000_000;
+pub(super) const MOST_SAMPLES: u64 = 10_000_000;
 
 /// The most trajectories that a screening may choose among: as many distances as pairs of them are held.
 const MOST_CANDIDATES: u64 = 2_000;
 
-pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
+/// Reads a section, in which there may be `more` keys that others read.
+pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, StudyError> {
+    let allow = |known: &[&str]| section.allow(&[known, more].concat());
     let kind = section.text("kind")?;
     match kind.as_str() {
         "moat" => {
-            section.allow(&["kind", "sampler", "trajectories", "levels", "base", "candidates"])?;
+            allow(&["kind", "sampler", "trajectories", "levels", "base", "candidates"])?;
             sampler(section, "morris", &kind)?;
             // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
@@ -100,27 +218,28 @@ pub(super) fn read(section: &Section<'_>) -> Result<Method, StudyError> {
             Ok(Method::Moat { trajectories, levels, base, candidates })
         }
         "vbd" => {
-            section.allow(&["kind", "sampler", "samples", "second_order", "base"])?;
+            allow(&["kind", "sampler", "samples", "second_order", "base"])?;
             sampler(section, "saltelli", &kind)?;
             let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
             let second_order = section.boolean("second_order")?.unwrap_or(false);
             let base = base_points(section, "base")?.unwrap_or_default();
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
         }
-        "correlation" => {
-            section.allow(&["kind", "sampler", "samples"])?;
-            let samples = section.needed_integer("samples", 3, MOST_SAMPLES)?;
+        "correlation" | "regression" | "pawn" | "delta" | "rbd-fast" => {
+            allow(&["kind", "sampler", "samples"])?;
+            let of = OfPoints::ALL.into_iter().find(|of| of.name() == kind).unwrap_or_default();
+            let samples = section.needed_integer("samples", of.fewest(), MOST_SAMPLES)?;
             let base = base_points(section, "sampler")?.unwrap_or(BasePoints::LatinHypercube);
-            Ok(Method::Correlation { samples: samples as usize, base })
+            Ok(Method::Correlation { samples: samples as usize, base, of })
         }
         "table" => {
-            section.allow(&["kind", "file"])?;
+            allow(&["kind", "file"])?;
             Ok(Method::Table { file: section.path(&section.text("file")?) })
         }
         other => section.not_allowed(
             "kind",
             &format!("\"{other}\""),
-            "\"moat\", \"vbd\", \"correlation\" or \"table\"",
+            "\"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"rbd-fast\" or \"table\"",
         ),
     }
 }

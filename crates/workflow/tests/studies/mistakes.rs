@@ -53,7 +53,7 @@ fn the_study_itself() {
     );
     refused(
         &[("[response]", "[respons]")],
-        ": respons: unknown; known are study, input, method, response, parameters",
+        ": respons: unknown; known are study, input, method, phase, response, parameters",
     );
     refused(&[("[response]\nmetric = \"dice\"\n", "")], ": response: missing; this section is needed");
     refused(
@@ -138,7 +138,7 @@ fn references() {
 fn methods() {
     refused(
         &[("kind = \"moat\"", "kind = \"morris\"")],
-        r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd", "correlation" or "table""#,
+        r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd", "correlation", "regression", "pawn", "delta", "rbd-fast" or "table""#,
     );
     refused(&[("kind = \"moat\"\n", "")], ": method.kind: missing; a text is needed");
     refused(
@@ -171,13 +171,13 @@ fn methods() {
     );
     refused(
         &[("trajectories = 10", "samples = 10")],
-        ": method.samples: unknown; known are kind, sampler, trajectories, levels, base, candidates",
+        ": method.samples: unknown; known are kind, sampler, trajectories, levels, base, candidates, until",
     );
     refused(&[("levels = 20", "levels = 1")], ": method.levels: 1 is not allowed; allowed: 2 to 100000");
     refused(&[("levels = 20", "levels = nan")], ": method.levels: nan is given, a whole number is wanted");
     refused(
         &[("sampler = \"morris\"\nkind = \"moat\"", "kind = \"table\"\nfile = \"s.csv\"")],
-        ": method.levels: unknown; known are kind, file",
+        ": method.trajectories: unknown; known are kind, file, until",
     );
     let moat = "sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20";
     refused(&[(moat, "kind = \"table\"")], ": method.file: missing; a text is needed");
@@ -202,7 +202,7 @@ fn methods() {
         ),
         (
             "samples = 4\nlevels = 20",
-            ".levels: unknown; known are kind, sampler, samples, second_order, base",
+            ".levels: unknown; known are kind, sampler, samples, second_order, base, until",
         ),
     ] {
         refused(&[(moat, &format!("kind = \"vbd\"\n{fields}"))], &format!(": method{said}"));

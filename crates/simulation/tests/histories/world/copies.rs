@@ -11,16 +11,14 @@ pub(super) struct Copying {
     pub(super) worker: WorkerId,
     pub(super) study: StudyId,
     pub(super) key: RegionKey,
-    pub(super) is_replica: bool,
 }
 
 impl World {
     /// Makes a copy, if who was asked for it is still there.
     pub(super) fn copy(&mut self, copy: Copying, succeeds: bool) {
         self.copies.retain(|other| *other != copy);
-        let Copying { worker, study, key, is_replica } = copy;
-        // Of those of a worker that leaves it is not said when they fail.
-        self.tell(match succeeds || !is_replica {
+        let Copying { worker, study, key } = copy;
+        self.tell(match succeeds {
             true => Event::Copied { worker, study, key },
             false => Event::NotCopied { worker, study, key },
         });

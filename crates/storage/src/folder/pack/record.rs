@@ -1,14 +1,17 @@
-//! One small region in a file with others: a header of [`HEADER_BYTES`], then the region's encoding.
+//! What lies behind each other in a file: regions, each a header of [`HEADER_BYTES`] and the region's encoding, and stones,
+//! headers alone that say which region is not there any more.
 //!
 //! ```text
 //!  0  magic         4 bytes
-//!  4  state         0 live, 255 buried, whatever more of its bits say; the only byte that is changed later, and no part
-//!                   of the check
-//!  5  (zero)        3
+//!  4  state         0 live, 255 buried, whatever more of its bits say; the only byte that is changed later, in private
+//!                   folders only, and no part of the check
+//!  5  kind          0 a region, 1 a stone
+//!  6  (zero)        2
 //!  8  body bytes    4, lowest first
 //! 12  key           16
-//! 28  body check    8: BLAKE3 of the body
-//! 36  header check  8: BLAKE3 of bytes 0 to 36, with a state of 0
+//! 28  id            8, lowest first: which of all regions that ever had this key; copies keep it
+//! 36  body check    8: BLAKE3 of the body
+//! 44  header check  8: BLAKE3 of bytes 0 to 44, with a state of 0
 //! ```
 //!
 //! Nothing here touches a file.
@@ -16,13 +19,18 @@
 use pleach_regions::RegionKey;
 
 /// Bytes before a body.
-pub(super) const HEADER_BYTES: usize = 44;
+pub(super) const HEADER_BYTES: usize = 52;
 
 /// Where the state is, and what it is of a record that is not there any more.
 pub(super) const STATE: u64 = 4;
 pub(super) const BURIED: [u8; 1] = [u8::MAX];
 
-const MAGIC: [u8; 4] = *b"PLPK";
+const KIND: usize = 5;
+const KEY: usize = 12;
+const ID: usize = 28;
+const BODY_CHECK: usize = 36;
+
+const MAGIC: [u8; 4] = *b"PLPR";
 const CHECK_BYTES: usize = 8;
 const CHECKED: usize = HEADER_BYTES - CHECK_BYTES;
 
@@ -30,7 +38,9 @@ const CHECKED: usize = HEADER_BYTES - CHECK_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) key: RegionKey,
+    pub(super) id: u64,
     pub(super) is_live: bool,
+    pub(super) is_stone: bool,
     pub(super) body_bytes: u32,
     body_check: [u8; CHECK_BYTES],
 }
@@ -43,8 +53,14 @@ fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
 
 impl Header {
     /// Of a body of less than 4 GiB.
-    pub(super) fn new(key: RegionKey, body: &[u8]) -> Self {
-        Self { key, is_live: true, body_bytes: body.len() as u32, body_check: check(body) }
+    pub(super) fn new(key: RegionKey, id: u64, body: &[u8]) -> Self {
+        let (body_bytes, body_check) = (body.len() as u32, check(body));
+        Self { key, id, is_live: true, is_stone: false, body_bytes, body_check }
+    }
+
+    /// Of a stone for the region of that key and id.
+    pub(super) fn stone(key: RegionKey, id: u64) -> Self {
+        Self { is_stone: true, ..Self::new(key, id, &[]) }
     }
 
     /// Bytes of the record, this header included.
@@ -59,9 +75,11 @@ impl Header {
     pub(super) fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&self.body_bytes.to_le_bytes());
-        bytes[12..28].copy_from_slice(&self.key.0);
-        bytes[28..CHECKED].copy_from_slice(&self.body_check);
+        bytes[KIND] = u8::from(self.is_stone);
+        bytes[8..KEY].copy_from_slice(&self.body_bytes.to_le_bytes());
+        bytes[KEY..ID].copy_from_slice(&self.key.0);
+        bytes[ID..BODY_CHECK].copy_from_slice(&self.id.to_le_bytes());
+        bytes[BODY_CHECK..CHECKED].copy_from_slice(&self.body_check);
         let check = check(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&check);
         bytes[STATE as usize] = if self.is_live { 0 } else { BURIED[0] };
@@ -75,17 +93,16 @@ impl Header {
             return None;
         }
         let is_live = std::mem::take(&mut found[STATE as usize]).count_ones() < 4;
-        let (mut length, mut key, mut body_check) = ([0; 4], [0; 16], [0; CHECK_BYTES]);
-        length.copy_from_slice(&found[8..12]);
-        key.copy_from_slice(&found[12..28]);
-        body_check.copy_from_slice(&found[28..CHECKED]);
-        let (key, body_bytes) = (RegionKey(key), u32::from_le_bytes(length));
-        (found[CHECKED..] == check(&found[..CHECKED])).then_some(Self {
-            key,
-            is_live,
-            body_bytes,
-            body_check,
-        })
+        if found[CHECKED..] != check(&found[..CHECKED]) {
+            return None;
+        }
+        let (mut length, mut key, mut id, mut body_check) = ([0; 4], [0; 16], [0; 8], [0; CHECK_BYTES]);
+        length.copy_from_slice(&found[8..KEY]);
+        key.copy_from_slice(&found[KEY..ID]);
+        id.copy_from_slice(&found[ID..BODY_CHECK]);
+        body_check.copy_from_slice(&found[BODY_CHECK..CHECKED]);
+        let (id, body_bytes) = (u64::from_le_bytes(id), u32::from_le_bytes(length));
+        Some(Self { key: RegionKey(key), id, is_live, is_stone: found[KIND] == 1, body_bytes, body_check })
     }
 }
 
@@ -118,9 +135,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A region; without a body, a stone.
     fn record(name: u8, length: usize) -> Vec<u8> {
-        let body = vec![name; length];
-        [Header::new(RegionKey([name; 16]), &body).to_bytes().to_vec(), body].concat()
+        let (key, id, body) = (RegionKey([name; 16]), u64::from(name) << 40, vec![name; length]);
+        let header = if length == 0 { Header::stone(key, id) } else { Header::new(key, id, &body) };
+        assert_eq!(Header::read(&header.to_bytes()), Some(header));
+        [header.to_bytes().to_vec(), body].concat()
     }
 
     proptest! {

@@ -1,0 +1,170 @@
+//! Plans one after another on one engine: what stays between them, and what does not.
+
+#[path = "support/toy.rs"]
+mod toy;
+
+use pleach_actors::embedded::{Engine, Finished, Part, Setup};
+use pleach_actors::stage::Past;
+use pleach_actors::storage::Source;
+use pleach_actors::task::unmetered;
+use pleach_actors::worker::Resources;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::plan::{ExecutionPlan, Sharing};
+use pleach_regions::{DataRegion, RegionKey};
+use pleach_workflow::{Argument, Operation, OperationError, Port, Value};
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+use toy::{Input, Watch, expected, input_key, plan, registry};
+
+/// The operation of the toys, believed to take long enough to be worth finding again.
+struct Costly(Arc<dyn Operation>);
+
+impl Operation for Costly {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.0.version()
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.0.arguments()
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.0.inputs()
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.0.outputs()
+    }
+
+    fn cost_seconds(&self, _: u64) -> f64 {
+        1.0
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.0.memory_bytes(pixels)
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        self.0.run(inputs, arguments)
+    }
+}
+
+const SETS: [(usize, [i64; 5]); 3] = [(0, [1, 2, 3, 4, 5]), (0, [1, 2, 4, 4, 5]), (1, [1, 2, 3, 4, 5])];
+
+struct Running {
+    engine: Engine,
+    watch: Arc<Watch>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Running {
+    fn new() -> Self {
+        let (registry, watch) = registry();
+        let step = Arc::clone(registry.get("toy.step", 1).expect("the toys' operation"));
+        let source = |tile: usize| -> (RegionKey, Arc<dyn Source>) {
+            let input = Input { value: Ok(tile as f64 + 1.0), loads: Arc::new(AtomicUsize::new(0)) };
+            (input_key(tile), Arc::new(input))
+        };
+        let (stop, stopped) = oneshot::channel();
+        let slots = NonZeroU32::new(2).expect("at least one slot");
+        let resources = Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered };
+        let engine = Engine::start(Setup {
+            registry: registry.with(Costly(step)),
+            sources: (0..2).map(source).collect::<HashMap<_, _>>(),
+            resources,
+            past: Past::default(),
+            below: None,
+            stop: stopped,
+        });
+        Self { engine: engine.expect("it starts"), watch, stop: Some(stop) }
+    }
+
+    fn part(&mut self, plan: ExecutionPlan, keeps: bool) -> Finished {
+        let costs = Arc::new(Mutex::default());
+        let part = Part { plan, finished: BTreeSet::new(), costs, observer: Box::new(|_| {}), keeps };
+        self.engine.run(part).expect("the plan runs")
+    }
+
+    fn runs(&self) -> usize {
+        self.watch.runs.load(Ordering::SeqCst)
+    }
+}
+
+/// Buckets of one instance each: those of a bucket read the same.
+fn shared() -> ExecutionPlan {
+    ExecutionPlan { sharing: Sharing::Value, ..plan(&SETS, 1) }
+}
+
+fn from_before(finished: &Finished) -> u64 {
+    finished.outcome.tasks.values().map(|total| total.reused_from_before).sum()
+}
+
+fn is_right(finished: &Finished) {
+    for (id, (tile, set)) in SETS.iter().enumerate() {
+        let result = finished.outcome.results[&InstanceId((SETS.len() + id) as u32)][0].get("x");
+        assert_eq!(result, Some(expected((tile + 1) as f64, set)));
+    }
+    assert_eq!((finished.left_bytes, finished.outcome.stopped), (0, false));
+}
+
+#[test]
+fn a_plan_finds_what_an_earlier_one_has_computed() {
+    let mut running = Running::new();
+    let first = running.part(shared(), true);
+    is_right(&first);
+    let runs = running.runs();
+    assert!(runs > 0 && from_before(&first) == 0);
+    // All of the same again is there; and it stays there only if somebody may want it.
+    for (keeps, is_there) in [(true, true), (false, true), (true, false)] {
+        let before = running.runs();
+        let again = running.part(shared(), keeps);
+        is_right(&again);
+        assert_eq!(running.runs() == before, is_there, "{keeps}");
+        assert_eq!(from_before(&again) > 0, is_there, "{keeps}");
+    }
+    running.engine.end();
+}
+
+#[test]
+fn without_sharing_every_plan_computes_its_own() {
+    let mut running = Running::new();
+    let trees = || plan(&SETS, 2);
+    is_right(&running.part(trees(), true));
+    let runs = running.runs();
+    let again = running.part(trees(), true);
+    is_right(&again);
+    assert_eq!((running.runs(), from_before(&again)), (2 * runs, 0));
+}
+
+#[test]
+fn a_plan_that_is_refused_is_no_harm_to_the_next() {
+    let mut running = Running::new();
+    let mut broken = shared();
+    broken.buckets.pop();
+    let costs = Arc::new(Mutex::default());
+    let observer = Box::new(|_: pleach_actors::manager::Notice<'_>| {});
+    let part = Part { plan: broken, finished: BTreeSet::new(), costs, observer, keeps: true };
+    assert!(running.engine.run(part).unwrap_err().to_string().starts_with("the plan cannot be executed"));
+    is_right(&running.part(shared(), false));
+}
+
+#[test]
+fn after_it_was_stopped_nothing_is_run_any_more() {
+    let mut running = Running::new();
+    is_right(&running.part(shared(), true));
+    let runs = running.runs();
+    running.stop.take().expect("once").send(()).expect("heard");
+    for _ in 0..2 {
+        let stopped = running.part(shared(), true);
+        assert!(stopped.outcome.stopped && stopped.outcome.results.is_empty());
+    }
+    assert_eq!(running.runs(), runs);
+    running.engine.end();
+}

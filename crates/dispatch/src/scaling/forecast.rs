@@ -1,0 +1,146 @@
+//! What so many workers take and cost: work is a fluid, slots are where it flows, and workers that are still to come begin
+//! later.
+
+use super::Need;
+use super::pool::{Group, Pool, groups};
+
+/// What is predicted of some numbers of workers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Until all is done; infinite where nobody works.
+    pub seconds: f64,
+    /// Of all workers that are paid, until then.
+    pub cost: f64,
+}
+
+/// Workers, by when they are there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Staff {
+    /// When, how many slots; ascending by time.
+    arrivals: Vec<(f64, f64)>,
+    /// Of each pool.
+    pub(super) workers: Vec<u32>,
+}
+
+impl Staff {
+    /// So many workers of each pool: those that are there first, then those that start, then new ones.
+    pub(super) fn of(pools: &[Pool], workers: &[u32]) -> Self {
+        let mut staff = Self { arrivals: Vec::new(), workers: vec![0; pools.len()] };
+        for (number, (pool, &wanted)) in pools.iter().zip(workers).enumerate() {
+            let mut left = wanted;
+            for group in groups(number, pool) {
+                let count = group.count.min(left);
+                left -= count;
+                staff.add(pools, Group { count, ..group });
+            }
+        }
+        staff
+    }
+
+    pub(super) fn add(&mut self, pools: &[Pool], group: Group) {
+        if group.count == 0 {
+            return;
+        }
+        self.workers[group.pool] += group.count;
+        let slots = pools[group.pool].slots * f64::from(group.count);
+        let place = self.arrivals.partition_point(|(at, _)| *at < group.at_seconds);
+        match self.arrivals.get_mut(place) {
+            Some((at, there)) if *at == group.at_seconds => *there += slots,
+            _ => self.arrivals.insert(place, (group.at_seconds, slots)),
+        }
+    }
+
+    pub(super) fn slots(&self) -> f64 {
+        self.arrivals.iter().map(|(_, slots)| slots).sum()
+    }
+
+    /// When so much work is done.
+    fn time_for(&self, work_seconds: f64) -> f64 {
+        if work_seconds <= 0.0 {
+            return 0.0;
+        }
+        let (mut done, mut slots, mut now) = (0.0, 0.0, 0.0);
+        for (at, more) in &self.arrivals {
+            let by_then = done + slots * (at - now);
+            if by_then >= work_seconds {
+                break;
+            }
+            (done, slots, now) = (by_then, slots + more, *at);
+        }
+        if slots > 0.0 { now + (work_seconds - done) / slots } else { f64::INFINITY }
+    }
+
+    /// When a share of what is left is done. The last piece is waited for by all slots but one (Graham 1966).
+    pub(super) fn seconds(&self, need: &Need, share: f64) -> f64 {
+        let slots = self.slots();
+        let (work, longest) = need.cut_for(slots);
+        if work * share <= 0.0 {
+            return 0.0;
+        }
+        let waiting = (1.0 - 1.0 / slots.max(1.0)) * longest;
+        self.time_for(work * share) + waiting
+    }
+
+    /// The whole.
+    pub(super) fn forecast(&self, need: &Need, pools: &[Pool]) -> Forecast {
+        let seconds = self.seconds(need, 1.0);
+        let all = pools.iter().zip(&self.workers).filter(|(pool, _)| pool.price_per_hour > 0.0);
+        let cost = all.map(|(pool, workers)| match workers {
+            0 => 0.0,
+            workers => f64::from(*workers) * pool.cost(seconds),
+        });
+        Forecast { seconds, cost: cost.sum() }
+    }
+}
+
+impl Forecast {
+    /// What so many workers of each pool take for what is left, and cost.
+    #[must_use]
+    pub fn of(need: &Need, pools: &[Pool], workers: &[u32]) -> Self {
+        Staff::of(pools, workers).forecast(need, pools)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(price_per_hour: f64, startup_seconds: f64, running: u32) -> Pool {
+        Pool {
+            name: String::new(),
+            slots: 2.0,
+            price_per_hour,
+            billing_seconds: 0.0,
+            startup_seconds,
+            min: 0,
+            max: 100,
+            running,
+            starting: 0,
+            starting_seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn those_that_come_later_take_a_part() {
+        let pools = [pool(0.0, 0.0, 5), pool(36.0, 60.0, 0)];
+        // Ten slots alone take 100 s for 1000 s of work.
+        let need = Need::of(1000.0, 0.0);
+        assert_eq!(Forecast::of(&need, &pools, &[5, 0]), Forecast { seconds: 100.0, cost: 0.0 });
+        // After 60 s 400 are left, which 20 slots take 20 s for; 5 workers are paid for 80 s at a hundredth a second.
+        let both = Forecast::of(&need, &pools, &[5, 5]);
+        assert!((both.seconds - 80.0).abs() < 1e-9 && (both.cost - 4.0).abs() < 1e-9, "{both:?}");
+        // What is done before they come does not wait for them.
+        assert_eq!(Forecast::of(&Need::of(500.0, 0.0), &pools, &[5, 50]).seconds, 50.0);
+        assert_eq!(Forecast::of(&need, &pools, &[0, 0]).seconds, f64::INFINITY);
+        assert_eq!(Forecast::of(&Need::default(), &pools, &[0, 0]), Forecast { seconds: 0.0, cost: 0.0 });
+    }
+
+    #[test]
+    fn the_last_piece_is_waited_for() {
+        let pools = [pool(0.0, 0.0, 5)];
+        assert_eq!(Forecast::of(&Need::of(1000.0, 20.0), &pools, &[5]).seconds, 100.0 + 0.9 * 20.0);
+        // One slot waits for nobody.
+        let one = [Pool { slots: 1.0, ..pool(0.0, 0.0, 1) }];
+        assert_eq!(Forecast::of(&Need::of(1000.0, 20.0), &one, &[1]).seconds, 1000.0);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where workers come from: what they cost, how long they take to come, and how many of them there are.
+
+/// A pool of workers that are alike. Who is being drained is not counted here: that one takes no work any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Slots of a worker, by what they are worth: a slot of mean speed is 1.
+    pub slots: f64,
+    /// Price of a worker for an hour, in any currency; not negative.
+    pub price_per_hour: f64,
+    /// What is begun of so many seconds is paid for; not negative.
+    pub billing_seconds: f64,
+    /// From asking for a worker to its first task.
+    pub startup_seconds: f64,
+    /// There are always so many.
+    pub min: u32,
+    /// There are never more.
+    pub max: u32,
+    /// Workers that take work.
+    pub running: u32,
+    /// Workers that were asked for and are not there yet.
+    pub starting: u32,
+    /// What is left of their start-up.
+    pub starting_seconds: f64,
+}
+
+impl Pool {
+    /// What a worker costs that is there for so long.
+    #[must_use]
+    pub fn cost(&self, seconds: f64) -> f64 {
+        self.price_per_hour / 3600.0 * billed_seconds(seconds, self.billing_seconds)
+    }
+}
+
+/// The seconds that are paid for: periods are paid as a whole.
+fn billed_seconds(seconds: f64, period: f64) -> f64 {
+    let seconds = seconds.max(0.0);
+    // A sum of many small times is not a period more for its last bit.
+    if period > 0.0 { (seconds / period - 1e-9).ceil().max(0.0) * period } else { seconds }
+}
+
+/// Workers of one pool that are there at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    /// Which pool.
+    pub(super) pool: usize,
+    /// From now, when they can work.
+    pub(super) at_seconds: f64,
+    pub(super) count: u32,
+}
+
+/// The workers that a pool may have, those that are there first: of the first `floor` of them, and of those beyond.
+pub(super) fn groups(number: usize, pool: &Pool) -> Vec<Group> {
+    let starting = pool.starting.min(pool.max.saturating_sub(pool.running));
+    let running = pool.running.min(pool.max);
+    let new = pool.max.saturating_sub(running + starting);
+    let group = |at_seconds: f64, count| Group { pool: number, at_seconds: at_seconds.max(0.0), count };
+    let groups = [
+        group(0.0, running),
+        group(pool.starting_seconds.min(pool.startup_seconds), starting),
+        group(pool.startup_seconds, new),
+    ];
+    groups.into_iter().filter(|group| group.count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_paid_as_a_whole() {
+        let pool = Pool {
+            name: "cloud".to_owned(),
+            slots: 4.0,
+            price_per_hour: 3.6,
+            billing_seconds: 60.0,
+            startup_seconds: 90.0,
+            min: 0,
+            max: 10,
+            running: 0,
+            starting: 0,
+            starting_seconds: 0.0,
+        };
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(pool.cost(0.0), 0.0);
+        close(pool.cost(1.0), 0.06);
+        close(pool.cost(60.0), 0.06);
+        close(pool.cost(61.0), 0.12);
+        close(Pool { billing_seconds: 3600.0, ..pool.clone() }.cost(61.0), 3.6);
+        close(Pool { billing_seconds: 0.0, ..pool }.cost(61.0), 0.061);
+    }
+}

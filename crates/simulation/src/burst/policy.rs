@@ -1,0 +1,147 @@
+//! Who decides: the scaling step, or something simpler to compare it with.
+
+use super::cloud::Cloud;
+use super::{Burst, Policy, Rule, STUDY};
+use crate::cluster::Cluster;
+use pleach_dispatch::scaling::{Cut, Fastest, Forecast, Goal, Held, Need, Pool, Reason, decide};
+
+/// What more slots cost in reuse is planned anew when so much of the work is done: planning takes its time, and what is known
+/// scales with what is left.
+const PLAN_AGAIN: f64 = 0.2;
+
+/// Numbers of slots for which it is planned, from those of the base to all there can be, at equal ratios.
+const CUTS: usize = 5;
+
+/// A decision.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Decided {
+    /// Workers of each pool.
+    pub(super) wanted: Vec<u32>,
+    pub(super) reason: Option<Reason>,
+    pub(super) forecast: Option<Forecast>,
+    pub(super) fastest: Option<Fastest>,
+    pub(super) beyond_budget: Option<Forecast>,
+}
+
+/// See the module.
+pub(super) struct Decider<'a> {
+    burst: &'a Burst,
+    policy: &'a Policy,
+    held: Option<Held>,
+    /// What more slots cost, by what is left as it is cut; and the work when that was planned.
+    cuts: Vec<(u32, f64)>,
+    planned_seconds: f64,
+    longest_seconds: f64,
+}
+
+impl<'a> Decider<'a> {
+    pub(super) fn new(burst: &'a Burst, policy: &'a Policy, cluster: &Cluster) -> Self {
+        let longest_seconds = cluster.longest_left(STUDY);
+        let (cuts, planned_seconds) = (Vec::new(), f64::INFINITY);
+        Self { burst, policy, held: None, cuts, planned_seconds, longest_seconds }
+    }
+
+    pub(super) fn decide(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
+        match &self.policy.rule {
+            Rule::Fixed(workers) => simple(workers.clone()),
+            Rule::QueueLength(a_slot) => simple(self.by_queue(*a_slot, cluster)),
+            Rule::Deadline | Rule::Budget | Rule::Trtma => self.by_step(cluster, cloud),
+        }
+    }
+
+    /// Enough slots for the buckets that wait.
+    fn by_queue(&self, a_slot: f64, cluster: &Cluster) -> Vec<u32> {
+        let waiting = cluster.waiting_buckets(STUDY) as f64;
+        let base = f64::from(self.burst.base.nodes * self.burst.base.cores);
+        let mut slots = waiting / a_slot - base;
+        let mut order: Vec<usize> = (0..self.burst.sites.len()).collect();
+        let price = |site: &usize| {
+            let pool = &self.burst.sites[*site].pool;
+            pool.price_per_hour / pool.slots
+        };
+        order.sort_by(|a, b| price(a).total_cmp(&price(b)));
+        let mut wanted = vec![0; order.len()];
+        for site in order {
+            let of = &self.burst.sites[site];
+            let workers = (slots / f64::from(of.cores)).ceil().max(0.0) as u32;
+            wanted[site] = workers.clamp(of.pool.min, of.pool.max);
+            slots -= f64::from(wanted[site] * of.cores);
+        }
+        wanted
+    }
+
+    fn by_step(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
+        let now = cluster.now_us() as f64 / 1e6;
+        let base = self.burst.base;
+        let pool = |(site, of): (usize, &super::Site)| {
+            let (running, starting, starting_seconds) = cloud.running_and_starting(site, cluster);
+            Pool { running, starting, starting_seconds, ..of.pool.clone() }
+        };
+        let mut pools: Vec<Pool> = self.burst.sites.iter().enumerate().map(pool).collect();
+        pools.push(Pool {
+            name: "base".to_owned(),
+            slots: f64::from(base.cores) * base.speed,
+            price_per_hour: 0.0,
+            billing_seconds: 0.0,
+            startup_seconds: 0.0,
+            min: base.nodes,
+            max: base.nodes,
+            running: base.nodes,
+            starting: 0,
+            starting_seconds: 0.0,
+        });
+        let spent = cloud.cost(cluster.now_us()) + cloud.egress_cost(cluster);
+        let need = Need {
+            cuts: self.cuts(cluster),
+            goals: self.goal(now).into_iter().collect(),
+            budget: self.policy.budget.map(|budget| (budget - spent).max(0.0)),
+        };
+        let answer = decide(&need, &pools, self.held.as_ref(), now);
+        self.held = Some(answer.held);
+        Decided {
+            wanted: answer.wanted[..self.burst.sites.len()].to_vec(),
+            reason: Some(answer.reason),
+            forecast: Some(answer.forecast),
+            fastest: answer.fastest,
+            beyond_budget: answer.beyond_budget,
+        }
+    }
+
+    fn goal(&self, now: f64) -> Option<Goal> {
+        let deadline = self.policy.deadline_seconds.filter(|_| self.policy.rule != Rule::Budget)?;
+        Some(Goal { share: 1.0, deadline_seconds: deadline - now })
+    }
+
+    /// What is left, for ever more slots where the policy knows what they cost.
+    fn cuts(&mut self, cluster: &Cluster) -> Vec<Cut> {
+        let left = cluster.work_left(STUDY);
+        let longest_seconds = self.longest_seconds.min(left);
+        let as_it_is = Cut { slots: u32::MAX, work_seconds: left, longest_seconds };
+        if self.policy.rule != Rule::Trtma || left <= 0.0 {
+            return vec![as_it_is];
+        }
+        if left <= self.planned_seconds * (1.0 - PLAN_AGAIN) || self.cuts.is_empty() {
+            let planned = cluster.cuts(STUDY, &self.slots());
+            self.cuts = planned.iter().map(|cut| (cut.slots, cut.work_seconds / left)).collect();
+            self.planned_seconds = left;
+        }
+        let cut =
+            |(slots, ratio): &(u32, f64)| Cut { slots: *slots, work_seconds: left * ratio, longest_seconds };
+        self.cuts.iter().map(cut).collect()
+    }
+
+    /// Numbers of slots worth planning for.
+    fn slots(&self) -> Vec<u32> {
+        let least = (self.burst.base.nodes * self.burst.base.cores).max(1);
+        let more: u32 = self.burst.sites.iter().map(|site| site.pool.max * site.cores).sum();
+        let ratio = (f64::from(least + more) / f64::from(least)).powf(1.0 / (CUTS - 1) as f64);
+        let slots = |step| (f64::from(least) * ratio.powi(step)).round() as u32;
+        let mut slots: Vec<u32> = (0..CUTS as i32).map(slots).collect();
+        slots.dedup();
+        slots
+    }
+}
+
+fn simple(wanted: Vec<u32>) -> Decided {
+    Decided { wanted, reason: None, forecast: None, fastest: None, beyond_budget: None }
+}

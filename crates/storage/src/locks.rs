@@ -1,0 +1,73 @@
+//! Whether other machines see the locks of a folder, by the options that its file system is mounted with.
+//!
+//! Nothing is locked here. That a file system has no locks at all shows when one is asked for.
+
+use crate::TierError;
+use std::fs;
+use std::path::Path;
+
+/// What the system says of mounts (proc(5)).
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// Options by which locks of a network file system are of one machine only, with the beginning of its type (mount.lustre(8),
+/// nfs(5), which shows `nolock` as the second one).
+const LOCAL: [(&str, &str); 3] =
+    [("lustre", "localflock"), ("nfs", "local_lock=all"), ("nfs", "local_lock=flock")];
+
+/// Whether the locks of a folder are not seen by other machines that have it mounted.
+///
+/// # Errors
+/// [`TierError::Io`] when there is no such folder.
+pub fn locks_are_local(folder: &Path) -> Result<bool, TierError> {
+    let found = folder.canonicalize();
+    let whole =
+        found.map_err(|source| TierError::Io { action: "look at", path: folder.to_owned(), source })?;
+    // Where the system says nothing of mounts, nothing is known to be wrong.
+    Ok(fs::read_to_string(MOUNTS).is_ok_and(|mounts| are_local(&mounts, &whole)))
+}
+
+fn are_local(mounts: &str, folder: &Path) -> bool {
+    // "36 35 98:0 / /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue"
+    let mount = |line: &str| {
+        let (head, tail) = line.split_once(" - ")?;
+        let place = head.split(' ').nth(4)?.replace("\\040", " ");
+        let mut words = tail.split(' ');
+        let (kind, options) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
+        folder.starts_with(&place).then_some((place.len(), kind, options))
+    };
+    // Of mounts over each other the last one counts.
+    let Some((_, kind, options)) = mounts.lines().filter_map(mount).max_by_key(|(length, ..)| *length) else {
+        return false;
+    };
+    let has = |wanted: &str| options.split(',').any(|option| option == wanted);
+    LOCAL.iter().any(|(begin, option)| kind.starts_with(begin) && has(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_tell() {
+        let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw,localflock\n\
+            40 22 0:40 / /scratch rw - lustre 10.0.0.1@tcp:/fs rw,localflock,lazystatfs\n\
+            41 40 0:41 / /scratch/all rw - lustre 10.0.0.1@tcp:/fs2 rw,flock,lazystatfs\n\
+            42 22 0:42 / /two\\040words rw shared:2 - nfs4 server:/a rw,vers=4.2,local_lock=none\n\
+            43 22 0:43 / /old rw - nfs server:/b rw,vers=3,local_lock=all\n\
+            44 22 0:44 / /over rw - nfs server:/c rw,local_lock=flock\n\
+            45 22 0:45 / /over rw - ext4 /dev/sdb rw\n";
+        let local = |path: &str| are_local(mounts, Path::new(path));
+        assert_eq!(
+            ["/home", "/scratch/all/a", "/two words/a", "/over/a", "/scratchy"].map(local),
+            [false; 5]
+        );
+        assert_eq!(["/scratch", "/scratch/some", "/old/a"].map(local), [true; 3]);
+    }
+
+    #[test]
+    fn of_a_folder_here() {
+        let folder = tempfile::tempdir().unwrap();
+        locks_are_local(folder.path()).unwrap();
+        assert!(locks_are_local(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! A file system that shows of a file that was opened for reading what was in it then, and of one that was opened for writing
+//! besides what was written through it: as machines may that have parts of files in memory.
+
+use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Stale(pub(crate) Arc<dyn Files>);
+
+impl Files for Stale {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+        self.0.list(folder)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Found> {
+        self.0.look(path)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.0.create_folder(folder)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        self.0.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
+        self.0.open(path)
+    }
+
+    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+        let file = self.0.open_anywhere(path, how)?;
+        let mut seen = vec![0; file.length()? as usize];
+        file.read_at(&mut seen, 0)?;
+        Ok(Box::new(StaleFile { file, seen: Mutex::new(seen) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.0.sync_folder(folder)
+    }
+
+    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+        self.0.lock(path, sharing)
+    }
+
+    fn space(&self, folder: &Path) -> io::Result<Space> {
+        self.0.space(folder)
+    }
+}
+
+#[derive(Debug)]
+struct StaleFile {
+    file: Box<dyn OpenFile>,
+    seen: Mutex<Vec<u8>>,
+}
+
+impl OpenFile for StaleFile {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.seen.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let seen = self.seen.lock().unwrap();
+        let rest = seen.get(offset as usize..).unwrap_or_default();
+        let length = rest.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&rest[..length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)?;
+        let (mut seen, offset) = (self.seen.lock().unwrap(), offset as usize);
+        let length = seen.len().max(offset + bytes.len());
+        seen.resize(length, 0);
+        seen[offset..offset + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_length(&self, length_bytes: u64) -> io::Result<()> {
+        self.file.set_length(length_bytes)?;
+        self.seen.lock().unwrap().resize(length_bytes as usize, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.file.lock()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+}

@@ -1,0 +1,116 @@
+//! Tables of numbers in files that other programs read and write: CSV, plain text, Parquet.
+//!
+//! [`Table`] opens a file, says which columns it has and reads those that are wanted; [`Writer`] writes parameter sets row
+//! by row. The ending of a file's name says its format. Columns are held as numbers, 8 bytes each; rows pass one by one (in
+//! Parquet a part of a column at a time). What columns mean, and whether there are enough of them, is not known here.
+
+mod delimited;
+mod parquet;
+mod read;
+mod write;
+
+pub use read::{Column, Content, Table, Wanted};
+pub use write::Writer;
+
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Most rows that a table may have: those of the largest design, ten times, as a table has them that says the response of
+/// each of ten tiles. A column of them takes 800 MB.
+pub const MOST_ROWS: usize = 100_000_000;
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Separated by commas, semicolons or tabs.
+    Csv,
+    /// Separated by any of these, or by blanks, as numpy's `savetxt` and Dakota write them.
+    Text,
+    /// Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// The format of a file of this name: `.csv` and `.tsv`, `.parquet` and `.pq`, and text of any other name.
+    #[must_use]
+    pub fn of(file: &Path) -> Self {
+        let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        match ending.as_deref() {
+            Some("csv" | "tsv") => Self::Csv,
+            Some("parquet" | "pq") => Self::Parquet,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// A file that cannot be read or written, and why.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", file.display())]
+pub struct FileError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: TableProblem,
+}
+
+/// What can be wrong with a table. Rows count from 1, and so do lines, the header included.
+#[derive(Debug, Error)]
+pub enum TableProblem {
+    /// It cannot be read.
+    #[error("failed to read: {0}")]
+    Unreadable(std::io::Error),
+    /// It cannot be written.
+    #[error("failed to write: {0}")]
+    Unwritable(std::io::Error),
+    /// Text that is no table.
+    #[error(transparent)]
+    Text(#[from] pleach_sensitivity::table::TableError),
+    /// A file that is no Parquet, or one that is damaged.
+    #[error("no Parquet that can be read: {0}")]
+    Parquet(String),
+    /// A field that is no number.
+    #[error("{}, column {column}: {problem}", place(*.is_line, *.row))]
+    NoNumber {
+        /// Its line, or row.
+        row: usize,
+        /// Which of them.
+        is_line: bool,
+        /// Name of the column, or its place.
+        column: String,
+        /// What stands there.
+        problem: String,
+    },
+    /// A column of something else than numbers.
+    #[error("column {column} holds {found}, and numbers are needed")]
+    NotNumbers {
+        /// Name of the column.
+        column: String,
+        /// What it holds.
+        found: String,
+    },
+    /// Two columns of one name.
+    #[error("column \"{column}\" occurs twice; each may be there once")]
+    Doubled {
+        /// The name.
+        column: String,
+    },
+    /// More rows than are held.
+    #[error("the table has more than {MOST_ROWS} rows")]
+    TooManyRows,
+}
+
+fn place(is_line: bool, row: usize) -> String {
+    format!("{} {row}", if is_line { "line" } else { "row" })
+}
+
+impl TableProblem {
+    fn at(self, file: &Path) -> FileError {
+        FileError { file: file.to_owned(), problem: self }
+    }
+}
+
+impl From<std::io::Error> for TableProblem {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}

@@ -1,0 +1,324 @@
+//! Parquet, by the `parquet` crate without Arrow: flat columns of whole numbers, reals, truth values and texts.
+//!
+//! Read are files of pandas, polars and others, compressed by Snappy or Zstandard or not at all; written are columns of
+//! doubles and 64-bit integers without nulls, in Snappy. Nested columns, dates and decimals are no numbers here. The file's
+//! own word on how much there is allocates nothing beyond a batch.
+
+use crate::read::{Column, Content, Labels, Wanted};
+use crate::{MOST_ROWS, TableProblem};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnDescriptor, Type};
+use pleach_workflow::{Value, ValueType};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Values decoded at once.
+const BATCH: usize = 1 << 16;
+
+/// Rows of a row group that is written: 15 columns of them are 15 MB in memory.
+const GROUP_ROWS: usize = 1 << 17;
+
+/// A file that is open.
+pub(crate) struct Parquet {
+    reader: SerializedFileReader<File>,
+    names: Vec<String>,
+    /// Place of each named column among those of the file.
+    places: Vec<usize>,
+}
+
+fn damaged(error: impl std::fmt::Display) -> TableProblem {
+    TableProblem::Parquet(error.to_string())
+}
+
+impl Parquet {
+    pub(crate) fn open(file: &Path) -> Result<Self, TableProblem> {
+        let reader = SerializedFileReader::new(File::open(file)?).map_err(|error| match error {
+            ParquetError::External(cause) => match cause.downcast::<std::io::Error>() {
+                Ok(error) => TableProblem::Unreadable(*error),
+                Err(cause) => damaged(cause),
+            },
+            other => damaged(other),
+        })?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let (mut names, mut places): (Vec<String>, Vec<usize>) = Default::default();
+        for (place, column) in schema.columns().iter().enumerate() {
+            let name = column.path().string();
+            // How pandas numbers its rows is no column of its user's.
+            if name.starts_with("__index_level_") {
+                continue;
+            }
+            if names.contains(&name) {
+                return Err(TableProblem::Doubled { column: pleach_workflow::text::quoted(&name, 80) });
+            }
+            names.push(name);
+            places.push(place);
+        }
+        if names.is_empty() {
+            return Err(damaged("it has no columns"));
+        }
+        Ok(Self { reader, names, places })
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(crate) fn read(self, wanted: &[Wanted]) -> Result<Content, TableProblem> {
+        let rows = usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+        if rows > MOST_ROWS {
+            return Err(TableProblem::TooManyRows);
+        }
+        let columns = wanted.iter().map(|wanted| match *wanted {
+            Wanted::Numbers(column) => self.numbers(column).map(Column::Numbers),
+            Wanted::Labels(column) => self.labels(column),
+        });
+        let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
+        let length = |column: &Column| match column {
+            Column::Numbers(numbers) => numbers.len(),
+            Column::Labels { of, .. } => of.len(),
+        };
+        if columns.iter().any(|column| length(column) != rows) {
+            return Err(damaged(format!("a column has not the {rows} rows that the file tells of")));
+        }
+        Ok(Content { columns, rows, first_line: None })
+    }
+
+    fn readers(&self, column: usize) -> impl Iterator<Item = Result<ColumnReader, TableProblem>> + '_ {
+        let place = self.places[column];
+        (0..self.reader.num_row_groups()).map(move |group| {
+            let group = self.reader.get_row_group(group).map_err(damaged)?;
+            group.get_column_reader(place).map_err(damaged)
+        })
+    }
+
+    fn numbers(&self, column: usize) -> Result<Vec<f64>, TableProblem> {
+        let schema = self.reader.metadata().file_metadata().schema_descr().column(self.places[column]);
+        let unsigned = numeric(&schema).ok_or_else(|| TableProblem::NotNumbers {
+            column: pleach_workflow::text::quoted(&self.names[column], 80),
+            found: content_of(&schema),
+        })?;
+        let mut numbers = Vec::new();
+        let nulls = schema.max_def_level();
+        for reader in self.readers(column) {
+            let before = numbers.len();
+            let all = &mut numbers;
+            match reader? {
+                ColumnReader::BoolColumnReader(mut reader) => {
+                    drain(&mut reader, nulls, all, |value| f64::from(u8::from(*value)))
+                }
+                ColumnReader::Int32ColumnReader(mut reader) => drain(&mut reader, nulls, all, |value| {
+                    if unsigned { f64::from(value.cast_unsigned()) } else { f64::from(*value) }
+                }),
+                ColumnReader::Int64ColumnReader(mut reader) => drain(&mut reader, nulls, all, |value| {
+                    if unsigned { value.cast_unsigned() as f64 } else { *value as f64 }
+                }),
+                ColumnReader::FloatColumnReader(mut reader) => {
+                    drain(&mut reader, nulls, all, |value| f64::from(*value))
+                }
+                ColumnReader::DoubleColumnReader(mut reader) => {
+                    drain(&mut reader, nulls, all, |value| *value)
+                }
+                _ => Err(damaged("a column is of another type than the file tells")),
+            }?;
+            if let Some(row) = numbers[before..].iter().position(|number| is_no_number(*number)) {
+                let row = before + row;
+                let column = pleach_workflow::text::quoted(&self.names[column], 80);
+                let problem = format!(
+                    "{} is not a finite number; a number that is missing, as of a failed evaluation, is null",
+                    if numbers[row].is_nan() { "NaN".to_owned() } else { numbers[row].to_string() }
+                );
+                return Err(TableProblem::NoNumber { row: row + 1, is_line: false, column, problem });
+            }
+        }
+        Ok(numbers)
+    }
+
+    fn labels(&self, column: usize) -> Result<Column, TableProblem> {
+        let schema = self.reader.metadata().file_metadata().schema_descr().column(self.places[column]);
+        if schema.physical_type() != Physical::BYTE_ARRAY || schema.max_rep_level() > 0 {
+            // Tiles may have numbers for names.
+            let mut labels = Labels::default();
+            self.numbers(column)?.iter().for_each(|number| labels.push(&number.to_string()));
+            return Ok(labels.finish());
+        }
+        let mut labels = Labels::default();
+        for reader in self.readers(column) {
+            let ColumnReader::ByteArrayColumnReader(mut reader) = reader? else {
+                return Err(damaged("a column is of another type than the file tells"));
+            };
+            batches(&mut reader, schema.max_def_level(), |value| {
+                let text = value.map(|value| String::from_utf8_lossy(value.data()).into_owned());
+                labels.push(&text.unwrap_or_default());
+                labels.len()
+            })?;
+        }
+        Ok(labels.finish())
+    }
+}
+
+/// A missing number: a NaN of its own, so that one that stands in the file can be told from it.
+const MISSING: u64 = 0x7ff8_0000_6e75_6c6c;
+
+fn is_no_number(number: f64) -> bool {
+    !number.is_finite() && number.to_bits() != MISSING
+}
+
+/// Whether the numbers of a column are unsigned; `None` of a column that holds none.
+fn numeric(schema: &ColumnDescriptor) -> Option<bool> {
+    let plain = schema.max_rep_level() == 0 && schema.path().parts().len() == 1;
+    match (schema.physical_type(), schema.logical_type_ref()) {
+        _ if !plain => None,
+        (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, _) => Some(false),
+        (Physical::INT32 | Physical::INT64, None) => {
+            use parquet::basic::ConvertedType as Old;
+            match schema.converted_type() {
+                Old::NONE | Old::INT_8 | Old::INT_16 | Old::INT_32 | Old::INT_64 => Some(false),
+                Old::UINT_8 | Old::UINT_16 | Old::UINT_32 | Old::UINT_64 => Some(true),
+                _ => None,
+            }
+        }
+        (Physical::INT32 | Physical::INT64, Some(LogicalType::Integer(of))) => Some(!of.is_signed),
+        _ => None,
+    }
+}
+
+fn content_of(schema: &ColumnDescriptor) -> String {
+    match schema.physical_type() {
+        _ if schema.max_rep_level() > 0 || schema.path().parts().len() > 1 => {
+            "lists or structures".to_owned()
+        }
+        Physical::BYTE_ARRAY => "texts".to_owned(),
+        _ => match schema.logical_type_ref() {
+            Some(logical) => format!("values of the type {}", word(&format!("{logical:?}"))),
+            None => format!("values of the type {:?}", schema.converted_type()),
+        },
+    }
+}
+
+/// The first word of a description.
+fn word(text: &str) -> String {
+    text.chars().take_while(|letter| letter.is_alphanumeric()).collect()
+}
+
+/// All numbers of a part of a column, missing ones as [`MISSING`].
+fn drain<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    nulls: i16,
+    all: &mut Vec<f64>,
+    number: impl Fn(&T::T) -> f64,
+) -> Result<(), TableProblem> {
+    batches(reader, nulls, |value| {
+        all.push(value.map_or(f64::from_bits(MISSING), &number));
+        all.len()
+    })
+}
+
+/// Calls `each` with every value of a part of a column, or none where it is null; `each` says how many there are by then.
+fn batches<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    nulls: i16,
+    mut each: impl FnMut(Option<&T::T>) -> usize,
+) -> Result<(), TableProblem> {
+    let (mut values, mut levels): (Vec<T::T>, Vec<i16>) = Default::default();
+    loop {
+        values.clear();
+        levels.clear();
+        let (rows, found, _) =
+            reader.read_records(BATCH, Some(&mut levels), None, &mut values).map_err(damaged)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut found = values.iter().take(found);
+        for row in 0..rows {
+            let is_null = nulls > 0 && levels.get(row).is_some_and(|level| *level < nulls);
+            if each(if is_null { None } else { found.next() }) > MOST_ROWS {
+                return Err(TableProblem::TooManyRows);
+            }
+        }
+    }
+}
+
+/// A file that is being written.
+pub(crate) struct ParquetWriter<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    columns: Vec<Buffer>,
+    rows: usize,
+}
+
+enum Buffer {
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
+}
+
+impl<W: Write + Send> ParquetWriter<W> {
+    pub(crate) fn create(file: W, columns: &[(String, ValueType)]) -> Result<Self, ParquetError> {
+        let field = |(name, value_type): &(String, ValueType)| {
+            let physical = match value_type {
+                ValueType::Integer => Physical::INT64,
+                ValueType::Real => Physical::DOUBLE,
+            };
+            Type::primitive_type_builder(name, physical)
+                .with_repetition(Repetition::REQUIRED)
+                .build()
+                .map(Arc::new)
+        };
+        let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+        let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+        let buffer = |(_, value_type): &(String, ValueType)| match value_type {
+            ValueType::Integer => Buffer::Integers(Vec::with_capacity(GROUP_ROWS)),
+            ValueType::Real => Buffer::Reals(Vec::with_capacity(GROUP_ROWS)),
+        };
+        Ok(Self { writer, columns: columns.iter().map(buffer).collect(), rows: 0 })
+    }
+
+    pub(crate) fn row(&mut self, values: impl Iterator<Item = Value>) -> Result<(), ParquetError> {
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            match (column, value) {
+                (Buffer::Integers(numbers), Value::Integer(number)) => numbers.push(number),
+                (Buffer::Integers(numbers), Value::Real(number)) => numbers.push(number.get() as i64),
+                (Buffer::Reals(numbers), value) => numbers.push(value.as_f64()),
+            }
+        }
+        self.rows += 1;
+        if self.rows == GROUP_ROWS { self.group() } else { Ok(()) }
+    }
+
+    fn group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for column in &mut self.columns {
+            let Some(mut writer) = group.next_column()? else { break };
+            match column {
+                Buffer::Integers(numbers) => {
+                    writer.typed::<Int64Type>().write_batch(numbers, None, None)?;
+                    numbers.clear();
+                }
+                Buffer::Reals(numbers) => {
+                    writer.typed::<DoubleType>().write_batch(numbers, None, None)?;
+                    numbers.clear();
+                }
+            }
+            writer.close()?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Writes what is left, and the end of the file.
+    pub(crate) fn finish(mut self) -> Result<W, ParquetError> {
+        if self.rows > 0 {
+            self.group()?;
+        }
+        self.writer.into_inner()
+    }
+}

@@ -1,0 +1,149 @@
+//! A table that is open: its columns, and those that are wanted of them.
+
+use crate::delimited::Delimited;
+use crate::parquet::Parquet;
+use crate::{FileError, Format, TableProblem};
+use std::path::{Path, PathBuf};
+
+/// A table whose columns are known, and whose rows have not been read.
+pub struct Table {
+    file: PathBuf,
+    source: Source,
+}
+
+enum Source {
+    Delimited(Box<Delimited>),
+    Parquet(Parquet),
+}
+
+/// A column that is to be read, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// As numbers.
+    Numbers(usize),
+    /// As texts, of which there are few.
+    Labels(usize),
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Column {
+    /// A number a row; NaN where there is none. All others are finite.
+    Numbers(Vec<f64>),
+    /// A text a row: which of the texts.
+    Labels {
+        /// The texts, in the order in which they occur.
+        texts: Vec<String>,
+        /// The text of each row.
+        of: Vec<u32>,
+    },
+}
+
+/// Columns that were wanted, in the order in which they were.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// The columns, all of the same length.
+    pub columns: Vec<Column>,
+    /// Rows.
+    pub rows: usize,
+    /// Line of the first row, if every row is on the line after the one before.
+    pub first_line: Option<usize>,
+}
+
+impl Content {
+    /// Where a row, from 0, stands in the file: its line, if lines are told, or its number from 1.
+    #[must_use]
+    pub fn place(&self, row: usize) -> String {
+        match self.first_line {
+            Some(first) => format!("line {}", first + row),
+            None => format!("row {}", row + 1),
+        }
+    }
+
+    /// Takes the numbers of the column at this place of what was wanted; none of one that was wanted as texts.
+    #[must_use]
+    pub fn take_numbers(&mut self, place: usize) -> Vec<f64> {
+        match self.columns.get_mut(place) {
+            Some(Column::Numbers(numbers)) => std::mem::take(numbers),
+            Some(Column::Labels { .. }) | None => Vec::new(),
+        }
+    }
+}
+
+impl Table {
+    /// Opens a file and reads which columns it has.
+    ///
+    /// # Errors
+    /// [`FileError`] when it is no table, or has two columns of one name.
+    pub fn open(file: &Path) -> Result<Self, FileError> {
+        let source = match Format::of(file) {
+            Format::Parquet => Parquet::open(file).map(Source::Parquet),
+            format => Delimited::open(file, format).map(|table| Source::Delimited(Box::new(table))),
+        };
+        let source = source.map_err(|problem| problem.at(file))?;
+        Ok(Self { file: file.to_owned(), source })
+    }
+
+    /// Names of the columns; `None` of a text whose first line holds numbers already.
+    #[must_use]
+    pub fn names(&self) -> Option<&[String]> {
+        match &self.source {
+            Source::Delimited(table) => table.names(),
+            Source::Parquet(table) => Some(table.names()),
+        }
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        match &self.source {
+            Source::Delimited(table) => table.width(),
+            Source::Parquet(table) => table.names().len(),
+        }
+    }
+
+    /// Reads the columns that are wanted, to the end of the file. Nothing else is looked at.
+    ///
+    /// # Errors
+    /// [`FileError`] that names row and column of what is no number, or not finite.
+    pub fn read(self, wanted: &[Wanted]) -> Result<Content, FileError> {
+        let file = self.file;
+        let content = match self.source {
+            Source::Delimited(table) => table.read(wanted),
+            Source::Parquet(table) => table.read(wanted),
+        };
+        content.map_err(|problem: TableProblem| problem.at(&file))
+    }
+}
+
+/// Texts that are few, by number.
+#[derive(Default)]
+pub(crate) struct Labels {
+    texts: Vec<String>,
+    known: std::collections::HashMap<String, u32>,
+    of: Vec<u32>,
+}
+
+impl Labels {
+    pub(crate) fn push(&mut self, text: &str) {
+        let number = match self.known.get(text) {
+            Some(&number) => number,
+            None => {
+                // Rows are fewer than 2³².
+                let number = self.texts.len() as u32;
+                self.texts.push(text.to_owned());
+                self.known.insert(text.to_owned(), number);
+                number
+            }
+        };
+        self.of.push(number);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    pub(crate) fn finish(self) -> Column {
+        Column::Labels { texts: self.texts, of: self.of }
+    }
+}

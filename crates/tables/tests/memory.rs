@@ -1,0 +1,41 @@
+//! Memory that tables take: a row while they are written, a number for each field while they are read.
+
+#[path = "../../../tests/support/allocations.rs"]
+mod allocations;
+
+use allocations::peak_of;
+use pleach_tables::{Table, Wanted, Writer};
+use pleach_workflow::{Value, ValueType};
+use std::path::Path;
+
+const ROWS: usize = 400_000;
+
+fn write(file: &Path) {
+    let columns = ["evaluation", "x1", "x2", "x3"].map(|name| (name.to_owned(), ValueType::Real));
+    let mut writer = Writer::create(file, &columns).expect("a file");
+    for row in 0..ROWS {
+        // Digits that no encoding makes fewer.
+        let number = |place: usize| ((row * 4 + place) as f64).sqrt().fract();
+        let values = (0..4).map(|place| Value::from_f64(number(place), ValueType::Real).expect("finite"));
+        writer.row(values).expect("a row");
+    }
+    writer.finish().expect("an end");
+}
+
+#[test]
+fn rows_pass_and_columns_are_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["t.csv", "t.parquet"] {
+        let file = folder.path().join(name);
+        let ((), writing) = peak_of(|| write(&file));
+        // A row group of four columns is 4 MB, and it is encoded beside that.
+        assert!(writing < 24 << 20, "{name}: {writing} bytes held while writing");
+        let (content, reading) = peak_of(|| {
+            let table = Table::open(&file).expect("a table");
+            table.read(&[Wanted::Numbers(1), Wanted::Numbers(2)]).expect("numbers")
+        });
+        assert_eq!(content.rows, ROWS);
+        // Two columns, each of which may just have doubled, and a batch.
+        assert!(reading < 2 * 3 * 8 * ROWS + (8 << 20), "{name}: {reading} bytes held while reading");
+    }
+}

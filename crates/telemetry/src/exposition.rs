@@ -1,0 +1,230 @@
+//! What a process has measured, for whoever asks.
+//!
+//! Values that are recorded when something happens are there already. Those that are [sampled](Life::Sampled) are set while
+//! somebody asks, and those of before are forgotten: a series that is not set again has ended.
+
+use crate::catalogue::{self, ALL};
+use crate::family::{Family, Kind, Life, Role};
+use metrics_prometheus::failure::strategy::NoOp;
+use metrics_prometheus::recorder::Frozen;
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use thiserror::Error;
+
+/// Why nothing can be shown.
+#[derive(Debug, Error)]
+pub enum ExpositionError {
+    /// The catalogue breaks a rule of Prometheus.
+    #[error("failed to set up the metrics: {0}")]
+    Family(#[from] prometheus::Error),
+    /// Metrics are recorded elsewhere already.
+    #[error("failed to set up the metrics: this process records them elsewhere")]
+    Installed,
+}
+
+/// A metric whose series can be forgotten.
+enum Sampled {
+    Counter(IntCounterVec),
+    Gauge(GaugeVec),
+    Histogram(HistogramVec),
+}
+
+impl Sampled {
+    fn forget(&self) {
+        match self {
+            Self::Counter(family) => family.reset(),
+            Self::Gauge(family) => family.reset(),
+            Self::Histogram(family) => family.reset(),
+        }
+    }
+}
+
+/// See the module.
+pub struct Exposition {
+    registry: Registry,
+    sampled: Vec<Sampled>,
+    /// Two that ask at once would forget each other's samples.
+    one_by_one: Mutex<()>,
+}
+
+impl fmt::Debug for Exposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exposition").finish_non_exhaustive()
+    }
+}
+
+impl Exposition {
+    /// From now on, all that this process measures is shown here. To be called before anything is measured: handles that
+    /// were taken before record nothing.
+    ///
+    /// # Errors
+    /// [`ExpositionError`]; [`Installed`](ExpositionError::Installed) when it is called twice.
+    pub fn install(role: Role, version: &str) -> Result<Self, ExpositionError> {
+        let (exposition, recorder) = Self::new(role)?;
+        metrics::set_global_recorder(recorder).map_err(|_| ExpositionError::Installed)?;
+        catalogue::BUILD_INFO.with([version, role.as_str()]).set(1.0);
+        Ok(exposition)
+    }
+
+    /// An exposition of nothing: what this process measures is recorded nowhere.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install), which may be called as well.
+    pub fn detached(role: Role) -> Result<Self, ExpositionError> {
+        Ok(Self::new(role)?.0)
+    }
+
+    /// The metrics that a process of this role has, and what records them.
+    fn new(role: Role) -> Result<(Self, Frozen<NoOp>), prometheus::Error> {
+        let registry = Registry::new();
+        let mut builder =
+            metrics_prometheus::Recorder::builder().with_registry(&registry).with_failure_strategy(NoOp);
+        let mut sampled = Vec::new();
+        for family in ALL.iter().filter(|family| role.has(family.role)) {
+            let Family { labels, buckets, .. } = **family;
+            let options = Opts::new(family.name, family.help);
+            let made = match family.kind {
+                Kind::Counter => Sampled::Counter(IntCounterVec::new(options, labels)?),
+                Kind::Gauge => Sampled::Gauge(GaugeVec::new(options, labels)?),
+                Kind::Histogram => {
+                    let options = HistogramOpts { common_opts: options, buckets: buckets.bounds().to_vec() };
+                    Sampled::Histogram(HistogramVec::new(options, labels)?)
+                }
+            };
+            builder = match &made {
+                Sampled::Counter(family) => builder.try_with_metric(family.clone())?,
+                Sampled::Gauge(family) => builder.try_with_metric(family.clone())?,
+                Sampled::Histogram(family) => builder.try_with_metric(family.clone())?,
+            };
+            if family.life != Life::Recorded {
+                sampled.push(made);
+            }
+        }
+        let exposition = Self { registry, sampled, one_by_one: Mutex::new(()) };
+        Ok((exposition, builder.build_frozen()))
+    }
+
+    /// All that there is, in Prometheus' text format 0.0.4; `sample` sets what is [sampled](Life::Sampled).
+    ///
+    /// # Errors
+    /// [`ExpositionError::Family`] when a family cannot be written.
+    pub fn text(&self, sample: impl FnOnce()) -> Result<String, ExpositionError> {
+        // What is behind it is set anew each time.
+        let _only = self.one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sampled.iter().for_each(Sampled::forget);
+        sample();
+        Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
+    }
+}
+
+/// How many series a family has.
+#[cfg(test)]
+fn series(family: &impl prometheus::core::Collector) -> usize {
+    family.collect().iter().map(|family| family.get_metric().len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{
+        BUCKET_WAIT, HTTP_REQUESTS, INSTANCES, REPLANS, STUDY_INFO, TASK_SECONDS, WORKERS,
+    };
+    use prometheus::core::Collector;
+    use proptest::prelude::*;
+
+    fn shown(role: Role, record: impl Fn(), sample: impl Fn()) -> String {
+        let (exposition, recorder) = Exposition::new(role).unwrap();
+        metrics::with_local_recorder(&recorder, || {
+            record();
+            exposition.text(&sample).unwrap()
+        })
+    }
+
+    #[test]
+    fn what_was_recorded_is_shown() {
+        let record = || {
+            REPLANS.with([]).increment(3);
+            HTTP_REQUESTS.with(["GET", "/healthz", "200"]).increment(1);
+            BUCKET_WAIT.with([]).record(0.2);
+        };
+        let text = shown(Role::Manager, record, || WORKERS.with(["active"]).set(2.0));
+        for line in [
+            "# HELP pleach_replans_total Times that a study's buckets were cut anew because workers came or went.",
+            "# TYPE pleach_replans_total counter",
+            "pleach_replans_total 3",
+            "pleach_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1",
+            "pleach_bucket_wait_seconds_bucket{le=\"0.25\"} 1",
+            "pleach_bucket_wait_seconds_bucket{le=\"0.1\"} 0",
+            "pleach_bucket_wait_seconds_count 1",
+            "pleach_workers{state=\"active\"} 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("pleach_task_duration_seconds"), "that is a worker's");
+        assert!(!text.contains("pleach_workers_wanted"), "nobody has set it");
+    }
+
+    #[test]
+    fn a_process_has_what_is_of_its_role() {
+        let record = || {
+            REPLANS.with([]).increment(1);
+            TASK_SECONDS.with(["threshold", "cpu"]).record(0.01);
+        };
+        let text = shown(Role::Worker, record, || {});
+        assert!(
+            text.contains("pleach_task_duration_seconds_count{device=\"cpu\",operation=\"threshold\"} 1")
+        );
+        assert!(!text.contains("pleach_replans_total"));
+    }
+
+    #[test]
+    fn series_that_are_not_set_again_have_ended() {
+        let (exposition, recorder) = Exposition::new(Role::Manager).unwrap();
+        metrics::with_local_recorder(&recorder, || {
+            REPLANS.with([]).increment(1);
+            for study in ["1", "2", "3"] {
+                let text = exposition.text(|| INSTANCES.with([study, "ready"]).set(1.0)).unwrap();
+                let lines = text.lines().filter(|line| line.starts_with("pleach_instances{")).count();
+                assert_eq!(lines, 1, "{text}");
+                assert!(text.contains("pleach_replans_total 1"));
+            }
+        });
+        let Some(Sampled::Gauge(family)) = exposition.sampled.iter().find(|family| {
+            matches!(family, Sampled::Gauge(family) if family.desc()[0].fq_name == "pleach_instances")
+        }) else {
+            panic!("it is sampled");
+        };
+        assert_eq!(series(family), 1);
+    }
+
+    /// Reads the value of a label back, as Prometheus does.
+    fn unescaped(text: &str) -> String {
+        let mut letters = text.chars();
+        let mut plain = String::new();
+        while let Some(letter) = letters.next() {
+            plain.push(match letter {
+                '\\' => match letters.next() {
+                    Some('n') => '\n',
+                    Some(other) => other,
+                    None => panic!("it ends with a backslash"),
+                },
+                '"' => panic!("a quote that is not escaped"),
+                letter => letter,
+            });
+        }
+        plain
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_of_a_study_is_one_line_and_is_read_back(name in any::<String>()) {
+            let text = shown(Role::Manager, || {}, || STUDY_INFO.with(["1", &name]).set(1.0));
+            let lines: Vec<&str> = text.split('\n').filter(|line| line.starts_with("pleach_study_info{")).collect();
+            prop_assert_eq!(lines.len(), 1);
+            let value = lines[0].strip_prefix("pleach_study_info{name=\"").unwrap();
+            let value = value.strip_suffix("\",study=\"1\"} 1").unwrap();
+            prop_assert_eq!(unescaped(value), name);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `[[phase]]` and `until`: studies of several parts, one after another.
+//!
+//! A phase screens, and the next one goes on with the parameters that its rule keeps. A sample with `until` grows until its
+//! intervals are narrow enough. What survives, and how wide an interval is, is decided where there are indices.
+
+use super::fields::Section;
+use super::{FieldProblem, Method, Study, StudyError, method};
+use crate::parameter::Domain;
+use serde::{Deserialize, Serialize};
+
+/// One phase of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// How its parameter sets are chosen and analysed.
+    pub method: Method,
+    /// When its sample is large enough; `None`: as it is.
+    pub until: Option<Until>,
+    /// Which parameters the next phase varies; `None` in the last phase.
+    pub survivors: Option<Survivors>,
+}
+
+/// Which parameters go on to be varied.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Survivors {
+    /// By which rule.
+    pub rule: SurvivorRule,
+    /// By which response: an index into [`Response::metrics`](crate::Response).
+    pub metric: usize,
+}
+
+/// A rule on μ* of the parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurvivorRule {
+    /// Those with a μ* of this or more, in units of the response.
+    Threshold(f64),
+    /// So many, those with the largest.
+    MostInfluential(usize),
+    /// As few as have this share of the sum of all, within (0, 1].
+    CumulativeShare(f64),
+}
+
+/// When a sample is large enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Until {
+    /// Width of the widest 95 % interval that is narrow enough: twice what tables state as ±.
+    pub ci_width: f64,
+    /// It does not grow beyond so many evaluations.
+    pub max_evaluations: usize,
+    /// Of which response: an index into [`Response::metrics`](crate::Response).
+    pub metric: usize,
+}
+
+impl SurvivorRule {
+    /// As study files write it.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self {
+            Self::Threshold(threshold) => format!("threshold = {threshold}"),
+            Self::MostInfluential(count) => format!("most_influential = {count}"),
+            Self::CumulativeShare(share) => format!("cumulative_share = {share}"),
+        }
+    }
+
+    /// The fewest parameters that it can keep.
+    #[must_use]
+    pub fn fewest(self) -> usize {
+        match self {
+            Self::MostInfluential(count) => count,
+            Self::Threshold(_) | Self::CumulativeShare(_) => 1,
+        }
+    }
+}
+
+/// Names of the metrics that a study analyses, and their indices.
+pub(super) type Analysed<'a> = &'a [(usize, String)];
+
+/// How the study's parameter sets are chosen: in one part, or in phases. `varied` parameters are to be varied in the first.
+pub(super) struct Parts {
+    pub(super) method: Method,
+    pub(super) until: Option<Until>,
+    pub(super) phases: Vec<Phase>,
+}
+
+/// Reads `[method]`, or the `[[phase]]` sections.
+pub(super) fn read(root: &Section<'_>, analysed: Analysed<'_>, varied: usize) -> Result<Parts, StudyError> {
+    let Some(sections) = root.sections("phase")? else {
+        let section = root.section("method")?;
+        let method = method::read(&section, &["until"])?;
+        let until = until(&section, &method, analysed, varied)?;
+        return Ok(Parts { method, until, phases: Vec::new() });
+    };
+    if root.has("method") {
+        return root.fail("method", FieldProblem::MethodAndPhases);
+    }
+    if sections.len() < 2 {
+        let given = format!("{} of them", sections.len());
+        return root.not_allowed("phase", &given, "2 or more; a study of one part has [method]");
+    }
+    let mut phases: Vec<Phase> = Vec::with_capacity(sections.len());
+    let mut varied = varied;
+    for (number, section) in sections.iter().enumerate() {
+        let is_last = number + 1 == sections.len();
+        let more: &[&str] = if is_last { &["until"] } else { &["until", "survivors"] };
+        let method = method::read(section, more)?;
+        let kind = format!("\"{}\"", method.kind());
+        match method {
+            Method::Moat { .. } => {}
+            Method::Vbd { .. } | Method::Correlation { .. } if is_last => {}
+            Method::Table { .. } if is_last => {
+                return section.not_allowed("kind", &kind, "\"moat\", \"vbd\" or \"correlation\" in a phase");
+            }
+            _ => {
+                let allowed = "\"moat\" before the last phase: survivors are chosen by their mu*";
+                return section.not_allowed("kind", &kind, allowed);
+            }
+        }
+        let until = until(section, &method, analysed, varied)?;
+        let survivors = if is_last { None } else { Some(survivors(section, analysed, varied)?) };
+        // Of the next phase it is only known how many vary at least.
+        varied = survivors.map_or(varied, |survivors| survivors.rule.fewest());
+        phases.push(Phase { method, until, survivors });
+    }
+    let (method, until) = (phases[0].method.clone(), phases[0].until);
+    Ok(Parts { method, until, phases })
+}
+
+fn metric(section: &Section<'_>, analysed: Analysed<'_>) -> Result<usize, StudyError> {
+    let Some(name) = section.optional_text("metric")? else { return Ok(analysed[0].0) };
+    match analysed.iter().find(|(_, known)| *known == name) {
+        Some((metric, _)) => Ok(*metric),
+        None => {
+            let known: Vec<String> = analysed.iter().map(|(_, name)| format!("\"{name}\"")).collect();
+            let allowed = format!("a metric of [response]: {}", known.join(", "));
+            section.not_allowed("metric", &format!("\"{name}\""), &allowed)
+        }
+    }
+}
+
+const RULES: [&str; 3] = ["threshold", "most_influential", "cumulative_share"];
+
+fn survivors(section: &Section<'_>, analysed: Analysed<'_>, varied: usize) -> Result<Survivors, StudyError> {
+    let Some(section) = section.optional_section("survivors")? else {
+        return section.fail("survivors", FieldProblem::Missing("a rule such as { most_influential = 8 }"));
+    };
+    section.allow(&["threshold", "most_influential", "cumulative_share", "metric"])?;
+    let given: Vec<&str> = RULES.into_iter().filter(|rule| section.has(rule)).collect();
+    let metric = metric(&section, analysed)?;
+    let above_zero = |key: &str, most: f64, allowed: &str| match section.number(key)? {
+        Some(number) if number > 0.0 && number <= most && number.is_finite() => Ok(number),
+        Some(number) => section.not_allowed(key, &number.to_string(), allowed),
+        None => section.fail(key, FieldProblem::Missing("a number")),
+    };
+    let rule = match given[..] {
+        ["threshold"] => SurvivorRule::Threshold(above_zero("threshold", f64::INFINITY, "a number above 0")?),
+        ["most_influential"] => {
+            let count = section.needed_integer("most_influential", 1, varied.max(1) as u64)?;
+            SurvivorRule::MostInfluential(count as usize)
+        }
+        ["cumulative_share"] => {
+            let allowed = "a share above 0 and up to 1";
+            SurvivorRule::CumulativeShare(above_zero("cumulative_share", 1.0, allowed)?)
+        }
+        _ => return section.fail_here(FieldProblem::RuleKind),
+    };
+    Ok(Survivors { rule, metric })
+}
+
+fn until(
+    section: &Section<'_>,
+    method: &Method,
+    analysed: Analysed<'_>,
+    varied: usize,
+) -> Result<Option<Until>, StudyError> {
+    let Some(fields) = section.optional_section("until")? else { return Ok(None) };
+    fields.allow(&["ci_width", "max_evaluations", "metric"])?;
+    if let Err((what, reason)) = method.extensible() {
+        return section.fail("until", FieldProblem::NotExtensible { what, reason });
+    }
+    let ci_width = match fields.number("ci_width")? {
+        Some(width) if width > 0.0 && width.is_finite() => width,
+        Some(width) => return fields.not_allowed("ci_width", &width.to_string(), "a number above 0"),
+        None => return fields.fail("ci_width", FieldProblem::Missing("a number")),
+    };
+    let max_evaluations = fields.needed_integer("max_evaluations", 1, method::MOST_SAMPLES)? as usize;
+    let first = method.evaluations(varied);
+    if max_evaluations < first {
+        let allowed = format!("{first} or more, the evaluations that the sample begins with");
+        return fields.not_allowed("max_evaluations", &max_evaluations.to_string(), &allowed);
+    }
+    Ok(Some(Until { ci_width, max_evaluations, metric: metric(&fields, analysed)? }))
+}
+
+impl Study {
+    /// The study that one of its phases (from 0) is. Where there are `survivors`, all other parameters are fixed at their
+    /// defaults. `None` beyond the last phase.
+    #[must_use]
+    pub fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> Option<Self> {
+        let phase = self.phases.get(number)?;
+        let mut study = Self {
+            method: phase.method.clone(),
+            until: phase.until,
+            phases: Vec::new(),
+            phase: Some(number + 1),
+            ..self.clone()
+        };
+        if let Some(survivors) = survivors {
+            for parameter in &mut study.workflow.parameters {
+                if !survivors.contains(&parameter.name) {
+                    parameter.domain = Domain::Fixed { value: parameter.default };
+                }
+            }
+        }
+        Some(study)
+    }
+}

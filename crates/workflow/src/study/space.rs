@@ -1,0 +1,233 @@
+//! What a study file says of parameters and of the method: all that it takes to draw a sample, and to analyse responses.
+//!
+//! Such a file may be that of a study, or one without a workflow, whose parameters are those of `[parameters.NAME]`. Images,
+//! and whatever else it takes to run a study, are not looked at. What a method needs of its keys is not known here.
+
+use super::fields::{Document, Section};
+use super::{FieldProblem, StudyError, domain, load_workflow, override_parameters, switches};
+use crate::DescriptorError;
+use crate::operation::Registry;
+use crate::parameter::{self, Domain, Parameter};
+use crate::value::{Value, ValueType};
+use crate::workflow::{Aggregate, Workflow};
+use std::path::Path;
+
+/// Parameters, and how they are sampled and analysed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The parameters, varying or not.
+    pub parameters: Vec<Parameter>,
+    /// For each parameter the group that it moves with, where any has one.
+    pub groups: Option<Vec<String>>,
+    /// What the file says of the method.
+    pub method: Recipe,
+    /// Responses that the workflow measures, and how they are put together over tiles; none without a workflow.
+    pub metrics: Vec<(String, Aggregate)>,
+}
+
+/// The keys of a method, of any kind, as far as they are given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipe {
+    /// The method.
+    pub kind: Option<String>,
+    /// How points are drawn.
+    pub sampler: Option<String>,
+    /// How base points are drawn, of designs that are built on points.
+    pub base: Option<String>,
+    /// Points, base samples, or evaluations of a curve.
+    pub samples: Option<u64>,
+    /// Trajectories.
+    pub trajectories: Option<u64>,
+    /// Levels of a trajectory's parameters, or of a grid.
+    pub levels: Option<u64>,
+    /// Trajectories of which some are kept.
+    pub candidates: Option<u64>,
+    /// Whether there are rows for indices of second order.
+    pub second_order: Option<bool>,
+    /// How indices are estimated.
+    pub estimator: Option<String>,
+    /// Slices of a parameter's values.
+    pub slices: Option<u64>,
+    /// Harmonics that are told apart.
+    pub harmonics: Option<u64>,
+    /// Bootstrap resamples.
+    pub resamples: Option<u64>,
+    /// A table of parameter sets, which a study runs and nothing else can be done with.
+    pub file: Option<String>,
+}
+
+impl Recipe {
+    /// Keys of a method, in the order of the fields.
+    pub const KEYS: [&'static str; 13] = [
+        "kind",
+        "sampler",
+        "base",
+        "samples",
+        "trajectories",
+        "levels",
+        "candidates",
+        "second_order",
+        "estimator",
+        "slices",
+        "harmonics",
+        "resamples",
+        "file",
+    ];
+
+    /// The keys that are given.
+    #[must_use]
+    pub fn given(&self) -> Vec<&'static str> {
+        let is_given = [
+            self.kind.is_some(),
+            self.sampler.is_some(),
+            self.base.is_some(),
+            self.samples.is_some(),
+            self.trajectories.is_some(),
+            self.levels.is_some(),
+            self.candidates.is_some(),
+            self.second_order.is_some(),
+            self.estimator.is_some(),
+            self.slices.is_some(),
+            self.harmonics.is_some(),
+            self.resamples.is_some(),
+            self.file.is_some(),
+        ];
+        Self::KEYS.into_iter().zip(is_given).filter_map(|(key, given)| given.then_some(key)).collect()
+    }
+
+    fn read(section: &Section<'_>) -> Result<Self, StudyError> {
+        // How a sample grows is the study's own business.
+        let known: Vec<&str> = Self::KEYS.into_iter().chain(["until"]).collect();
+        section.allow(&known)?;
+        // What a method makes of a number, it says itself.
+        let number = |key| section.integer(key, 0, u64::from(u32::MAX));
+        Ok(Self {
+            kind: section.optional_text("kind")?,
+            sampler: section.optional_text("sampler")?,
+            base: section.optional_text("base")?,
+            samples: number("samples")?,
+            trajectories: number("trajectories")?,
+            levels: number("levels")?,
+            candidates: number("candidates")?,
+            second_order: section.boolean("second_order")?,
+            estimator: section.optional_text("estimator")?,
+            slices: number("slices")?,
+            harmonics: number("harmonics")?,
+            resamples: number("resamples")?,
+            file: section.optional_text("file")?,
+        })
+    }
+}
+
+impl Space {
+    /// Reads a study file. `builtin` finds the workflows that the program carries, by name.
+    ///
+    /// # Errors
+    /// The first [`StudyError`] found in what is looked at.
+    pub fn load(
+        file: &Path,
+        registry: &Registry,
+        builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+        builtin_names: &[&str],
+    ) -> Result<Self, StudyError> {
+        let document = Document::read(file)?;
+        let root = document.root();
+        if root.has("phase") {
+            return root.not_allowed("phase", "a list of phases", "one [method], for a sample of its own");
+        }
+        let study = root.optional_section("study")?;
+        if let Some(study) = &study {
+            study.allow(&["name", "workflow", "seed", "durable"])?;
+        }
+        let seed = study.as_ref().map_or(Ok(None), |study| study.integer("seed", 0, u64::MAX))?.unwrap_or(0);
+        let method = match root.optional_section("method")? {
+            Some(method) => Recipe::read(&method)?,
+            None => Recipe::default(),
+        };
+        let Some(study) = study.filter(|study| study.has("workflow")) else {
+            root.allow(&["study", "method", "parameters"])?;
+            let (parameters, groups) = own_parameters(&root)?;
+            return Ok(Self { seed, parameters, groups, method, metrics: Vec::new() });
+        };
+        let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
+        let metrics = metrics(&workflow);
+        let off = match root.optional_section("input")? {
+            Some(input) => switches(&input, &workflow)?,
+            None => Vec::new(),
+        };
+        let mut workflow = workflow.without(&off);
+        if root.has("response") {
+            (workflow, _) = super::metrics(&root, &workflow, registry)?;
+        }
+        override_parameters(&root, &mut workflow.parameters)?;
+        Ok(Self { seed, parameters: workflow.parameters, groups: None, method, metrics })
+    }
+}
+
+fn metrics(workflow: &Workflow) -> Vec<(String, Aggregate)> {
+    let responses = std::iter::once(&workflow.response).chain(&workflow.alternatives);
+    responses.flat_map(|response| response.metrics.iter().cloned()).collect()
+}
+
+/// Parameters of a file without a workflow: their sections say all there is to know of them.
+fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<String>>), StudyError> {
+    let section = root.section("parameters")?;
+    let names: Vec<String> = section.keys().map(str::to_owned).collect();
+    if names.is_empty() {
+        return root.fail("parameters", FieldProblem::Missing("a section [parameters.NAME] for each"));
+    }
+    let (mut parameters, mut groups) = (Vec::with_capacity(names.len()), Vec::with_capacity(names.len()));
+    for name in names {
+        let section = section.section(&name)?;
+        let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default", "type", "group"]).collect();
+        section.allow(&keys)?;
+        let value_type = match section.optional_text("type")?.as_deref() {
+            None | Some("real") => ValueType::Real,
+            Some("integer") => ValueType::Integer,
+            Some(other) => {
+                return section.not_allowed("type", &format!("\"{other}\""), "\"real\", \"integer\"");
+            }
+        };
+        if !["range", "values", "fixed", "distribution"].iter().any(|key| section.has(key)) {
+            let wanted = FieldProblem::Missing("one of range, values, fixed and distribution");
+            return root.fail(&format!("parameters.{name}"), wanted);
+        }
+        let unknown = Domain::Levels { values: Vec::new() };
+        let unnamed = Value::from_f64(0.0, value_type).unwrap_or(Value::Integer(0));
+        let mut parameter = Parameter { name: name.clone(), value_type, default: unnamed, domain: unknown };
+        parameter.domain = domain::read(root, &section, &parameter)?;
+        parameter.default = match section.number("default")? {
+            Some(number) => match parameter::value_of(value_type, number) {
+                Ok(value) => value,
+                Err(error) => return section.fail("default", error.into()),
+            },
+            None => middle(&parameter.domain).unwrap_or(unnamed),
+        };
+        groups.push(section.optional_text("group")?);
+        parameters.push(parameter);
+    }
+    let grouped = groups.iter().any(Option::is_some);
+    let labels =
+        groups.into_iter().zip(&parameters).map(|(group, p)| group.unwrap_or_else(|| p.name.clone()));
+    let labels = labels.collect();
+    Ok((parameters, grouped.then_some(labels)))
+}
+
+/// Where a parameter rests that nobody has said it of.
+fn middle(domain: &Domain) -> Option<Value> {
+    match domain {
+        Domain::Fixed { value } => Some(*value),
+        Domain::Levels { values } => values.get(values.len().saturating_sub(1) / 2).copied(),
+        Domain::Continuous { low, high } => Value::from_f64(f64::midpoint(*low, *high), ValueType::Real),
+        Domain::Distributed { distribution } => {
+            let (low, high) = distribution.bounds();
+            let middle = match distribution {
+                crate::Distribution::Normal { mean, .. } => *mean,
+                _ => f64::midpoint(low, high),
+            };
+            Value::from_f64(middle, ValueType::Real)
+        }
+    }
+}

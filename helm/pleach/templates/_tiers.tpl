@@ -1,0 +1,64 @@
+{{/* The tiers of a pool's workers, fast ones first; nothing where there are none. A part of the disk is for input files. */}}
+{{- define "pleach.tiers" -}}
+{{- $tiers := list -}}
+{{- if ne .pool.ssd.kind "none" -}}
+{{- $tiers = append $tiers (include "pleach.tier.ssd" .) -}}
+{{- end -}}
+{{- if and .root.Values.lustre.enabled .pool.lustre -}}
+{{- $tiers = append $tiers (include "pleach.tier.lustre" .) -}}
+{{- end -}}
+{{- if and .root.Values.objectStore.enabled .pool.objectStore -}}
+{{- $tiers = append $tiers (include "pleach.tier.objectStore" .) -}}
+{{- end -}}
+{{- join "\n" $tiers -}}
+{{- end }}
+
+{{/* The pools that are scaled, as the manager knows them; nothing where none is. */}}
+{{- define "pleach.scaled" -}}
+{{- $full := include "pleach.fullname" . -}}
+{{- range (include "pleach.pools" . | fromJson).pools -}}
+{{- if ne .autoscaling.kind "none" }}
+[[pool]]
+name = "{{ .name }}"
+workers = "{{ $full }}-{{ .name }}-"
+cores = {{ .cpu }}
+price_per_hour = {{ .autoscaling.pricePerHour }}
+billing_seconds = {{ .autoscaling.billingSeconds }}
+startup_seconds = {{ .autoscaling.startupSeconds }}
+min = {{ .autoscaling.min }}
+max = {{ .autoscaling.max }}
+{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "pleach.tier.ssd" -}}
+[[tier]]
+kind = "ssd"
+path = "/var/cache/pleach/regions"
+capacity = "{{ div (mul 3 (include "pleach.mebibytes" .pool.ssd.size)) 4 }}MiB"
+{{- end }}
+
+{{- define "pleach.tier.lustre" -}}
+[[tier]]
+kind = "lustre"
+path = "/var/cache/pleach/lustre"
+capacity = "{{ include "pleach.mebibytes" .root.Values.lustre.capacity }}MiB"
+{{- end }}
+
+{{- define "pleach.tier.objectStore" -}}
+[[tier]]
+kind = "s3"
+{{- with .root.Values.objectStore }}
+bucket = {{ required "objectStore.bucket: the name of a bucket is needed where objectStore is enabled" .bucket | quote }}
+{{- with .endpoint }}
+endpoint = {{ . | quote }}
+{{- end }}
+{{- with .region }}
+region = {{ . | quote }}
+{{- end }}
+{{- with .prefix }}
+prefix = {{ . | quote }}
+{{- end }}
+capacity = "{{ include "pleach.mebibytes" .capacity }}MiB"
+{{- end }}
+{{- end }}

@@ -1,0 +1,167 @@
+//! What failed evaluations take with them, and which parameters they belong to.
+
+use pleach_sensitivity::blocks::Role;
+use pleach_sensitivity::moat;
+use pleach_sensitivity::sampling::Structure;
+use serde::Serialize;
+
+/// Failed evaluations, and what is left out of the indices because of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Failures {
+    /// Evaluations without a response.
+    pub(crate) evaluations: usize,
+    /// What is left out as a whole.
+    pub(crate) unit: Unit,
+    /// How many of those are left out.
+    pub(crate) dropped: usize,
+    /// How many there are in all.
+    pub(crate) all: usize,
+    /// For each varying parameter, failed evaluations that a change of it alone led to. Empty where parameters change all
+    /// at once.
+    pub(crate) parameters: Vec<OfParameter>,
+}
+
+/// What is left out of the indices when one of its evaluations fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// A trajectory of a screening.
+    Trajectory,
+    /// The row block of a base sample.
+    BaseSample,
+    /// The evaluation alone.
+    Evaluation,
+}
+
+/// Failures of one parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct OfParameter {
+    pub(crate) name: String,
+    pub(crate) failed: usize,
+}
+
+impl Failures {
+    /// Of the responses to a design, one an evaluation; `None` when none is missing.
+    pub(super) fn of(structure: &Structure, responses: &[Option<f64>]) -> Option<Self> {
+        let evaluations = responses.iter().filter(|response| response.is_none()).count();
+        if evaluations == 0 {
+            return None;
+        }
+        let is_whole = |rows: std::ops::Range<usize>| {
+            responses.get(rows).is_some_and(|rows| rows.iter().all(Option::is_some))
+        };
+        let named = |names: &[String], failed: Vec<usize>| {
+            let of = |(name, failed): (&String, usize)| OfParameter { name: name.clone(), failed };
+            names.iter().zip(failed).map(of).collect()
+        };
+        let (unit, dropped, all, parameters) = match structure {
+            Structure::Trajectories(trajectories) => {
+                let complete = trajectories.complete();
+                let broken = |first: usize, steps: usize| usize::from(!is_whole(first..first + steps + 1));
+                let unfinished = usize::from(trajectories.has_unfinished());
+                let dropped: usize =
+                    complete.iter().map(|one| broken(one.first_row, one.steps.len())).sum::<usize>()
+                        + unfinished;
+                let failed = moat::failures(trajectories, responses);
+                (Unit::Trajectory, dropped, complete.len() + unfinished, named(trajectories.names(), failed))
+            }
+            Structure::Saltelli(blocks) => {
+                let rows = blocks.rows_per_sample();
+                let dropped =
+                    (0..blocks.samples()).filter(|sample| !is_whole(sample * rows..(sample + 1) * rows));
+                let mut failed = vec![0; blocks.names().len()];
+                for (row, _) in responses.iter().enumerate().filter(|(_, response)| response.is_none()) {
+                    if let Some((_, Role::AWithB(column) | Role::BWithA(column))) = blocks.role(row) {
+                        failed[column] += 1;
+                    }
+                }
+                (Unit::BaseSample, dropped.count(), blocks.samples(), named(blocks.names(), failed))
+            }
+            _ => (Unit::Evaluation, evaluations, responses.len(), Vec::new()),
+        };
+        Some(Self { evaluations, unit, dropped, all, parameters })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_sensitivity::sampling::{Design, morris, saltelli};
+    use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
+
+    fn parameters() -> Vec<Parameter> {
+        let parameter = |name: &str, domain: Domain| Parameter {
+            name: name.to_owned(),
+            value_type: ValueType::Integer,
+            default: Value::Integer(0),
+            domain,
+        };
+        let levels = || Domain::range(ValueType::Integer, 0.0, 9.0, None).unwrap();
+        let held = Domain::Fixed { value: Value::Integer(0) };
+        vec![parameter("a", levels()), parameter("held", held), parameter("b", levels())]
+    }
+
+    /// Failures of the parameter in which alone a row differs from `base`, counted row by row.
+    fn counted(design: &Design, failed: &[usize], base: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
+        let of = |column: usize| {
+            let alone = |row: &&usize| {
+                base(**row).iter().any(|other| {
+                    let (row, other) = (&design.evaluations[**row], &design.evaluations[*other]);
+                    let differs: Vec<usize> =
+                        (0..row.len()).filter(|place| row[*place] != other[*place]).collect();
+                    differs == [column]
+                })
+            };
+            failed.iter().filter(alone).count()
+        };
+        vec![of(0), of(2)]
+    }
+
+    fn responses(rows: usize, failed: &[usize]) -> Vec<Option<f64>> {
+        (0..rows).map(|row| (!failed.contains(&row)).then_some(row as f64)).collect()
+    }
+
+    fn shown(failures: &Failures) -> Vec<usize> {
+        assert!(failures.parameters.iter().map(|parameter| parameter.name.as_str()).eq(["a", "b"]));
+        failures.parameters.iter().map(|parameter| parameter.failed).collect()
+    }
+
+    #[test]
+    fn a_trajectory_goes_as_a_whole() {
+        let morris = morris::Morris { trajectories: 6, levels: 4, seed: 1 };
+        let design = morris::sample(&parameters(), &morris).unwrap();
+        let failed = [0, 4, 5, 7, 10];
+        let found = Failures::of(&design.structure, &responses(18, &failed)).unwrap();
+        assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::Trajectory, 5, 4, 6));
+        // The row before, but not for the first of a trajectory.
+        let before = |row: usize| if row.is_multiple_of(3) { Vec::new() } else { vec![row - 1] };
+        assert_eq!(shown(&found), counted(&design, &failed, before));
+        assert_eq!(shown(&found).iter().sum::<usize>(), 4);
+        assert_eq!(Failures::of(&design.structure, &responses(18, &[])), None);
+    }
+
+    #[test]
+    fn a_row_block_goes_as_a_whole() {
+        let base = BasePoints::Sobol;
+        let saltelli = saltelli::Saltelli { samples: 5, second_order: true, base, seed: 1 };
+        let design = saltelli::sample(&parameters(), &saltelli).unwrap();
+        let failed = [0, 1, 2, 8, 10, 29];
+        let found = Failures::of(&design.structure, &responses(30, &failed)).unwrap();
+        assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::BaseSample, 6, 3, 5));
+        // The first or the last row of the block, which are nobody's themselves.
+        let ends = |row: usize| match row % 6 {
+            0 | 5 => Vec::new(),
+            place @ (1 | 2) => vec![row - place],
+            place => vec![row - place + 5],
+        };
+        assert_eq!(shown(&found), counted(&design, &failed, ends));
+    }
+
+    #[test]
+    fn a_point_goes_alone() {
+        let design = Design::of_rows(&parameters(), vec![vec![Value::Integer(0); 3]; 4]);
+        let found = Failures::of(&design.structure, &responses(4, &[2])).unwrap();
+        assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::Evaluation, 1, 1, 4));
+        assert!(found.parameters.is_empty());
+    }
+}

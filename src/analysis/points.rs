@@ -1,0 +1,65 @@
+//! Methods that need points and no structure of theirs: which there are, and what they make of responses.
+
+use super::{Analysis, Associations, Regressions};
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::error::AnalysisError;
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::{delta, pawn, rbd_fast};
+use pleach_workflow::OfPoints;
+
+/// A method, with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PointMethod {
+    Correlation,
+    Regression,
+    Pawn { slices: u32 },
+    Delta,
+    RbdFast { harmonics: u32 },
+}
+
+impl From<OfPoints> for PointMethod {
+    /// With the settings that SALib has where nobody says others.
+    fn from(of: OfPoints) -> Self {
+        match of {
+            OfPoints::Correlation => Self::Correlation,
+            OfPoints::Regression => Self::Regression,
+            OfPoints::Pawn => Self::Pawn { slices: pawn::SLICES as u32 },
+            OfPoints::Delta => Self::Delta,
+            OfPoints::RbdFast => Self::RbdFast { harmonics: rbd_fast::HARMONICS as u32 },
+        }
+    }
+}
+
+/// Indices of each response, of the values of parameters, one a row.
+///
+/// # Errors
+/// [`AnalysisError`] when responses are too few, or such that the method cannot be.
+pub(crate) fn of_points(
+    columns: &Columns,
+    method: PointMethod,
+    responses: &[Response<'_>],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Analysis>, AnalysisError> {
+    Ok(match method {
+        PointMethod::Correlation => responses
+            .iter()
+            .map(|response| Associations::of(columns, *response, bootstrap).map(Analysis::Correlations))
+            .collect::<Result<_, _>>()?,
+        PointMethod::Regression => {
+            Regressions::of(columns, responses, bootstrap)?.into_iter().map(Analysis::Regression).collect()
+        }
+        PointMethod::Pawn { slices } => {
+            all(pawn::indices(columns, responses, slices as usize, None, bootstrap)?, Indices::Pawn)
+        }
+        PointMethod::Delta => all(delta::indices(columns, responses, bootstrap)?, Indices::Delta),
+        PointMethod::RbdFast { harmonics } => {
+            all(rbd_fast::indices(columns, responses, harmonics as usize, bootstrap)?, Indices::RbdFast)
+        }
+    })
+}
+
+fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {
+    found.into_iter().map(|found| Analysis::Indices(indices(found))).collect()
+}

@@ -1,0 +1,35 @@
+//! Standardised regression of a response on the parameters, of values and of ranks side by side.
+
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::error::AnalysisError;
+use pleach_sensitivity::regression::{self, Regression};
+use pleach_sensitivity::responses::Response;
+use serde::Serialize;
+
+/// The two models of one response.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Regressions {
+    pub(crate) response: String,
+    /// Of values: standardised regression coefficients.
+    pub(crate) src: Regression,
+    /// Of ranks: standardised rank regression coefficients.
+    pub(crate) srrc: Regression,
+}
+
+impl Regressions {
+    /// Of the values of parameters and some responses, one value a row.
+    ///
+    /// # Errors
+    /// [`AnalysisError`] as [`regression::src()`].
+    pub(crate) fn of(
+        columns: &Columns,
+        responses: &[Response<'_>],
+        bootstrap: Bootstrap,
+    ) -> Result<Vec<Self>, AnalysisError> {
+        let values = regression::src(columns, responses, bootstrap)?;
+        let ranks = regression::srrc(columns, responses, bootstrap)?;
+        let both = values.into_iter().zip(ranks);
+        Ok(both.map(|(src, srrc)| Self { response: src.response.clone(), src, srrc }).collect())
+    }
+}

@@ -1,0 +1,264 @@
+//! Burst files: a study, a base cluster, pools of a cloud, and policies to compare.
+//!
+//! What is in them is checked here; what comes of it is simulated in `pleach-simulation`.
+
+mod study;
+
+use crate::fields::{Document, FieldError, Section};
+use crate::pools::{PoolSpec, check_new};
+use pleach_simulation::burst::{Base, Burst, Policy, Rule, Site};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+pub(crate) use study::Planned;
+
+/// More nodes, tiles and seconds than anybody simulates.
+const MOST_NODES: u32 = 100_000;
+const MOST_TILES: u32 = 1_000_000;
+const MOST_PIXELS: u32 = 1 << 30;
+const MOST_SECONDS: f64 = 31_536_000.0;
+
+/// The study of a burst file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct StudySpec {
+    pub(crate) file: PathBuf,
+    /// What a run of it has measured.
+    pub(crate) run: Option<PathBuf>,
+    /// As if it had so many tiles of so many pixels.
+    pub(crate) tiles: Option<(u32, u32)>,
+    /// Coefficient of variation of what tasks take.
+    pub(crate) variation: f64,
+}
+
+/// A burst file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BurstFile {
+    pub(crate) study: StudySpec,
+    pub(crate) burst: Burst,
+    /// The deadline, in seconds, or as a part of what the base alone takes.
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) budget: Option<f64>,
+    /// Deadlines that are a policy's own are in it.
+    pub(crate) policies: Vec<Policy>,
+}
+
+/// When the study should be over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Deadline {
+    Seconds(f64),
+    OfBase(f64),
+}
+
+impl BurstFile {
+    /// # Errors
+    /// [`FieldError`] that names file, field, value and what is allowed.
+    pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
+        let document = Document::read(file)?;
+        let root = document.root();
+        let study = match root.section("study")? {
+            Some(section) => read_study(&section)?,
+            None => return Err(root.missing("study", "a table [study] with the file of a study is needed")),
+        };
+        let base = match root.section("base")? {
+            Some(section) => read_base(&section)?,
+            None => return Err(root.missing("base", "a table [base] with nodes and cores is needed")),
+        };
+        let mut names = BTreeSet::new();
+        let mut sites = Vec::new();
+        for section in root.sections("pool")? {
+            let site = read_site(&section)?;
+            check_new(&mut names, &section, &site.pool.name)?;
+            sites.push(site);
+        }
+        if sites.is_empty() {
+            return Err(root.missing("pool", "at least one [[pool]] is needed"));
+        }
+        let limits = root.section("burst")?;
+        let (deadline, budget) = match &limits {
+            Some(section) => (read_deadline(section)?, read_budget(section)?),
+            None => (None, None),
+        };
+        let seconds = |key: &'static str, otherwise: f64, range: [f64; 2], allowed: &str| {
+            let given = limits.as_ref().map(|section| section.number(key, range, allowed)).transpose()?;
+            Ok(given.flatten().unwrap_or(otherwise))
+        };
+        let step = "1 to 3600 is allowed: the seconds between two decisions";
+        let step_seconds = seconds("step_seconds", 15.0, [1.0, 3600.0], step)?;
+        let seed = limits.as_ref().map(|section| section.count("seed", 0, u32::MAX)).transpose()?;
+        if let Some(section) = &limits {
+            section.end()?;
+        }
+        let burst = Burst {
+            base,
+            sites,
+            step_seconds,
+            seed: seed.flatten().map_or(0, u64::from),
+            limit_seconds: MOST_SECONDS,
+        };
+        let (mut policies, mut names) = (Vec::new(), BTreeSet::new());
+        for section in root.sections("policy")? {
+            let policy = read_policy(&section, &burst, deadline.is_some(), budget)?;
+            if !names.insert(policy.name.clone()) {
+                let other = "another policy has it; each needs a name of its own";
+                return Err(section.wrong("name", &format!("{:?}", policy.name), other));
+            }
+            policies.push(policy);
+        }
+        root.end()?;
+        if policies.is_empty() {
+            return Err(root.missing("policy", "at least one [[policy]] is needed"));
+        }
+        Ok(Self { study, burst, deadline, budget, policies })
+    }
+}
+
+fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
+    let given = section.needed_text("file", "the path of a study file is needed")?;
+    let file = section.path(given);
+    if !file.is_file() {
+        let shown = format!("{:?}", given);
+        return Err(section.wrong(
+            "file",
+            &shown,
+            "there is no such file; the path of a study file is needed",
+        ));
+    }
+    let run = section.text("run", "the path of the run.json of this study is allowed")?;
+    if let Some(given) = run.filter(|given| !section.path(given).is_file()) {
+        let shown = format!("{given:?}");
+        let allowed = "there is no such file; the path of the run.json of this study is allowed";
+        return Err(section.wrong("run", &shown, allowed));
+    }
+    let tiles = section.count("tiles", 1, MOST_TILES)?;
+    let pixels = section.count("tile_pixels", 1, MOST_PIXELS)?;
+    let tiles = match (tiles, pixels) {
+        (Some(tiles), Some(pixels)) => Some((tiles, pixels)),
+        (None, None) => None,
+        (Some(_), None) => return Err(section.missing("tile_pixels", "with tiles, their pixels are needed")),
+        (None, Some(_)) => return Err(section.missing("tiles", "with tile_pixels, their number is needed")),
+    };
+    let variation = "0 to 2 is allowed: the coefficient of variation of what tasks take";
+    let variation = section.number("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
+    section.end()?;
+    Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation })
+}
+
+const SPEED: &str = "0.01 to 100 is allowed: how many seconds' work a core does in a second";
+
+fn read_base(section: &Section<'_>) -> Result<Base, FieldError> {
+    let base = Base {
+        nodes: section.needed_count("nodes", 1, MOST_NODES)?,
+        cores: section.needed_count("cores", 1, 1024)?,
+        speed: section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
+    };
+    section.end()?;
+    Ok(base)
+}
+
+fn read_site(section: &Section<'_>) -> Result<Site, FieldError> {
+    let spec = PoolSpec::read(section)?;
+    let variation = "0 to 5 is allowed: the coefficient of variation of startup_seconds";
+    let rate = "0 to 60 is allowed: how often a worker is taken away in an hour";
+    let notice = "0 to 3600 is allowed: the seconds before it is taken away in which a worker knows";
+    let bytes = "1e3 to 1e12 is allowed, in bytes a second";
+    let egress = "0 or more is allowed, for 10^9 bytes that leave the pool";
+    let bandwidth = |key: &'static str| section.number(key, [1e3, 1e12], bytes);
+    let speed = section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
+    let mut pool = spec.empty();
+    pool.slots *= speed;
+    let site = Site {
+        pool,
+        cores: spec.cores,
+        speed,
+        startup_variation: section.number("startup_variation", [0.0, 5.0], variation)?.unwrap_or(0.0),
+        interruptions_per_hour: section.number("interruptions_per_hour", [0.0, 60.0], rate)?.unwrap_or(0.0),
+        notice_seconds: section.number("notice_seconds", [0.0, 3600.0], notice)?.unwrap_or(120.0),
+        wide_bytes_per_second: bandwidth("wide_bytes_per_second")?.unwrap_or(f64::INFINITY),
+        store_bytes_per_second: bandwidth("store_bytes_per_second")?.unwrap_or(f64::INFINITY),
+        egress_price_per_gb: section.number("egress_price_per_gb", [0.0, 1e6], egress)?.unwrap_or(0.0),
+    };
+    section.end()?;
+    Ok(site)
+}
+
+fn read_deadline(section: &Section<'_>) -> Result<Option<Deadline>, FieldError> {
+    const SECONDS: &str = "1 or more is allowed: seconds from the submission; what is past cannot be met";
+    const PART: &str = "0.001 to 100 is allowed: the part of what the base alone takes";
+    let seconds = section.number("deadline_seconds", [1.0, MOST_SECONDS], SECONDS)?;
+    let part = section.number("deadline_of_base", [0.001, 100.0], PART)?;
+    match (seconds, part) {
+        (Some(_), Some(part)) => {
+            let both = "deadline_seconds is given as well; one of them is allowed";
+            Err(section.wrong("deadline_of_base", &part.to_string(), both))
+        }
+        (seconds, part) => Ok(seconds.map(Deadline::Seconds).or(part.map(Deadline::OfBase))),
+    }
+}
+
+fn read_budget(section: &Section<'_>) -> Result<Option<f64>, FieldError> {
+    section.number("budget", [0.0, 1e12], "0 or more is allowed, in the currency of the prices")
+}
+
+fn read_policy(
+    section: &Section<'_>,
+    burst: &Burst,
+    has_deadline: bool,
+    budget: Option<f64>,
+) -> Result<Policy, FieldError> {
+    const KINDS: &str = "\"fixed\", \"deadline\", \"budget\", \"queue-length\" and \"trtma\" are allowed";
+    let kind = section.needed_text("kind", KINDS)?;
+    let name = section.text("name", "a text is allowed")?.unwrap_or(kind).to_owned();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
+        let allowed = "letters, digits and hyphens are allowed: pictures are named by it";
+        return Err(section.wrong("name", &format!("{name:?}"), allowed));
+    }
+    let own = section.number("deadline_seconds", [1.0, MOST_SECONDS], "1 or more is allowed")?;
+    let own_budget = read_budget(section)?;
+    let needs_deadline = || {
+        if own.is_some() || has_deadline {
+            return Ok(());
+        }
+        Err(section.missing("deadline_seconds", "here or in [burst], this kind of policy needs a deadline"))
+    };
+    let rule = match kind {
+        "fixed" => Rule::Fixed(fixed(section, burst)?),
+        "deadline" => {
+            needs_deadline()?;
+            Rule::Deadline
+        }
+        "trtma" => {
+            needs_deadline()?;
+            Rule::Trtma
+        }
+        "budget" => {
+            if own_budget.or(budget).is_none() {
+                let needed = "here or in [burst], this kind of policy needs what may be spent";
+                return Err(section.missing("budget", needed));
+            }
+            Rule::Budget
+        }
+        "queue-length" => {
+            let allowed = "0.1 to 1000 is allowed: the buckets that may wait for each slot";
+            Rule::QueueLength(section.number("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0))
+        }
+        other => return Err(section.wrong("kind", &format!("{other:?}"), KINDS)),
+    };
+    section.end()?;
+    // What a fixed number of workers, or one by the queue, costs is not limited: there is nothing it could do.
+    let keeps = matches!(rule, Rule::Deadline | Rule::Budget | Rule::Trtma);
+    let budget = own_budget.or(budget.filter(|_| keeps));
+    Ok(Policy { name, rule, deadline_seconds: own, budget })
+}
+
+/// Workers of each pool; those that are not named have their least.
+fn fixed(section: &Section<'_>, burst: &Burst) -> Result<Vec<u32>, FieldError> {
+    let least = || burst.sites.iter().map(|site| site.pool.min).collect();
+    let Some(table) = section.section("workers")? else { return Ok(least()) };
+    let mut workers: Vec<u32> = least();
+    for (site, workers) in burst.sites.iter().zip(&mut workers) {
+        let given = table.count_of(&site.pool.name, site.pool.min, site.pool.max)?;
+        *workers = given.unwrap_or(*workers);
+    }
+    table.end_with(burst.sites.iter().map(|site| site.pool.name.as_str()))?;
+    Ok(workers)
+}

@@ -1,0 +1,151 @@
+//! The study of a burst: planned as for the base cluster, and what its tasks take.
+
+use super::StudySpec;
+use crate::cli::{BucketArgs, ReuseName, StrategyName, TaskOrderName};
+use crate::command::way::{BucketLimits, Way};
+use crate::exit::{Outcome, Stop};
+use crate::study::Prepared;
+use crate::weave::{self, Loom, TileFacts, identity};
+use pleach_dispatch::costs::Costs;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_regions::{ElementType, RegionKey};
+use pleach_simulation::workload::Workload;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+/// A file that is not compressed has so many bytes a pixel, about.
+const BYTES_A_PIXEL: u64 = 3;
+
+/// Masks and label maps become so many times smaller on their way (benches/RESULTS.md, encodings: less than 3 % is left of real
+/// ones).
+const SMALLER: u64 = 33;
+
+/// Of `run.json`, what is of use here.
+#[derive(Debug, Deserialize)]
+struct Run {
+    study: String,
+    workers: u32,
+    execution_seconds: f64,
+    operations: Vec<Operation>,
+}
+
+impl Run {
+    /// How many times what its tasks took one worker was at work: what is done between tasks counts with them. Of several
+    /// workers it is not known who waited.
+    fn between_tasks(&self) -> f64 {
+        let tasks: f64 = self.operations.iter().map(|operation| operation.seconds).sum();
+        let ratio = self.execution_seconds / tasks;
+        if self.workers == 1 && ratio.is_finite() { ratio.max(1.0) } else { 1.0 }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Operation {
+    name: String,
+    runs: u64,
+    seconds: f64,
+}
+
+/// A study that can be simulated.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) evaluations: usize,
+    pub(crate) tiles: usize,
+    /// Names of the stages.
+    pub(crate) stages: Vec<String>,
+    pub(crate) workload: Workload,
+}
+
+impl Planned {
+    /// Plans a study for so many slots, with buckets that share as trees.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] that says what is wrong with the study, or with what was measured.
+    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> Outcome<Self> {
+        let mut prepared = Prepared::load(&spec.file, None)?;
+        if let Some(run) = &spec.run {
+            prepared.costs = measured(run, &prepared)?;
+        }
+        if let Some((tiles, pixels)) = spec.tiles {
+            prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
+        }
+        let way = Way::new(StrategyName::Trtma, ReuseName::Tree);
+        let buckets =
+            BucketArgs { max_bucket_size: None, max_buckets: None, task_order: TaskOrderName::Given };
+        let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
+        let limits = BucketLimits::choose(buckets, &loom, slots, u64::MAX).map_err(Stop::input)?;
+        let mut woven = weave::weave(loom, way.level(limits), slots.get()).map_err(Stop::input)?;
+        let traces = woven.traces();
+        let plan = std::mem::take(&mut woven.plan);
+        let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
+        let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
+        let workload = Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(Stop::defect)?;
+        Ok(Self {
+            name: prepared.study.name.clone(),
+            evaluations: prepared.design.evaluations.len(),
+            tiles: prepared.tiles.len(),
+            stages: prepared.study.workflow.stages.iter().map(|stage| stage.name.clone()).collect(),
+            workload,
+        })
+    }
+}
+
+/// Bytes of what instances store for others, as they go from worker to worker.
+fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
+    let mut bytes = HashMap::new();
+    for bucket in &plan.buckets {
+        for instance in bucket.instances.iter().map(|id| &plan.instances[id.index()]) {
+            let declared = &plan.stages[instance.stage].outputs;
+            for (output, declared) in
+                instance.outputs.iter().zip(declared).filter(|(output, _)| output.stored)
+            {
+                let element = declared.region.element;
+                let is_small = matches!(element, ElementType::Mask | ElementType::Labels);
+                let whole = element.bytes(bucket.pixels);
+                bytes.insert(output.key, if is_small { whole / SMALLER } else { whole });
+            }
+        }
+    }
+    bytes
+}
+
+/// What operations cost, by what a run of this study has measured.
+fn measured(file: &Path, prepared: &Prepared) -> Outcome<Costs> {
+    let fail = |what: String| Stop::Input(format!("{}: {what}", file.display()));
+    let text = std::fs::read(file).map_err(|error| fail(format!("failed to read: {error}")))?;
+    let run: Run = serde_json::from_slice(&text)
+        .map_err(|error| fail(format!("{error}; the run.json of a study is needed")))?;
+    if run.study != prepared.study.name {
+        let here = &prepared.study.name;
+        return Err(fail(format!("study: {:?} is not allowed; the run of {here:?} is needed", run.study)));
+    }
+    let tiles = prepared.tiles.len().max(1) as f64;
+    let mut lines = Vec::new();
+    for task in prepared.study.workflow.stages.iter().flat_map(|stage| &stage.tasks) {
+        let Some(operation) = prepared.registry.get(&task.operation, task.version) else { continue };
+        let own = run.operations.iter().find(|own| own.name == task.operation && own.runs > 0);
+        let Some(own) = own.filter(|own| own.seconds.is_finite() && own.seconds >= 0.0) else { continue };
+        let declared: f64 = prepared.tiles.iter().map(|tile| operation.cost_seconds(tile.pixels)).sum();
+        let seconds = own.seconds / own.runs as f64 * run.between_tasks();
+        let ratio = seconds / (declared / tiles);
+        lines.push(format!("{}\t{}\t\t{}\t{ratio:e}", task.operation, task.version, own.runs));
+    }
+    Ok(Costs::of_lines(lines.iter().map(String::as_str)))
+}
+
+/// Tiles of so many pixels that nobody has: a plan does not look at them.
+fn made_up(prepared: &Prepared, tiles: u32, pixels: u64) -> Vec<TileFacts> {
+    let columns = prepared.tiles.first().map_or(0, |tile| tile.inputs.len());
+    let tile = |number: u32| {
+        let name = format!("tile {number}");
+        let input = |column| identity::of_tile(&format!("simulated {column}"), Path::new(&name), None);
+        // A tile is one file, however many inputs read it.
+        let own = prepared.study.workflow.inputs.len();
+        let input = |column: usize| input(if column < own { 0 } else { column });
+        TileFacts { pixels, inputs: (0..columns).map(input).collect() }
+    };
+    (0..tiles).map(tile).collect()
+}

@@ -1,0 +1,19 @@
+//! The grammar of `pleach simulate`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The burst file (TOML): a study, a base cluster, pools of workers and policies
+    pub(crate) burst: PathBuf,
+    /// Folder for pictures: cost and makespan, workers over time, and what each slot did; as SVG and PNG
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of everything random, instead of the file's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}

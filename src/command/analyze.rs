@@ -1,0 +1,187 @@
+//! `pleach analyze`: sensitivity indices of responses that somebody's own model gave.
+
+use crate::analysis::Analysis;
+use crate::cli::AnalyzeArgs;
+use crate::exit::{Outcome, Stop};
+use crate::output::folder::publish;
+use crate::output::{print_json, print_line};
+use crate::outside::problem::Problem;
+use crate::outside::responses::{self, Measured};
+use crate::outside::samples::Samples;
+use crate::outside::verdict::{self, Form};
+use crate::outside::way::Wanted;
+use crate::report::plots::{self, Drawn};
+use crate::report::raster;
+use crate::summary;
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::indices::Indices;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+/// Warnings that a terminal shows of a response; all are in the files.
+const MOST_WARNINGS: usize = 8;
+
+/// Runs the command.
+pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
+    let problem = Problem::load(&args.problem)?;
+    let wanted = Wanted::of(&problem, args.recipe())?;
+    let seed = args.seed.unwrap_or(problem.seed);
+    let samples = Samples::read(&problem, &args.samples)?;
+    let form = Form::of(&samples, &wanted)?;
+    let file = args.responses.as_deref().unwrap_or(&args.samples);
+    let measured = responses::read(&problem, &samples, file, &args.response)?;
+    let resamples = wanted.resamples.unwrap_or_else(|| verdict::usual_resamples(samples.rows));
+    let bootstrap = Bootstrap { resamples, seed };
+    let analyses = verdict::analyse(&form, wanted.way, &measured, bootstrap)
+        .map_err(|error| Stop::Input(format!("{}: {error}", file.display())))?;
+    let document = document(&wanted, &samples, bootstrap, &analyses)?;
+    if let Some(out) = &args.out {
+        write(out, &analyses, &document)?;
+    }
+    if let Some(folder) = &args.plot {
+        let drawn = measured.iter().zip(&analyses).map(|(measured, analysis)| Drawn {
+            analysis,
+            steps: verdict::convergence(&form, wanted.way, measured, bootstrap),
+            along: samples.along(),
+            responses: &measured.values,
+            independent: form.independent(),
+        });
+        plot(folder, drawn)?;
+    }
+    if args.json {
+        return print_json(&document);
+    }
+    show(&analyses, &measured);
+    for (folder, what) in [(&args.out, "results"), (&args.plot, "plots")] {
+        if let Some(folder) = folder {
+            print_line(&format!("{what} in {}", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The document of `indices.json`.
+fn document(
+    wanted: &Wanted<'_>,
+    samples: &Samples,
+    bootstrap: Bootstrap,
+    analyses: &[Analysis],
+) -> Outcome<serde_json::Value> {
+    let response = |analysis: &Analysis| {
+        let warnings = analysis.warnings();
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        Ok(json!({ "indices": analysis.json()?, "warnings": said }))
+    };
+    let responses = analyses.iter().map(response).collect::<Outcome<Vec<_>>>()?;
+    Ok(json!({
+        "method": wanted.kind(),
+        "evaluations": samples.rows,
+        "seed": bootstrap.seed,
+        "responses": responses,
+    }))
+}
+
+/// The files, each whole or not at all; a folder of a study's results is left alone.
+fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Outcome {
+    let fail = |what: &str, error: &dyn std::fmt::Display| {
+        Stop::Input(format!("--out {}: {what}: {error}", out.display()))
+    };
+    if out.join("plan.json").exists() {
+        return Err(fail("holds results of a study", &"another folder is allowed"));
+    }
+    fs::create_dir_all(out).map_err(|error| fail("cannot be made", &error))?;
+    let mut text = serde_json::to_vec_pretty(document).map_err(Stop::defect)?;
+    text.push(b'\n');
+    let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", text)];
+    files.extend(pairs(analyses)?.map(|pairs| ("second-order.csv", pairs)));
+    for (name, content) in files {
+        publish(&out.join(name), &content)
+            .map_err(|error| fail(&format!("failed to write {name}"), &error))?;
+    }
+    Ok(())
+}
+
+/// The figures of each response, as drawings and as pixels. Names of several responses are in those of files.
+fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> Outcome {
+    let fail = |what: &str, error: &dyn std::fmt::Display| {
+        Stop::Input(format!("--plot {}: {what}: {error}", folder.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| fail("cannot be made", &error))?;
+    let several = drawn.len() > 1;
+    for (place, drawn) in drawn.enumerate() {
+        // Letters that every file system takes; the number tells apart what is the same without the others.
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        let response: String = drawn.analysis.response().chars().take(60).map(plain).collect();
+        let before = if several { format!("{}-{response}-", place + 1) } else { String::new() };
+        for picture in plots::pictures(&drawn) {
+            let png = raster::png(&picture.svg).map_err(Stop::defect)?;
+            for (ending, content) in [("svg", picture.svg.as_bytes()), ("png", &png)] {
+                let name = format!("{before}{}.{ending}", picture.name);
+                let written = publish(&folder.join(&name), content);
+                written.map_err(|error| fail(&format!("failed to write {name}"), &error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Indices of all responses, whose names come first.
+fn table(analyses: &[Analysis]) -> Outcome<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (place, analysis) in analyses.iter().enumerate() {
+        let Some(listed) = crate::analysis::Listed::of(analysis) else { continue };
+        if place == 0 {
+            let header =
+                ["response", "parameter"].into_iter().chain(listed.columns.iter().map(String::as_str));
+            writer.write_record(header).map_err(Stop::defect)?;
+        }
+        for record in listed.records() {
+            let record = std::iter::once(analysis.response().to_owned()).chain(record);
+            writer.write_record(record).map_err(Stop::defect)?;
+        }
+    }
+    writer.into_inner().map_err(Stop::defect)
+}
+
+/// Indices of second order, where there are any.
+fn pairs(analyses: &[Analysis]) -> Outcome<Option<Vec<u8>>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["response", "one", "other", "second", "second_conf"]).map_err(Stop::defect)?;
+    let mut any = false;
+    for analysis in analyses {
+        let Analysis::Indices(Indices::Vbd(found)) = analysis else { continue };
+        for pair in found.pairs.iter().flatten() {
+            any = true;
+            let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
+            let [second, conf] = [pair.second.value, pair.second.conf].map(shown);
+            writer
+                .write_record([&found.response, &pair.one, &pair.other, &second, &conf])
+                .map_err(Stop::defect)?;
+        }
+    }
+    let content = writer.into_inner().map_err(Stop::defect)?;
+    Ok(any.then_some(content))
+}
+
+fn show(analyses: &[Analysis], measured: &[Measured]) {
+    for (analysis, measured) in analyses.iter().zip(measured) {
+        for line in summary::ranking(analysis) {
+            print_line(&line);
+        }
+        let failed = measured.values.iter().filter(|value| value.is_none()).count();
+        let warnings = analysis.warnings();
+        for warning in warnings.iter().take(MOST_WARNINGS) {
+            print_line(&format!("note: {warning}"));
+        }
+        if warnings.len() > MOST_WARNINGS {
+            print_line(&format!("note: and {} more of these", warnings.len() - MOST_WARNINGS));
+        }
+        if failed > 0 {
+            print_line(&format!("note: {failed} of {} evaluations have no response", measured.values.len()));
+        }
+        if failed > 0 || !warnings.is_empty() {
+            print_line("");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One part of a study, from its plan to its results: the whole study, or one phase of it. A sample that is to grow does so
+//! here, through the engine that is running.
+
+use super::planned::Planned;
+use crate::analysis::Collected;
+use crate::below::{self, Tiers};
+use crate::cli::RunArgs;
+use crate::command::way::Way;
+use crate::command::{meter, weigh, workers};
+use crate::costs;
+use crate::execution::{self, Executed, Here};
+use crate::exit::{Outcome, Stop};
+use crate::gallery::previews::Previews;
+use crate::interrupt::Interrupt;
+use crate::journal;
+use crate::machine::default_memory_bytes;
+use crate::output::folder::Folder;
+use crate::output::print_line;
+use crate::output::record::{Convergence, Plan, Round};
+use crate::past;
+use crate::progress::Shown;
+use crate::results::{self, Written};
+use crate::session::{self, Found, Session};
+use crate::size::MemorySize;
+use crate::study::Prepared;
+use pleach_actors::below::Below;
+use pleach_actors::stage::Past;
+use pleach_actors::worker::Resources;
+use pleach_dispatch::costs::Costs;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What all parts of a study are executed with.
+pub(super) struct Runner<'a> {
+    pub(super) args: &'a RunArgs,
+    previews: Previews,
+    pub(super) way: Way,
+    pub(super) workers: NonZeroU32,
+    /// The memory to keep within.
+    pub(super) memory_bytes: u64,
+    below: Option<Arc<Below>>,
+    pub(super) below_bytes: u64,
+    past: Past,
+    /// Taken when the engine starts.
+    interrupt: Option<&'a mut Interrupt>,
+    here: Option<Here<'a>>,
+}
+
+/// A part that has been executed, its results written.
+pub(super) struct Part {
+    pub(super) prepared: Prepared,
+    pub(super) plan: Plan,
+    pub(super) collected: Collected,
+    pub(super) written: Written,
+    pub(super) session: Session,
+    /// Bytes that were never let go of: a defect.
+    pub(super) left_bytes: u64,
+}
+
+/// What became of a part.
+pub(super) enum Ended {
+    /// There was nothing to do: all results were there.
+    Before(Folder),
+    /// It is over.
+    Now(Box<Part>),
+}
+
+impl<'a> Runner<'a> {
+    /// For studies of the files of this one.
+    pub(super) fn new(args: &'a RunArgs, prepared: &Prepared, interrupt: &'a mut Interrupt) -> Outcome<Self> {
+        let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
+        let way = Way::new(args.way.strategy, args.way.reuse);
+        if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
+            return Err(Stop::Input(
+                "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
+                    .to_owned(),
+            ));
+        }
+        let cache = past::open(&args.cache)?;
+        let tiers = below::open(&args.below)?;
+        let below_bytes = tiers.as_ref().map_or(0, Tiers::bytes);
+        let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
+        Ok(Self {
+            args,
+            previews,
+            way,
+            workers: workers(args.workers),
+            memory_bytes,
+            below: tiers.map(|tiers| tiers.below),
+            below_bytes,
+            past: Past { cache, identities: Arc::default() },
+            interrupt: Some(interrupt),
+            here: None,
+        })
+    }
+
+    /// Images that were asked for.
+    pub(super) fn previews(&self) -> &Previews {
+        &self.previews
+    }
+
+    fn here(&mut self, prepared: &Prepared) -> Outcome<Here<'a>> {
+        if let Some(here) = self.here.take() {
+            return Ok(here);
+        }
+        let interrupt = self.interrupt.take().ok_or_else(|| Stop::defect("an engine that was lost"))?;
+        let resources = Resources {
+            slots: self.workers,
+            memory_bytes: self.memory_bytes,
+            active_paths: self.args.active_paths,
+            meter,
+        };
+        Here::start(prepared, &self.past, self.below.clone(), resources, interrupt)
+    }
+
+    /// Executes a part into a folder; with `keeps`, another one may follow.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] as [`session::begin`], or when it cannot be planned; [`Stop::Interrupted`].
+    pub(super) fn execute(&mut self, mut first: Prepared, out: &Path, keeps: bool) -> Outcome<Ended> {
+        let (start, args) = (Instant::now(), self.args);
+        weigh(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
+        let mut planned = self.plan(&first)?;
+        pleach_pages::set_limit_bytes(self.memory_bytes);
+        if self.past.cache.is_some() && self.here.is_none() {
+            let identities: HashMap<_, _> = past::identities(&first);
+            self.past.identities = Arc::new(identities);
+        }
+        let mut session = match session::begin(out, &first, args.resume)? {
+            Found::Complete(folder) => return Ok(Ended::Before(folder)),
+            Found::Open(session) => session,
+        };
+        self.say_what_is_known(&first, &session);
+        let mut here = self.here(&first)?;
+        here.keeps = keeps || first.study.until.is_some();
+        let mut rounds: Vec<Round> = Vec::new();
+        let mut grown: Option<Prepared> = None;
+        let mut before: Option<Executed> = None;
+        let (mut executed, collected) = loop {
+            let current = grown.as_ref().unwrap_or(&first);
+            let (executed, collected) =
+                self.round(current, &mut planned, &session, &mut here, before.as_ref())?;
+            let Some(until) = first.study.until else { break (executed, collected) };
+            let evaluations = current.design.evaluations.len();
+            let widest = collected.widest(current, until.metric)?;
+            rounds.push(Round { evaluations, widest });
+            let is_narrow = widest.is_some_and(|widest| widest <= until.ci_width);
+            let times = rounds.len() + 1;
+            if is_narrow || first.design.evaluations.len() * times > until.max_evaluations {
+                break (executed, collected);
+            }
+            let next = first.grown(times)?;
+            next.check_runnable()?;
+            session.here = executed.known(current, &planned.woven);
+            planned = self.plan(&next)?;
+            (grown, before) = (Some(next), Some(executed));
+        };
+        self.here = Some(here);
+        executed.count_skipped();
+        let convergence = first.study.until.map(|until| Convergence::of(&first.study, until, rounds));
+        let prepared = grown.unwrap_or(first);
+        let costs_lost = self.keep_costs(&prepared, &executed.costs);
+        let done = results::Done {
+            prepared: &prepared,
+            plan: &planned.plan,
+            executed: &executed,
+            past: &self.past,
+            below: self.below.as_deref(),
+            costs_lost,
+            convergence: convergence.as_ref(),
+            start,
+        };
+        let written = results::write(&done, &collected, &self.previews, &session.folder)?;
+        let (plan, left_bytes) = (planned.plan, executed.finished.left_bytes);
+        Ok(Ended::Now(Box::new(Part { prepared, plan, collected, written, session, left_bytes })))
+    }
+
+    /// Executes what of a plan is not known yet, after other rounds of the same part.
+    fn round(
+        &self,
+        prepared: &Prepared,
+        planned: &mut Planned,
+        session: &Session,
+        here: &mut Here<'_>,
+        before: Option<&Executed>,
+    ) -> Outcome<(Executed, Collected)> {
+        let args = self.args;
+        results::write_plan(prepared, &planned.plan, &session.folder)?;
+        let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
+        let mut executed =
+            execution::execute(prepared, &mut planned.woven, session, &self.past, here, shown, |_| {})?;
+        before.into_iter().for_each(|before| executed.add_before(before));
+        let outcome = &executed.finished.outcome;
+        let collected = Collected::new(prepared, &planned.woven, outcome);
+        if outcome.stopped {
+            // What nobody will use again is kept for later studies all the same.
+            drop(self.keep_costs(prepared, &executed.costs));
+            let known = collected.runs.len() - collected.failed();
+            return Err(Stop::Interrupted(format!(
+                "{known} of {} responses are in {}; --resume continues the study",
+                collected.runs.len(),
+                session.folder.path().join(journal::NAME).display(),
+            )));
+        }
+        Ok((executed, collected))
+    }
+
+    /// Keeps what was learned for later studies, in their cache; says why it could not.
+    fn keep_costs(&self, prepared: &Prepared, learned: &Costs) -> Option<String> {
+        let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
+        let lost = costs::keep(folder, learned).err()?;
+        Some(format!("what operations cost is not kept for later plans: {lost}"))
+    }
+
+    fn say_what_is_known(&self, prepared: &Prepared, session: &Session) {
+        let args = self.args;
+        if args.quiet || args.json || (session.known.is_empty() && session.cut_bytes == 0) {
+            return;
+        }
+        let phase = prepared.study.phase.map_or_else(String::new, |phase| format!("phase {phase} "));
+        print_line(&format!("{phase}resumed: {} responses are known", session.known.len()));
+        if session.cut_bytes > 0 {
+            print_line(&format!(
+                "the last {} bytes of the journal were cut short or damaged; what they said is computed again",
+                session.cut_bytes
+            ));
+        }
+    }
+
+    /// Ends the engine, if it has been started.
+    pub(super) fn end(&mut self) {
+        if let Some(here) = self.here.take() {
+            here.engine.end();
+        }
+    }
+}

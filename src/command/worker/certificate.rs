@@ -1,0 +1,91 @@
+//! The certificate of a worker that joins with a token: got before anything else, and again when it is over.
+//!
+//! A worker that was given a certificate keeps it, whatever becomes of it. What a token is and who answers is in
+//! `pleach_actors`.
+
+use crate::cli::WorkerProcessArgs;
+use crate::command::node::random;
+use crate::exit::{Outcome, Stop};
+use pleach_actors::transport::backoff::Backoff;
+use pleach_actors::transport::certs::{Credentials, NODE_FILE, NODE_KEY_FILE};
+use pleach_actors::transport::clock::Clock;
+use pleach_actors::transport::identity::{IdentityError, NodeName};
+use pleach_actors::transport::quic::{Network, join};
+use pleach_actors::transport::settings::Settings;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+/// Whom to ask, and by what.
+pub(super) struct Place<'a> {
+    pub(super) manager: SocketAddr,
+    pub(super) network: &'a Network,
+    pub(super) settings: &'a Settings,
+    pub(super) clock: &'a Arc<dyn Clock>,
+}
+
+/// Gets a certificate for a token, unless there is one that is good. A manager that does not answer is waited for. False when
+/// the worker was asked to leave meanwhile.
+///
+/// # Errors
+/// [`Stop::Input`] when the name is none or the old certificate cannot be removed, [`Stop::Refused`] when the manager says no.
+pub(super) async fn obtain(
+    args: &WorkerProcessArgs,
+    place: &Place<'_>,
+    asked: &mut oneshot::Receiver<()>,
+) -> Outcome<bool> {
+    let (Some(token), Some(name)) = (&args.token, &args.name) else { return Ok(true) };
+    let name: NodeName =
+        name.parse().map_err(|error: IdentityError| Stop::Input(format!("--name {name}: {error}")))?;
+    if args.certs.join(NODE_FILE).is_file() {
+        if !is_over(&args.certs, place.clock.now()) {
+            return Ok(true);
+        }
+        info!("the certificate is over; the token is to bring another one");
+        remove(&args.certs)?;
+    }
+    let Place { manager, network, settings, clock } = place;
+    let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random()?);
+    let mut last = String::new();
+    loop {
+        // Whoever keeps the token in a file may have replaced it.
+        let text = fs::read_to_string(token).unwrap_or_else(|_| token.clone());
+        let joining = join::join(network, *manager, text.trim(), name.clone(), &args.certs, settings, clock);
+        let joined = tokio::select! {
+            _ = &mut *asked => return Ok(false),
+            joined = joining => joined,
+        };
+        let refusal = match joined {
+            Ok(_) => return Ok(true),
+            Err(join::JoinError::Refused(refusal)) if !refusal.cause.is_permanent() => refusal.to_string(),
+            Err(error) => return Err(Stop::Refused(format!("no certificate from {manager}: {error}"))),
+        };
+        if refusal != last {
+            warn!("no certificate from {manager}: {refusal}; trying again");
+            last = refusal;
+        }
+        tokio::select! {
+            _ = &mut *asked => return Ok(false),
+            () = tokio::time::sleep(backoff.failed()) => {}
+        }
+    }
+}
+
+/// Whether the certificate in a folder was good once. What cannot be read is left for whoever uses it, to say so.
+fn is_over(certs: &Path, now: Duration) -> bool {
+    Credentials::load(certs).is_ok_and(|credentials| credentials.is_over(now))
+}
+
+/// The key first: a folder with a certificate has both.
+fn remove(certs: &Path) -> Outcome {
+    for file in [NODE_KEY_FILE, NODE_FILE] {
+        let path = certs.join(file);
+        fs::remove_file(&path)
+            .map_err(|error| Stop::Input(format!("--certs {}: {error}", path.display())))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! What is measured of a worker when somebody asks: its slots, its memory, its tiers and its links.
+//!
+//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalogue.
+
+use crate::exporter::Sampled;
+use crate::service::metrics::{number, sample_link};
+use actix::prelude::*;
+use pleach_actors::below::Below;
+use pleach_actors::exchange::Exchange;
+use pleach_actors::transport::LinkFigures;
+use pleach_actors::worker::{Measure, WorkerActor, WorkerFigures};
+use pleach_regions::RamTier;
+use pleach_storage::LevelCounts;
+use pleach_telemetry::catalogue as of;
+use std::sync::Arc;
+
+/// Where a worker's figures are.
+pub(super) struct Figures {
+    pub(super) worker: Addr<WorkerActor>,
+    pub(super) ram: Arc<RamTier>,
+    pub(super) below: Option<Arc<Below>>,
+    pub(super) exchange: Exchange,
+}
+
+impl Sampled for Figures {
+    fn look(&self) -> crate::exporter::Looked<'_> {
+        Box::pin(async move {
+            let figures = self.worker.send(Measure).await.ok()?;
+            let sample: Box<dyn FnOnce() + Send> = Box::new(move || self.sample(&figures));
+            Some(sample)
+        })
+    }
+}
+
+impl Figures {
+    fn sample(&self, figures: &WorkerFigures) {
+        let flag = |is: bool| f64::from(u8::from(is));
+        of::MANAGER_CONNECTED.with([]).set(flag(figures.is_connected));
+        of::DRAINING.with([]).set(flag(figures.is_draining));
+        of::TASK_SLOTS.with([]).set(number(figures.slots.0 as u64));
+        of::TASKS_RUNNING.with([]).set(number(figures.slots.1 as u64));
+        for (state, buckets, instances) in [
+            ("waiting", figures.buckets.0, figures.instances.0),
+            ("running", figures.buckets.1, figures.instances.1),
+        ] {
+            of::WORKER_BUCKETS.with([state]).set(number(buckets as u64));
+            of::WORKER_INSTANCES.with([state]).set(number(instances as u64));
+        }
+        of::MEMORY_LIMIT.with([]).set(number(figures.limit_bytes));
+        of::MEMORY_NEEDED.with([]).set(number(figures.needed_bytes));
+        of::MEMORY_PEAK.with([]).set(number(figures.peak_bytes));
+        self.sample_tiers(figures);
+        self.sample_links(figures.link);
+    }
+
+    fn sample_tiers(&self, figures: &WorkerFigures) {
+        let passed = self.below.as_ref().map(|below| below.passed()).unwrap_or_default();
+        of::TIER_HELD.with(["ram"]).set(number(self.ram.held_bytes()));
+        of::TIER_CAPACITY.with(["ram"]).set(number(figures.limit_bytes));
+        of::TIER_REGIONS.with(["ram"]).set(number(self.ram.len() as u64));
+        of::TIER_HITS.with(["ram"]).absolute(figures.ram.hits);
+        of::TIER_MISSES.with(["ram"]).absolute(figures.ram.misses);
+        of::TIER_SPILLS.with(["ram"]).absolute(passed.demoted);
+        of::TIER_EVICTIONS.with(["ram"]).absolute(passed.dropped);
+        for (name, bytes) in [
+            ("dropped", passed.dropped_bytes),
+            ("demoted", passed.demoted_bytes),
+            ("promoted", passed.promoted_bytes),
+            ("shared", passed.shared_bytes),
+        ] {
+            of::MOVED_BYTES.with([name]).absolute(bytes);
+        }
+        for level in self.below.as_ref().map(|below| below.counts()).unwrap_or_default() {
+            let LevelCounts { ref name, held_bytes, capacity_bytes, regions, .. } = level;
+            let tier = name.as_str();
+            of::TIER_HELD.with([tier]).set(number(held_bytes));
+            of::TIER_CAPACITY.with([tier]).set(number(capacity_bytes));
+            of::TIER_REGIONS.with([tier]).set(number(regions));
+            of::TIER_HITS.with([tier]).absolute(level.hits);
+            of::TIER_MISSES.with([tier]).absolute(level.misses);
+            of::TIER_STORED.with([tier]).absolute(level.inserted);
+            of::TIER_SPILLS.with([tier]).absolute(level.spilled);
+            of::TIER_EVICTIONS.with([tier]).absolute(level.evicted);
+            of::TIER_PREFETCHES.with([tier]).absolute(level.prefetched);
+            of::TIER_LOST.with([tier]).absolute(level.lost);
+            of::TIER_ERRORS.with([tier]).absolute(level.errors);
+        }
+    }
+
+    fn sample_links(&self, manager: Option<LinkFigures>) {
+        let counts = self.exchange.counts();
+        for (direction, all, shared, bytes) in [
+            ("in", counts.fetched, counts.fetched_shared, counts.fetched_bytes),
+            ("out", counts.sent, counts.sent_shared, counts.sent_bytes),
+        ] {
+            of::TRANSFERS.with([direction, "shared-memory"]).absolute(shared);
+            of::TRANSFERS.with([direction, "network"]).absolute(all.saturating_sub(shared));
+            of::TRANSFER_BYTES.with([direction]).absolute(bytes);
+        }
+        let neighbours = self.exchange.neighbours();
+        of::QUIC_CONNECTIONS.with([]).set(number(neighbours as u64 + u64::from(manager.is_some())));
+        if let Some(manager) = manager {
+            sample_link("manager", &manager);
+        }
+        sample_link("workers", &self.exchange.link_figures());
+    }
+}

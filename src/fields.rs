@@ -1,0 +1,215 @@
+//! Fields of a TOML file, taken one by one: what is wrong is said with file, field, value and what is allowed, and what
+//! nobody has asked for is unknown.
+//!
+//! What the values mean is not known here.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use toml::{Table, Value};
+
+/// A file is wrong, and where.
+#[derive(Debug, Error)]
+pub(crate) enum FieldError {
+    #[error("{}: failed to read: {cause}", file.display())]
+    Unreadable { file: PathBuf, cause: std::io::Error },
+    #[error("{}:{line}: {message}", file.display())]
+    Malformed { file: PathBuf, line: usize, message: String },
+    #[error("{}: {field}: {problem}", file.display())]
+    Field { file: PathBuf, field: String, problem: Box<FieldProblem> },
+}
+
+/// The kinds of mistakes.
+#[derive(Debug, Error)]
+pub(crate) enum FieldProblem {
+    #[error("missing; {allowed}")]
+    Missing { allowed: String },
+    #[error("unknown; known are {}", known.join(", "))]
+    Unknown { known: Vec<String> },
+    #[error("{value} is not allowed; {allowed}")]
+    Value { value: String, allowed: String },
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    file: PathBuf,
+    table: Table,
+}
+
+impl Document {
+    /// # Errors
+    /// [`FieldError`] when the file cannot be read, or is no TOML.
+    pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
+        let unreadable = |cause| FieldError::Unreadable { file: file.to_owned(), cause };
+        let text = pleach_workflow::text::read(file).map_err(unreadable)?;
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            let before = &text.as_bytes()[..error.span().map_or(0, |span| span.start).min(text.len())];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            FieldError::Malformed { file: file.to_owned(), line, message }
+        })?;
+        Ok(Self { file: file.to_owned(), table })
+    }
+
+    pub(crate) fn root(&self) -> Section<'_> {
+        Section { file: &self.file, path: String::new(), table: &self.table, asked: RefCell::default() }
+    }
+}
+
+/// One table of a file, and where it is.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    file: &'a Path,
+    path: String,
+    table: &'a Table,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Section<'a> {
+    fn field(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn error(&self, key: &str, problem: FieldProblem) -> FieldError {
+        FieldError::Field { file: self.file.to_owned(), field: self.field(key), problem: Box::new(problem) }
+    }
+
+    /// A value that is not allowed, in words.
+    pub(crate) fn wrong(&self, key: &str, value: &str, allowed: &str) -> FieldError {
+        self.error(key, FieldProblem::Value { value: value.to_owned(), allowed: allowed.to_owned() })
+    }
+
+    /// A field that has to be there.
+    pub(crate) fn missing(&self, key: &str, allowed: &str) -> FieldError {
+        self.error(key, FieldProblem::Missing { allowed: allowed.to_owned() })
+    }
+
+    fn get(&self, key: &'static str) -> Option<&'a Value> {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&key) {
+            asked.push(key);
+        }
+        self.table.get(key)
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, key: &'static str, allowed: &str) -> Result<Option<&'a str>, FieldError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong(key, &shown(other), allowed)),
+        }
+    }
+
+    /// A text that has to be there.
+    pub(crate) fn needed_text(&self, key: &'static str, allowed: &str) -> Result<&'a str, FieldError> {
+        self.text(key, allowed)?.ok_or_else(|| self.missing(key, allowed))
+    }
+
+    /// A number from `low` to `high`, which `allowed` names.
+    pub(crate) fn number(
+        &self,
+        key: &'static str,
+        [low, high]: [f64; 2],
+        allowed: &str,
+    ) -> Result<Option<f64>, FieldError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value {
+            Value::Float(number) => Some(*number),
+            // Beyond 2^53 a number is rounded as any literal would be.
+            Value::Integer(number) => Some(*number as f64),
+            _ => None,
+        };
+        let within = number.filter(|number| (low..=high).contains(number));
+        within.map(Some).ok_or_else(|| self.wrong(key, &shown(value), allowed))
+    }
+
+    /// A number that has to be there.
+    pub(crate) fn needed_number(
+        &self,
+        key: &'static str,
+        range: [f64; 2],
+        allowed: &str,
+    ) -> Result<f64, FieldError> {
+        self.number(key, range, allowed)?.ok_or_else(|| self.missing(key, allowed))
+    }
+
+    /// A whole number from `low` to `high`.
+    pub(crate) fn count(&self, key: &'static str, low: u32, high: u32) -> Result<Option<u32>, FieldError> {
+        self.get(key).map(|value| self.counted(key, value, low, high)).transpose()
+    }
+
+    /// The same of a field that the file itself has named.
+    pub(crate) fn count_of(&self, key: &str, low: u32, high: u32) -> Result<Option<u32>, FieldError> {
+        self.table.get(key).map(|value| self.counted(key, value, low, high)).transpose()
+    }
+
+    fn counted(&self, key: &str, value: &Value, low: u32, high: u32) -> Result<u32, FieldError> {
+        let number = value.as_integer().and_then(|number| u32::try_from(number).ok());
+        let within = number.filter(|number| (low..=high).contains(number));
+        let allowed = || format!("a whole number from {low} to {high} is allowed");
+        within.ok_or_else(|| self.wrong(key, &shown(value), &allowed()))
+    }
+
+    /// A whole number that has to be there.
+    pub(crate) fn needed_count(&self, key: &'static str, low: u32, high: u32) -> Result<u32, FieldError> {
+        let allowed = || format!("a whole number from {low} to {high} is needed");
+        self.count(key, low, high)?.ok_or_else(|| self.missing(key, &allowed()))
+    }
+
+    /// A table in it.
+    pub(crate) fn section(&self, key: &'static str) -> Result<Option<Section<'a>>, FieldError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Table(table)) => {
+                Ok(Some(Section { file: self.file, path: self.field(key), table, asked: RefCell::default() }))
+            }
+            Some(other) => Err(self.wrong(key, &shown(other), &format!("a table [{key}] is allowed"))),
+        }
+    }
+
+    /// A list of tables in it, counted from 1.
+    pub(crate) fn sections(&self, key: &'static str) -> Result<Vec<Section<'a>>, FieldError> {
+        let wrong = |value: &Value| self.wrong(key, &shown(value), &format!("tables [[{key}]] are allowed"));
+        let list = match self.get(key) {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(list)) => list,
+            Some(other) => return Err(wrong(other)),
+        };
+        let section = |(number, value): (usize, &'a Value)| {
+            let Value::Table(table) = value else { return Err(wrong(value)) };
+            let path = format!("{} {}", self.field(key), number + 1);
+            Ok(Section { file: self.file, path, table, asked: RefCell::default() })
+        };
+        list.iter().enumerate().map(section).collect()
+    }
+
+    /// A path, relative to the file's folder.
+    pub(crate) fn path(&self, text: &str) -> PathBuf {
+        self.file.parent().unwrap_or(Path::new("")).join(text)
+    }
+
+    /// Refuses what nobody has asked for.
+    pub(crate) fn end(&self) -> Result<(), FieldError> {
+        self.end_with(self.asked.borrow().iter().copied())
+    }
+
+    /// Refuses what is none of these.
+    pub(crate) fn end_with<'k>(&self, known: impl Iterator<Item = &'k str>) -> Result<(), FieldError> {
+        let known: Vec<String> = known.map(str::to_owned).collect();
+        match self.table.keys().find(|key| !known.contains(key)) {
+            Some(key) => Err(self.error(key, FieldProblem::Unknown { known })),
+            None => Ok(()),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Table(_) => "a table".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        other => other.to_string(),
+    }
+}

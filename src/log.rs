@@ -1,0 +1,168 @@
+//! What manager and workers say while they run, on stdout, a line each: for people, or as JSON for machines.
+//!
+//! Whatever is said comes through [`tracing`], with the spans that it belongs to: study, bucket and task, with their numbers.
+//! `PLEACH_LOG` says how much is wanted; by default what an operator has to know. Buckets are told at `debug` and tasks at
+//! `trace`, when they begin no line and when they are over one. However much there is to say, no place in the code says more than
+//! [`bound`] lets it.
+//!
+//! Other commands say what they say by themselves (`output`), and errors end a process with a line on stderr (`exit`).
+
+mod bound;
+mod line;
+
+use crate::cli::LogFormat;
+use crate::exit::{Outcome, Stop};
+use bound::Bounds;
+use line::{Fields, Line, Said};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Says how much is to be told.
+const VARIABLE: &str = "PLEACH_LOG";
+
+/// Where what pleach itself says comes from: its crates are named so.
+const OWN: &str = "pleach";
+
+/// From now on what is said appears. To be called once, before threads that say something.
+///
+/// # Errors
+/// [`Stop::Input`] when `PLEACH_LOG` is no level and no list of levels by crate.
+pub(crate) fn start(format: LogFormat) -> Outcome {
+    let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+    let targets = targets(wanted.as_deref())?;
+    let begun = Instant::now();
+    let log = Log { format, begun, bounds: Mutex::default() };
+    tracing_subscriber::registry().with(log.with_filter(targets)).try_init().map_err(Stop::defect)
+}
+
+/// A level alone is meant for pleach itself: what it is made of has much to say.
+fn targets(wanted: Option<&str>) -> Outcome<Targets> {
+    let Some(text) = wanted else { return Ok(Targets::new().with_target(OWN, Level::INFO)) };
+    if let Ok(level) = text.parse::<LevelFilter>() {
+        return Ok(Targets::new().with_target(OWN, level));
+    }
+    let allowed =
+        "off, error, warn, info, debug, trace, or a list as in pleach=info,pleach_actors=debug is allowed";
+    text.parse().map_err(|_| Stop::Input(format!("{VARIABLE}={text}: {allowed}")))
+}
+
+/// Makes lines of events, and of spans that end.
+struct Log {
+    format: LogFormat,
+    begun: Instant,
+    bounds: Mutex<Bounds>,
+}
+
+impl Log {
+    fn say<S>(&self, metadata: &'static Metadata<'static>, fields: Fields, span: Option<SpanRef<'_, S>>)
+    where
+        S: for<'a> LookupSpan<'a>,
+    {
+        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(left_out) = bounds.may(metadata.callsite(), self.begun.elapsed()) else { return };
+        drop(bounds);
+        let mut spans = Vec::new();
+        for span in span.into_iter().flat_map(|span| span.scope().from_root()) {
+            let said = span.extensions().get::<Said>().map(|said| said.fields.clone());
+            spans.push((span.name(), said.unwrap_or_default()));
+        }
+        let line = Line {
+            time: SystemTime::now(),
+            level: *metadata.level(),
+            target: metadata.target(),
+            fields,
+            spans,
+            left_out,
+        };
+        let text = match self.format {
+            LogFormat::Pretty => line.pretty(),
+            LogFormat::Json => line.json(),
+        };
+        // A reader that has gone away is no reason to stop working.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+}
+
+impl<S> Layer<S> for Log
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            let mut fields = Fields::default();
+            attributes.record(&mut fields);
+            span.extensions_mut().insert(Said { fields, begun: Instant::now() });
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(said) = span.extensions_mut().get_mut::<Said>()
+        {
+            values.record(&mut said.fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.say(event.metadata(), fields, context.event_span(event));
+    }
+
+    /// What an operator has to know is said by events; the rest when it is over, with the time that it took.
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id).filter(|span| *span.metadata().level() > Level::INFO) else {
+            return;
+        };
+        let begun = span.extensions().get::<Said>().map(|said| said.begun);
+        let Some(begun) = begun else { return };
+        let fields = Fields::over(span.name(), begun.elapsed());
+        self.say(span.metadata(), fields, Some(span));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::filter::LevelFilter as Filter;
+    use tracing_subscriber::registry::Registry;
+
+    fn hint(wanted: &str) -> Option<Filter> {
+        let targets = targets(Some(wanted)).unwrap();
+        Layer::<Registry>::max_level_hint(&targets)
+    }
+
+    #[test]
+    fn a_level_is_for_pleach_itself() {
+        let debug = targets(Some("debug")).unwrap();
+        assert!(debug.would_enable("pleach_actors::manager", &Level::DEBUG));
+        assert!(!debug.would_enable("quinn_proto", &Level::ERROR));
+        let default = targets(None).unwrap();
+        assert!(default.would_enable("pleach::command", &Level::INFO));
+        assert!(!default.would_enable("pleach::command", &Level::DEBUG));
+        assert_eq!((hint("off"), hint("trace")), (Some(Filter::OFF), Some(Filter::TRACE)));
+    }
+
+    #[test]
+    fn levels_by_crate_are_taken_as_they_are() {
+        let targets = targets(Some("pleach=warn,pleach_actors=trace,quinn=info")).unwrap();
+        assert!(targets.would_enable("pleach_actors::stage", &Level::TRACE));
+        assert!(targets.would_enable("quinn", &Level::INFO));
+        assert!(!targets.would_enable("pleach::service", &Level::INFO));
+    }
+
+    #[test]
+    fn what_is_no_level_is_refused_with_what_is_allowed() {
+        let Err(Stop::Input(text)) = targets(Some("pleach=loud")) else { panic!("it is taken") };
+        assert!(text.starts_with("PLEACH_LOG=pleach=loud: off, error, warn, info,"), "{text}");
+    }
+}

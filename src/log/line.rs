@@ -1,0 +1,218 @@
+//! One line of a log: for people, or as one JSON object.
+
+use serde_json::{Map, Value, json};
+use std::fmt::{self, Write};
+use std::time::{Duration, Instant, SystemTime};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tracing::Level;
+use tracing::field::{Field, Visit};
+
+/// The field that a message is in.
+const MESSAGE: &str = "message";
+
+/// What an event or a span says, in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    /// A span is over.
+    pub(super) fn over(name: &str, time: Duration) -> Self {
+        Self(vec![(MESSAGE, json!(format!("{name} is over"))), ("seconds", json!(time.as_secs_f64()))])
+    }
+
+    fn set(&mut self, field: &Field, value: Value) {
+        match self.0.iter_mut().find(|(name, _)| *name == field.name()) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((field.name(), value)),
+        }
+    }
+
+    fn message(&self) -> String {
+        let message = self.0.iter().find(|(name, _)| *name == MESSAGE);
+        message.map_or_else(String::new, |(_, value)| plain(value))
+    }
+
+    fn others(&self) -> impl Iterator<Item = &(&'static str, Value)> {
+        self.0.iter().filter(|(name, _)| *name != MESSAGE)
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, json!(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, json!(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, json!(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, json!(value));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, json!(value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field, json!(format!("{value:?}")));
+    }
+}
+
+/// What is kept of a span.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) fields: Fields,
+    pub(super) begun: Instant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) time: SystemTime,
+    pub(super) level: Level,
+    pub(super) target: &'static str,
+    pub(super) fields: Fields,
+    /// The spans that it is in, the outermost first.
+    pub(super) spans: Vec<(&'static str, Fields)>,
+    /// Lines of the same place that were not said before it.
+    pub(super) left_out: u64,
+}
+
+impl Line {
+    /// With so many nanoseconds for one.
+    fn time(&self, unit: u32) -> String {
+        let time = OffsetDateTime::from(self.time);
+        let whole = time.nanosecond() / unit * unit;
+        time.replace_nanosecond(whole).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
+    }
+
+    /// For people: the time and the message; a level that is not the usual one before it, and after it, of what is not for
+    /// every day, the numbers.
+    pub(super) fn pretty(&self) -> String {
+        let mut text = self.time(1_000_000_000);
+        // A string takes whatever is written to it.
+        if self.level != Level::INFO {
+            let _ = write!(text, " {}", self.level);
+        }
+        let _ = write!(text, " {}", one_line(&self.fields.message()));
+        if self.level > Level::INFO {
+            for (name, value) in self.fields.others() {
+                let _ = write!(text, " {name}={}", one_line(&plain(value)));
+            }
+            for (name, fields) in &self.spans {
+                let _ = write!(text, "; {name}");
+                for (name, value) in fields.others() {
+                    let _ = write!(text, " {name}={}", one_line(&plain(value)));
+                }
+            }
+        }
+        if self.left_out > 0 {
+            let _ = write!(text, " ({} lines like this were left out before it)", self.left_out);
+        }
+        text
+    }
+
+    /// For machines. Fields of its own cannot take the place of what every line has.
+    pub(super) fn json(&self) -> String {
+        let mut line = Map::new();
+        for (name, value) in self.fields.others() {
+            line.insert((*name).to_owned(), value.clone());
+        }
+        line.insert("time".to_owned(), json!(self.time(1_000_000)));
+        line.insert("level".to_owned(), json!(self.level.as_str().to_ascii_lowercase()));
+        line.insert("target".to_owned(), json!(self.target));
+        line.insert(MESSAGE.to_owned(), json!(self.fields.message()));
+        let span = |(name, fields): &(&'static str, Fields)| {
+            let mut span: Map<String, Value> =
+                fields.others().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            span.insert("span".to_owned(), json!(name));
+            Value::Object(span)
+        };
+        if !self.spans.is_empty() {
+            line.insert("spans".to_owned(), self.spans.iter().map(span).collect());
+        }
+        if self.left_out > 0 {
+            line.insert("left_out".to_owned(), json!(self.left_out));
+        }
+        Value::Object(line).to_string()
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// Whatever a name holds, a line stays one, and moves no cursor.
+fn one_line(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    text.chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(level: Level, left_out: u64) -> Line {
+        Line {
+            time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_900),
+            level,
+            target: "pleach_actors::manager",
+            fields: Fields(vec![
+                (MESSAGE, json!("a \"b\"\nc")),
+                ("worker", json!("w0")),
+                ("slots", json!(2)),
+            ]),
+            spans: vec![
+                ("study", Fields(vec![("study", json!(7))])),
+                ("bucket", Fields(vec![("lease", json!(1)), ("bucket", json!(3))])),
+            ],
+            left_out,
+        }
+    }
+
+    #[test]
+    fn people_read_time_and_message() {
+        assert_eq!(line(Level::INFO, 0).pretty(), "2023-11-14T22:13:20Z a \"b\"\u{fffd}c");
+        assert_eq!(
+            line(Level::WARN, 3).pretty(),
+            "2023-11-14T22:13:20Z WARN a \"b\"\u{fffd}c (3 lines like this were left out before it)"
+        );
+        assert_eq!(
+            line(Level::DEBUG, 0).pretty(),
+            "2023-11-14T22:13:20Z DEBUG a \"b\"\u{fffd}c worker=w0 slots=2; study study=7; bucket lease=1 bucket=3"
+        );
+    }
+
+    #[test]
+    fn machines_read_all_of_it() {
+        let text = line(Level::INFO, 2).json();
+        assert!(!text.contains('\n'));
+        let expected = json!({
+            "time": "2023-11-14T22:13:20.9Z",
+            "level": "info",
+            "target": "pleach_actors::manager",
+            "message": "a \"b\"\nc",
+            "worker": "w0",
+            "slots": 2,
+            "spans": [{"span": "study", "study": 7}, {"span": "bucket", "lease": 1, "bucket": 3}],
+            "left_out": 2,
+        });
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_every_line_has_cannot_be_replaced() {
+        let mut line = line(Level::INFO, 0);
+        line.fields.0.push(("level", json!("none")));
+        assert!(line.json().contains(r#""level":"info""#));
+    }
+}

@@ -1,0 +1,179 @@
+//! Pools of workers, as files describe them: for the manager, which says how many of each are wanted, and for simulated
+//! bursts, which also have to know how they behave.
+
+use crate::fields::{Document, FieldError, Section};
+use pleach_dispatch::scaling::Pool;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Workers of one pool: more than any cluster has.
+const MOST_WORKERS: u32 = 100_000;
+
+/// Cores of a worker, as `pleach worker` has it.
+const MOST_CORES: u32 = 1024;
+
+/// A week: whoever takes longer to come is not worth waiting for, and no cloud bills longer periods.
+const LONGEST_SECONDS: f64 = 604_800.0;
+
+/// Beyond this a price is a mistake.
+const DEAREST: f64 = 1e6;
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PoolSpec {
+    pub(crate) name: String,
+    /// Slots of a worker.
+    pub(crate) cores: u32,
+    pub(crate) price_per_hour: f64,
+    pub(crate) billing_seconds: f64,
+    /// On average, from asking for a worker to its first task.
+    pub(crate) startup_seconds: f64,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+/// The pools of a manager: each with what the names of its workers begin with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pools(pub(crate) Vec<(PoolSpec, String)>);
+
+impl PoolSpec {
+    /// The fields that all pools have.
+    ///
+    /// # Errors
+    /// [`FieldError`] for the first one that is wrong or missing.
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, FieldError> {
+        const NAME: &str = "letters, digits and hyphens are allowed";
+        let name = section.needed_text("name", NAME)?;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
+            return Err(section.wrong("name", &format!("{name:?}"), NAME));
+        }
+        let cores = section.needed_count("cores", 1, MOST_CORES)?;
+        let price = "0 or more is allowed, for a worker and an hour";
+        let price_per_hour = section.needed_number("price_per_hour", [0.0, DEAREST], price)?;
+        let billing = "0 to 604800 is allowed: what is begun of so many seconds is paid for";
+        let billing_seconds = section.number("billing_seconds", [0.0, LONGEST_SECONDS], billing)?;
+        let startup = "0 to 604800 is allowed: the seconds from asking for a worker to its first task";
+        let startup_seconds = section.needed_number("startup_seconds", [0.0, LONGEST_SECONDS], startup)?;
+        let max = section.needed_count("max", 1, MOST_WORKERS)?;
+        let min = section.count("min", 0, max)?.unwrap_or(0);
+        Ok(Self {
+            name: name.to_owned(),
+            cores,
+            price_per_hour,
+            billing_seconds: billing_seconds.unwrap_or(1.0),
+            startup_seconds,
+            min,
+            max,
+        })
+    }
+
+    /// The pool with nobody there.
+    pub(crate) fn empty(&self) -> Pool {
+        Pool {
+            name: self.name.clone(),
+            slots: f64::from(self.cores),
+            price_per_hour: self.price_per_hour,
+            billing_seconds: self.billing_seconds,
+            startup_seconds: self.startup_seconds,
+            min: self.min,
+            max: self.max,
+            running: 0,
+            starting: 0,
+            starting_seconds: 0.0,
+        }
+    }
+}
+
+/// Refuses a name that another pool has.
+///
+/// # Errors
+/// [`FieldError`] for the second one.
+pub(crate) fn check_new(
+    names: &mut BTreeSet<String>,
+    section: &Section<'_>,
+    name: &str,
+) -> Result<(), FieldError> {
+    if names.insert(name.to_owned()) {
+        return Ok(());
+    }
+    Err(section.wrong("name", &format!("{name:?}"), "another pool has it; each needs a name of its own"))
+}
+
+impl Pools {
+    /// Reads the pools of a manager.
+    ///
+    /// # Errors
+    /// [`FieldError`] that names file, field, value and what is allowed.
+    pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
+        let document = Document::read(file)?;
+        let root = document.root();
+        let (mut pools, mut names) = (Vec::new(), BTreeSet::new());
+        for section in root.sections("pool")? {
+            let spec = PoolSpec::read(&section)?;
+            check_new(&mut names, &section, &spec.name)?;
+            let prefix = section.text("workers", "what the names of its workers begin with is allowed")?;
+            let prefix = prefix.map_or_else(|| format!("{}-", spec.name), str::to_owned);
+            section.end()?;
+            pools.push((spec, prefix));
+        }
+        root.end()?;
+        if pools.is_empty() {
+            return Err(root.missing("pool", "at least one [[pool]] is needed"));
+        }
+        Ok(Self(pools))
+    }
+
+    /// The pool of a worker of this name: of several, the one whose beginning is longest.
+    pub(crate) fn of(&self, worker: &str) -> Option<usize> {
+        let begins = |(_, (_, prefix)): &(usize, &(PoolSpec, String))| worker.starts_with(prefix.as_str());
+        let pools = self.0.iter().enumerate().filter(begins);
+        pools.max_by_key(|(_, (_, prefix))| prefix.len()).map(|(number, _)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn read(text: &str) -> Result<Pools, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pools.toml");
+        fs::write(&file, text).unwrap();
+        let place = format!("{}: ", file.display());
+        Pools::read(&file).map_err(|error| error.to_string().replacen(&place, "", 1))
+    }
+
+    const SPOT: &str =
+        "[[pool]]\nname = \"spot\"\ncores = 4\nprice_per_hour = 0.1\nstartup_seconds = 90\nmax = 20\n";
+
+    #[test]
+    fn pools_are_read_and_workers_found_by_their_names() {
+        let text = format!("{SPOT}{}workers = \"spot-large-\"\n", SPOT.replace("\"spot\"", "\"large\""));
+        let pools = read(&text).unwrap();
+        assert_eq!(pools.0[0].0.billing_seconds, 1.0);
+        let of = ["spot-1", "spot-large-1", "base-1"].map(|name| pools.of(name));
+        assert_eq!(of, [Some(0), Some(1), None]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_field_value_and_what_is_allowed() {
+        let wrong = [
+            (String::new(), "pool: missing; at least one [[pool]] is needed"),
+            (SPOT.replace("0.1", "-0.1"), "pool 1.price_per_hour: -0.1 is not allowed; 0 or more"),
+            (SPOT.replace("0.1", "nan"), "pool 1.price_per_hour: nan is not allowed; 0 or more"),
+            (SPOT.replace("startup_seconds = 90\n", ""), "pool 1.startup_seconds: missing; 0 to 604800"),
+            (SPOT.replace("cores = 4", "cores = 0"), "pool 1.cores: 0 is not allowed; a whole number from 1"),
+            (SPOT.replace("= 20", "= 20\nmin = 21"), "pool 1.min: 21 is not allowed; a whole number from 0"),
+            (format!("{SPOT}{SPOT}"), "pool 2.name: \"spot\" is not allowed; another pool has it"),
+            (format!("{SPOT}colour = 1\n"), "pool 1.colour: unknown; known are name, cores"),
+            (SPOT.replace("\"spot\"", "\"a b\""), "pool 1.name: \"a b\" is not allowed; letters"),
+            (format!("x = 1\n{SPOT}"), "x: unknown; known are pool"),
+        ];
+        for (text, expected) in wrong {
+            let found = read(&text).unwrap_err();
+            assert!(found.starts_with(expected), "{found}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Figure: what each slot did when, under one policy: a row for each worker, a line in it for each slot.
+
+use super::{LEFT_PX, Pictures, STAGES, TOP_PX, Unit};
+use crate::report::number::counted;
+use crate::report::svg::{Anchor, Drawing, Scale, shortened};
+use pleach_simulation::burst::{Burst, Outcome, Stay};
+use pleach_simulation::cluster::Span;
+use std::collections::BTreeMap;
+
+const WIDTH_PX: f64 = 1000.0;
+const RIGHT_PX: f64 = 24.0;
+const BOTTOM_PX: f64 = 78.0;
+/// The rows of all workers together have so much height, as far as each gets what can be seen.
+const ROWS_PX: f64 = 560.0;
+const ROW_PX: [f64; 2] = [3.0, 26.0];
+/// Beyond, a picture is a grey area: the workers that came first are shown.
+const MOST_ROWS: usize = 180;
+/// What is nearer than this on the paper is drawn as one.
+const APART_PX: f64 = 0.4;
+
+/// The picture, as the content of an SVG file.
+pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) -> String {
+    let came: Vec<&Stay> = outcome.happened.stays.iter().filter(|stay| stay.node.is_some()).collect();
+    let rows = &came[..came.len().min(MOST_ROWS)];
+    let row_px = (ROWS_PX / rows.len().max(1) as f64).clamp(ROW_PX[0], ROW_PX[1]);
+    let bottom = TOP_PX + row_px * rows.len() as f64;
+    let (right, height) = (WIDTH_PX - RIGHT_PX, bottom + BOTTOM_PX);
+    let deadline = outcome.deadline_seconds.unwrap_or(0.0);
+    let longest = outcome.makespan_seconds.max(if outcome.in_time == Some(true) { 0.0 } else { deadline });
+    let unit = Unit::of(longest);
+    let x = Scale::new(0.0, longest / unit.seconds, [LEFT_PX, right], 9);
+    let left_out = came.len() - rows.len();
+    let mut note = format!("{} busy", crate::report::number::percent(outcome.utilisation));
+    note.push_str(&format!(", {} of the reuse kept", crate::report::number::percent(outcome.reuse_kept)));
+    if outcome.interruptions > 0 {
+        let taken = counted(outcome.interruptions as usize, "worker", "workers");
+        note.push_str(&format!(
+            ", {taken} taken away, {} s of work lost",
+            super::brief(outcome.lost_seconds)
+        ));
+    }
+    if left_out > 0 {
+        note.push_str(&format!("; {} that came later are not shown", counted(left_out, "worker", "workers")));
+    }
+    let title = format!("What each slot did: {}, {}", pictures.study, outcome.policy);
+    let mut drawing = pictures.begin([WIDTH_PX, height], &title, &note);
+    drawing.axis_below(&x, [TOP_PX, bottom]);
+    let spans = by_node(&outcome.happened.spans);
+    for (number, stay) in rows.iter().enumerate() {
+        let top = TOP_PX + row_px * number as f64;
+        row(&mut drawing, stay, [top, row_px], |seconds: f64| x.px(seconds / unit.seconds));
+        let Some(spans) = stay.node.and_then(|node| spans.get(&node)) else { continue };
+        let slots = stay.site.map_or(burst.base.cores, |site| burst.sites[site].cores);
+        for piece in
+            pieces(spans, slots, APART_PX * unit.seconds * longest / unit.seconds / (right - LEFT_PX))
+        {
+            let gap = if row_px > 6.0 { 1.0 } else { 0.4 };
+            let slot_px = (row_px - gap) / f64::from(slots);
+            let [from, to] = piece.seconds.map(|seconds| x.px(seconds / unit.seconds));
+            let place = [from, top + slot_px * f64::from(piece.slot), (to - from).max(0.3), slot_px];
+            drawing.rect(&piece.class(), place);
+        }
+        if stay.was_taken {
+            let at = x.px(stay.seconds[2] / unit.seconds);
+            drawing.line("taken", [at, top, at, top + row_px]);
+        }
+    }
+    groups(&mut drawing, pictures, rows, row_px);
+    drawing.line("base", [LEFT_PX, bottom, right, bottom]);
+    if let Some(deadline) = outcome.deadline_seconds.filter(|deadline| *deadline <= longest) {
+        pictures.deadline_at(&mut drawing, x.px(deadline / unit.seconds), [TOP_PX - 14.0, bottom]);
+    }
+    let axis = format!("since the submission, in {}", unit.name);
+    drawing.text("axis", Anchor::Middle, [(LEFT_PX + right) / 2.0, bottom + 38.0], &axis);
+    key(&mut drawing, pictures.stages, outcome, bottom + 62.0);
+    drawing.finish_as_file(include_str!("../burst.css"))
+}
+
+/// From asking for a worker until it goes.
+fn row(drawing: &mut Drawing, stay: &Stay, [top, height]: [f64; 2], px: impl Fn(f64) -> f64) {
+    let [asked, there, ended] = stay.seconds.map(px);
+    let height = height - if height > 6.0 { 1.0 } else { 0.4 };
+    drawing.rect("coming", [asked, top, there - asked, height]);
+    drawing.rect("row", [there, top, ended - there, height]);
+}
+
+/// The base and the pools beside their rows, which lie together as long as workers come pool by pool; else those that came
+/// are one group.
+fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&Stay], row_px: f64) {
+    let base = rows.iter().filter(|stay| stay.site.is_none()).count();
+    let mut name = |text: &str, from: usize, to: usize| {
+        if to > from {
+            let [top, bottom] = [from, to].map(|row| TOP_PX + row_px * row as f64);
+            drawing.line("base", [LEFT_PX - 6.0, top + 1.0, LEFT_PX - 6.0, bottom - 1.0]);
+            let middle = (top + bottom) / 2.0;
+            if bottom - top > crate::report::svg::text_width(text) {
+                drawing.upright("label", [LEFT_PX - 14.0, middle], text);
+            } else {
+                drawing.text("label", Anchor::End, [LEFT_PX - 10.0, middle + 4.0], text);
+            }
+        }
+    };
+    name("base", 0, base);
+    let pools = if let [pool] = pictures.pools { (*pool).to_owned() } else { "pools".to_owned() };
+    name(&pools, base, rows.len());
+}
+
+/// What colours mean.
+fn key(drawing: &mut Drawing, stages_named: &[String], outcome: &Outcome, y: f64) {
+    let mut stages: Vec<u32> = outcome.happened.spans.iter().map(|span| span.stage).collect();
+    stages.sort_unstable();
+    stages.dedup();
+    let name = |stage: u32| {
+        let name = stages_named.get(stage as usize).map_or("", String::as_str);
+        (format!("s{}", stage % STAGES), shortened(name, 160.0))
+    };
+    let mut names: Vec<(String, String)> = stages.into_iter().map(name).collect();
+    names.push(("row".to_owned(), "idle".to_owned()));
+    names.push(("coming".to_owned(), "starting".to_owned()));
+    names.push(("lost".to_owned(), "lost with the worker".to_owned()));
+    let mut x = LEFT_PX;
+    for (class, name) in names {
+        drawing.rect(&class, [x, y - 9.0, 12.0, 10.0]);
+        drawing.text("label", Anchor::Start, [x + 17.0, y], &name);
+        x += 17.0 + crate::report::svg::text_width(&name) + 18.0;
+    }
+}
+
+fn by_node(spans: &[Span]) -> BTreeMap<usize, Vec<Span>> {
+    let mut nodes: BTreeMap<usize, Vec<Span>> = BTreeMap::new();
+    spans.iter().for_each(|span| nodes.entry(span.node).or_default().push(*span));
+    nodes
+}
+
+/// One colour in one slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    slot: u32,
+    stage: u32,
+    is_whole: bool,
+    seconds: [f64; 2],
+}
+
+impl Piece {
+    fn class(&self) -> String {
+        if self.is_whole { format!("s{}", self.stage % STAGES) } else { "lost".to_owned() }
+    }
+}
+
+/// Spans of a worker in its slots: each in the first that is free; those of a colour that follow each other closely are one.
+fn pieces(spans: &[Span], slots: u32, apart_seconds: f64) -> Vec<Piece> {
+    let mut ordered = spans.to_vec();
+    ordered.sort_by_key(|span| (span.from_us, span.to_us));
+    let mut free_us = vec![0; slots.max(1) as usize];
+    let mut last: Vec<Option<Piece>> = vec![None; free_us.len()];
+    let mut pieces = Vec::new();
+    for span in ordered {
+        // More at once than there are slots there never is; a tie in time is no reason to fail.
+        let slot = free_us.iter().position(|free| *free <= span.from_us).unwrap_or(0);
+        free_us[slot] = span.to_us;
+        let seconds = [span.from_us as f64 / 1e6, span.to_us as f64 / 1e6];
+        let (stage, is_whole) = (span.stage, span.is_whole);
+        let piece = Piece { slot: slot as u32, stage, is_whole, seconds };
+        match &mut last[slot] {
+            Some(before)
+                if (before.stage, before.is_whole) == (piece.stage, piece.is_whole)
+                    && piece.seconds[0] - before.seconds[1] < apart_seconds =>
+            {
+                before.seconds[1] = piece.seconds[1];
+            }
+            place => pieces.extend(place.replace(piece)),
+        }
+    }
+    pieces.extend(last.into_iter().flatten());
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_lie_in_slots_and_those_of_a_colour_are_one() {
+        let span = |stage, from: u64, to: u64| Span {
+            node: 0,
+            stage,
+            from_us: from * 1_000_000,
+            to_us: to * 1_000_000,
+            is_whole: true,
+        };
+        let spans = [span(1, 0, 4), span(1, 4, 9), span(1, 0, 5), span(0, 5, 6)];
+        let pieces = pieces(&spans, 2, 0.5);
+        let piece = |slot, stage, from, to| Piece { slot, stage, is_whole: true, seconds: [from, to] };
+        assert_eq!(pieces, [piece(1, 1, 0.0, 5.0), piece(0, 1, 0.0, 9.0), piece(1, 0, 5.0, 6.0)]);
+    }
+}

@@ -1,0 +1,57 @@
+//! Part of the box of failures: what failed evaluations take with them, and which parameters they belong to.
+
+use crate::analysis::{Failures, Unit};
+use crate::report::html::{Html, Table, html, p};
+use crate::report::number::{count, counted};
+
+/// What is left out of the indices, and the failures of each parameter.
+pub(super) fn counts(failures: &Failures) -> Html {
+    let Failures { evaluations, unit, dropped, all, parameters } = failures;
+    let (whole, one, many) = match unit {
+        Unit::Trajectory => ("its whole trajectory", "trajectory", "trajectories"),
+        Unit::BaseSample => ("the whole row block of its base sample", "base sample", "base samples"),
+        Unit::Evaluation => ("nothing else", "evaluation", "evaluations"),
+    };
+    let text = p(format!(
+        "{} no response over the tiles. Each takes {whole} with it: {} of {} left out of the indices, for every parameter.",
+        counted(*evaluations, "evaluation has", "evaluations have"),
+        count(*dropped),
+        counted(*all, &format!("{one} is"), &format!("{many} are")),
+    ));
+    if parameters.is_empty() {
+        return text;
+    }
+    let caption = "Failed evaluations by the parameter that alone was changed to make them; others failed where several \
+                   parameters were.";
+    let mut table = Table::new("numbers", caption, ["parameter", "failed evaluations"].map(Html::from));
+    for parameter in parameters {
+        table.row([Html::from(&parameter.name), count(parameter.failed).into()]);
+    }
+    html![text, table.finish()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::OfParameter;
+
+    #[test]
+    fn what_is_left_out_is_told_with_a_row_for_each_parameter() {
+        let parameters = [("<a>", 2), ("b", 0)];
+        let parameters = parameters.map(|(name, failed)| OfParameter { name: name.to_owned(), failed });
+        let mut failures = Failures {
+            evaluations: 3,
+            unit: Unit::Trajectory,
+            dropped: 1,
+            all: 10,
+            parameters: parameters.to_vec(),
+        };
+        let text = counts(&failures).into_string();
+        let said = "3 evaluations have no response over the tiles. Each takes its whole trajectory with it: 1 of 10 \
+                    trajectories are left out";
+        assert!(text.contains(said) && text.contains("&lt;a&gt;"), "{text}");
+        assert_eq!(text.matches("<tr>").count(), 3);
+        (failures.unit, failures.parameters) = (Unit::Evaluation, Vec::new());
+        assert!(!counts(&failures).into_string().contains("<table"));
+    }
+}

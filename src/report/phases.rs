@@ -1,0 +1,104 @@
+//! The page of a study in phases: what all took, what survived each, and each phase's own sections.
+
+use crate::output::record::Run;
+use crate::report::html::{Html, Table, html, p, strong};
+use crate::report::number::{count, duration, names};
+use crate::report::{head, heading, listed, methods, page, provenance, sections};
+use crate::results::phases::{Phase, Screened};
+
+/// The page.
+pub(crate) fn html(run: &Run, phases: &[Phase<'_>]) -> String {
+    let mut body = Html::default();
+    let reports: Vec<_> = phases.iter().filter_map(|phase| Some((phase, phase.report()?))).collect();
+    if let Some((_, first)) = reports.first() {
+        body.push(heading::title(first));
+    }
+    let overview = html![Html::element("h2", &[], "The phases"), screenings(phases), table(run)];
+    body.push(Html::element("section", &[], overview));
+    for (place, (phase, report)) in reports.iter().enumerate() {
+        let title = format!("Phase {}: {}", place + 1, title(report.study.method.kind()));
+        body.push(Html::element("h1", &[], title));
+        body.push(p(html![
+            "The numbers of this phase are in ",
+            Html::element("code", &[], phase.folder),
+            "."
+        ]));
+        body.push(heading::section(report));
+        // Of the last one only: it goes on from the others, on the same tiles and with the same tasks.
+        body.push(sections(report, place + 1 == reports.len()));
+    }
+    let mut foot = p(provenance(run));
+    foot.push(p(html![
+        "Beside this page: ",
+        listed(&["plan.json", "run.json"]),
+        ", and a folder for each phase."
+    ]));
+    reports.iter().for_each(|(_, report)| foot.push(methods(report)));
+    body.push(Html::element("footer", &[], foot));
+    page(head(&run.study), body)
+}
+
+/// What the method of a phase is for.
+fn title(kind: &str) -> &'static str {
+    match kind {
+        "moat" => "screening",
+        "vbd" => "decomposition of the variance",
+        _ => "correlations",
+    }
+}
+
+fn screenings(phases: &[Phase<'_>]) -> Html {
+    phases.iter().filter_map(|phase| phase.screened).map(survivors).collect()
+}
+
+fn survivors(screened: &Screened) -> Html {
+    let Screened { phase, response, rule, survivors, fixed } = screened;
+    let all = |of: &[String]| names(of.iter().map(String::as_str), of.len().max(1));
+    let mut text = html![
+        format!("Phase {phase} leaves, by "),
+        Html::element("code", &[], rule),
+        format!(" of {response}: "),
+        strong(all(survivors)),
+        ". ",
+    ];
+    if fixed.is_empty() {
+        text.push("No parameter is fixed after it.");
+    } else {
+        text.push(html!["Fixed at their defaults from then on: ", all(fixed), "."]);
+    }
+    p(text)
+}
+
+fn table(run: &Run) -> Html {
+    let header = [
+        "phase",
+        "method",
+        "parameters",
+        "evaluations",
+        "runs",
+        "failed",
+        "tasks executed",
+        "tasks reused",
+        "of earlier phases",
+        "time",
+    ];
+    let caption = "What each phase took. Reused: tasks that did not have to be run, for whichever reason; of earlier phases: \
+                   since one of those had run them in the same process.";
+    let mut table = Table::new("numbers", caption, header.map(Html::from));
+    for phase in &run.phases {
+        let earlier = phase.tasks_reused.get("earlier").copied().unwrap_or(0);
+        table.row([
+            Html::from(phase.phase.to_string()),
+            phase.method.into(),
+            count(phase.parameters.len()).into(),
+            count(phase.evaluations).into(),
+            count(phase.runs).into(),
+            count(phase.failed).into(),
+            count(phase.tasks_executed as usize).into(),
+            count(phase.tasks_reused.values().sum::<u64>() as usize).into(),
+            count(earlier as usize).into(),
+            duration(phase.wall_seconds).into(),
+        ]);
+    }
+    table.finish()
+}

@@ -1,0 +1,218 @@
+//! How many workers the manager wants: what is left of its studies, their deadlines and budgets, and the workers that are
+//! there, put before [`pleach_dispatch::scaling`].
+//!
+//! What was spent is counted from the prices of the workers that are connected, and kept in the manager's folder. Nobody is
+//! started or drained here: whoever does that reads the answer.
+
+use crate::api::view::{PoolWanted, Price, Scaling};
+use crate::output::folder::publish;
+use crate::pools::Pools;
+use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
+use pleach_dispatch::scaling::{
+    Answer, Cut, Forecast, Goal, Held, Load, Need, Pool, decide, leave_order, shares,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Between two writings of what was spent: a manager that is killed forgets no more.
+const WRITE_EVERY_SECONDS: f64 = 60.0;
+
+/// What is left of a study that has not ended, and what was said of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StudyNeed {
+    pub(super) id: u32,
+    pub(super) work_seconds: f64,
+    /// One run, which nobody divides.
+    pub(super) run_seconds: f64,
+    /// In seconds since 1970.
+    pub(super) deadline: Option<f64>,
+    pub(super) budget: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    held: Option<Held>,
+    /// The time of the last step.
+    last: Option<f64>,
+    written: f64,
+    /// For each study, as far as it is open.
+    spent: BTreeMap<u32, f64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Scaler {
+    pools: Option<Pools>,
+    /// Where what was spent is kept.
+    file: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+impl Scaler {
+    /// Goes on from what a file says was spent; one that is not there, or damaged, says nothing.
+    pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
+        let text = std::fs::read(&file).unwrap_or_default();
+        let spent: BTreeMap<u32, f64> = serde_json::from_slice(&text).unwrap_or_default();
+        let kept = Mutex::new(Kept { spent, ..Kept::default() });
+        Self { pools, file, kept }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step. `now` is in seconds since 1970.
+    pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> Scaling {
+        let need = need(studies, now, |id| self.kept().spent.get(&id).copied().unwrap_or(0.0));
+        let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
+        let active: Vec<&WorkerView> = active.collect();
+        let mut kept = self.kept();
+        let Some(of_file) = &self.pools else {
+            let forecast = Forecast::of(&need, &[everybody(&active)], &[active.len() as u32]);
+            return Scaling {
+                workers_active: active.len() as u32,
+                predicted_seconds_left: finite(forecast.seconds).filter(|_| !studies.is_empty()),
+                ..Scaling::default()
+            };
+        };
+        let pools = pools(of_file, &active, kept.held.as_ref(), now);
+        self.pay(&mut kept, &pools, studies, now);
+        let before = kept.held.take();
+        let answer = decide(&need, &pools, before.as_ref(), now);
+        kept.held = Some(answer.held.clone());
+        let spent = kept.spent.values().fold(0.0, |sum, spent| sum + spent);
+        drop(kept);
+        shown(of_file, &pools, &answer, view, &active, spent)
+    }
+
+    /// Counts what the workers that are there have cost since the last step, in equal parts for the studies there are.
+    fn pay(&self, kept: &mut Kept, pools: &[Pool], studies: &[StudyNeed], now: f64) {
+        let passed = now - kept.last.replace(now).unwrap_or(now);
+        let a_second: f64 =
+            pools.iter().map(|pool| pool.price_per_hour / 3600.0 * f64::from(pool.running)).sum();
+        let before = kept.spent.len();
+        kept.spent.retain(|id, _| studies.iter().any(|study| study.id == *id));
+        let is_less = kept.spent.len() < before;
+        for study in studies {
+            *kept.spent.entry(study.id).or_default() += passed.max(0.0) * a_second / studies.len() as f64;
+        }
+        if is_less || (a_second > 0.0 && now - kept.written >= WRITE_EVERY_SECONDS) {
+            kept.written = now;
+            // A budget that cannot be written down is kept all the same, until the manager is started again.
+            let _ = serde_json::to_vec(&kept.spent).map(|text| publish(&self.file, &text));
+        }
+    }
+}
+
+/// What all studies need together, if they get equal turns.
+fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> Need {
+    let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
+    let longest_seconds = studies.iter().map(|study| study.run_seconds).fold(0.0, f64::max);
+    let all = Cut { slots: u32::MAX, work_seconds: work.iter().sum(), longest_seconds };
+    let goal = |(study, share): (&StudyNeed, f64)| {
+        study.deadline.map(|deadline| Goal { share, deadline_seconds: deadline - now })
+    };
+    let goals = studies.iter().zip(shares(&work)).filter_map(goal).collect();
+    let is_free = studies.iter().any(|study| study.deadline.is_some() && study.budget.is_none());
+    let left = |study: &StudyNeed| study.budget.map(|budget| (budget - spent(study.id)).max(0.0));
+    let budgets: Vec<f64> = studies.iter().filter_map(left).collect();
+    // Whoever has a deadline and says nothing of money may have what that takes.
+    let budget = (!budgets.is_empty() && !is_free).then(|| budgets.iter().sum());
+    Need { cuts: vec![all], goals, budget }
+}
+
+/// All workers that are there as one pool.
+fn everybody(active: &[&WorkerView]) -> Pool {
+    let count = active.len() as u32;
+    let slots: u32 = active.iter().map(|worker| worker.slots).sum();
+    Pool {
+        name: String::new(),
+        slots: f64::from(slots) / f64::from(count.max(1)),
+        price_per_hour: 0.0,
+        billing_seconds: 0.0,
+        startup_seconds: 0.0,
+        min: count,
+        max: count,
+        running: count,
+        starting: 0,
+        starting_seconds: 0.0,
+    }
+}
+
+/// The pools as they are: those of the file, and behind them whoever is of none, for as long as they like to stay.
+fn pools(of_file: &Pools, active: &[&WorkerView], held: Option<&Held>, now: f64) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::with_capacity(of_file.0.len() + 1);
+    for (number, (spec, _)) in of_file.0.iter().enumerate() {
+        let own: Vec<&WorkerView> =
+            active.iter().copied().filter(|worker| of_file.of(&worker.name) == Some(number)).collect();
+        let running = own.len() as u32;
+        let slots = if own.is_empty() { f64::from(spec.cores) } else { everybody(&own).slots };
+        let asked = held.and_then(|held| Some((held.wanted.get(number)?, held.since_seconds)));
+        // Who was asked for longer ago than it takes to come does not come: it would have to be asked for again.
+        let coming = asked.filter(|(wanted, since)| **wanted > running && now - since < spec.startup_seconds);
+        let (starting, starting_seconds) = coming.map_or((0, 0.0), |(wanted, since)| {
+            (wanted - running, spec.startup_seconds - (now - since).max(0.0))
+        });
+        pools.push(Pool { slots, running, starting, starting_seconds, ..spec.empty() });
+    }
+    let others: Vec<&WorkerView> =
+        active.iter().copied().filter(|worker| of_file.of(&worker.name).is_none()).collect();
+    pools.push(everybody(&others));
+    pools
+}
+
+fn shown(
+    of_file: &Pools,
+    pools: &[Pool],
+    answer: &Answer,
+    view: &ManagerView,
+    active: &[&WorkerView],
+    spent: f64,
+) -> Scaling {
+    let is_of = |worker: &WorkerView, pool: usize| of_file.of(&worker.name) == Some(pool);
+    let mut leave = Vec::new();
+    for pool in 0..of_file.0.len() {
+        let own = active.iter().filter(|worker| is_of(worker, pool));
+        let load = |worker: &&WorkerView| Load {
+            name: worker.name.clone(),
+            leases: worker.leases,
+            bytes: worker.bytes,
+            came: 0,
+        };
+        let order = leave_order(own.map(load).collect());
+        leave.extend(order.into_iter().take(answer.surplus(pools, pool) as usize).map(|load| load.name));
+    }
+    let draining = |pool: usize| {
+        let drains = |worker: &&WorkerView| worker.state == WorkerState::Draining && is_of(worker, pool);
+        view.workers.iter().filter(drains).count() as u32
+    };
+    let wanted = of_file.0.iter().enumerate().map(|(number, (spec, _))| PoolWanted {
+        name: spec.name.clone(),
+        wanted: answer.wanted[number],
+        running: pools[number].running,
+        starting: pools[number].starting,
+        draining: draining(number),
+    });
+    let price = |forecast: Forecast| Price { seconds: finite(forecast.seconds), cost: finite(forecast.cost) };
+    let seconds = finite(answer.forecast.seconds).filter(|seconds| *seconds > 0.0);
+    Scaling {
+        workers_wanted: Some(answer.wanted.iter().sum()),
+        workers_active: active.len() as u32,
+        reason: Some(answer.reason.name().to_owned()),
+        predicted_seconds_left: seconds,
+        predicted_cost: finite(answer.forecast.cost).filter(|_| seconds.is_some()),
+        spent: Some(spent),
+        fastest: answer.fastest.as_ref().map(|fastest| price(fastest.forecast)),
+        beyond_budget: answer.beyond_budget.map(price),
+        pools: wanted.collect(),
+        leave,
+    }
+}
+
+fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! What the manager wants, from what it sees of workers and studies.
+
+use super::*;
+use std::fs;
+
+const POOLS: &str = "\
+[[pool]]
+name = \"base\"
+cores = 2
+price_per_hour = 0
+startup_seconds = 0
+min = 2
+max = 2
+
+[[pool]]
+name = \"spot\"
+cores = 2
+price_per_hour = 3.6
+startup_seconds = 100
+max = 10
+";
+
+fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerView {
+    WorkerView {
+        name: name.to_owned(),
+        host: None,
+        state,
+        slots: 2,
+        leases,
+        bytes,
+        memory_bytes: 0,
+        below_bytes: 0,
+        lacking: Vec::new(),
+        lease_end_seconds: None,
+    }
+}
+
+fn view(workers: Vec<WorkerView>) -> ManagerView {
+    ManagerView { workers, ..ManagerView::default() }
+}
+
+fn base() -> Vec<WorkerView> {
+    ["base-1", "base-2"].map(|name| worker(name, WorkerState::Active, 1, 0)).to_vec()
+}
+
+fn study(id: u32, work_seconds: f64, deadline: Option<f64>, budget: Option<f64>) -> StudyNeed {
+    StudyNeed { id, work_seconds, run_seconds: 0.0, deadline, budget }
+}
+
+fn scaler(folder: &tempfile::TempDir) -> Scaler {
+    let file = folder.path().join("pools.toml");
+    fs::write(&file, POOLS).unwrap();
+    Scaler::new(Some(Pools::read(&file).unwrap()), folder.path().join("spent.json"))
+}
+
+#[test]
+fn workers_are_wanted_come_and_are_too_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let scaler = scaler(&folder);
+    // Four slots take 3,000 s; in nine tenths of 2,000 s they do 7,200, and a pair more that comes after 100 s does 3,400.
+    let studies = [study(1, 12_000.0, Some(3_000.0), None)];
+    let first = scaler.step(&view(base()), &studies, 1_000.0);
+    assert_eq!((first.workers_wanted, first.reason.as_deref()), (Some(4), Some("deadline")));
+    assert_eq!((first.pools[1].wanted, first.pools[1].starting), (2, 0));
+    assert!(first.predicted_seconds_left.unwrap() < 1_800.0 && first.fastest.is_none());
+    // They are on their way, and then there; what they cost is counted.
+    let second = scaler.step(&view(base()), &studies, 1_010.0);
+    assert_eq!((second.pools[1].wanted, second.pools[1].starting), (2, 2));
+    assert_eq!(second.spent, Some(0.0));
+    let spot = |name: &str, leases, bytes| worker(name, WorkerState::Active, leases, bytes);
+    let mut three = base();
+    three.extend([spot("spot-1", 2, 10), spot("spot-2", 1, 99), spot("spot-3", 1, 10)]);
+    three.push(worker("spot-4", WorkerState::Draining, 0, 0));
+    let third = scaler.step(&view(three.clone()), &studies, 1_020.0);
+    assert_eq!((third.pools[1].running, third.pools[1].starting, third.pools[1].draining), (3, 0, 1));
+    // One more than wanted: of those that have least to do, the one that holds least.
+    assert_eq!(third.leave, ["spot-3"]);
+    assert!((third.spent.unwrap() - 3.0 * 10.0 * 0.001).abs() < 1e-9);
+    // When it is over, nobody but the base is wanted, after a while.
+    assert_eq!(scaler.step(&view(three.clone()), &[], 1_030.0).reason.as_deref(), Some("held"));
+    let over = scaler.step(&view(three), &[], 2_000.0);
+    assert_eq!((over.workers_wanted, over.leave.len()), (Some(2), 3));
+    assert_eq!((over.reason.as_deref(), over.predicted_seconds_left), (Some("idle"), None));
+}
+
+#[test]
+fn what_cannot_be_is_told_with_what_could() {
+    let folder = tempfile::tempdir().unwrap();
+    let scaler = scaler(&folder);
+    let late = scaler.step(&view(base()), &[study(1, 1e6, Some(900.0), None)], 1_000.0);
+    let fastest = late.fastest.unwrap();
+    assert_eq!((late.reason.as_deref(), late.workers_wanted), (Some("unreachable"), Some(12)));
+    // 24 slots, of which 20 come after 100 s, for a thousandth a second each.
+    assert!((fastest.seconds.unwrap() - (1e6 + 2_000.0) / 24.0).abs() < 1e-6);
+    assert!((fastest.cost.unwrap() - 10.0 * 0.001 * (1e6 + 2_000.0) / 24.0).abs() < 0.02);
+    let poor = scaler.step(&view(base()), &[study(2, 12_000.0, Some(3_000.0), Some(0.5))], 1_200.0);
+    assert_eq!(poor.reason.as_deref(), Some("budget"));
+    assert!(poor.predicted_cost.unwrap() <= 0.5 && poor.beyond_budget.unwrap().cost.unwrap() > 0.5);
+}
+
+#[test]
+fn what_was_spent_is_known_to_the_next_manager_as_long_as_the_study_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let workers = view(vec![worker("spot-1", WorkerState::Active, 1, 0)]);
+    let studies = [study(1, 1e5, None, Some(5.0)), study(2, 1e5, None, Some(5.0))];
+    let before = scaler(&folder);
+    before.step(&workers, &studies, 0.0);
+    assert_eq!(before.step(&workers, &studies, 1_000.0).spent, Some(1.0));
+    let next = scaler(&folder);
+    let spent = next.step(&workers, &studies, 5_000.0).spent.unwrap();
+    assert!((spent - 1.0).abs() < 1e-9, "{spent}");
+    assert_eq!(next.step(&workers, &studies[1..], 5_000.0).spent, Some(0.5));
+}
+
+#[test]
+fn without_pools_there_is_a_prediction_and_nothing_is_wanted() {
+    let scaler = Scaler::new(None, "nowhere".into());
+    let shown = scaler.step(&view(base()), &[study(1, 1_000.0, Some(10.0), None)], 0.0);
+    assert_eq!((shown.workers_wanted, shown.workers_active), (None, 2));
+    assert_eq!((shown.predicted_seconds_left, shown.predicted_cost), (Some(250.0), None));
+    assert_eq!(
+        scaler.step(&view(Vec::new()), &[study(1, 1.0, None, None)], 0.0).predicted_seconds_left,
+        None
+    );
+    assert_eq!(scaler.step(&view(base()), &[], 0.0).predicted_seconds_left, None);
+}

@@ -1,0 +1,61 @@
+//! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
+
+use super::{Prepared, design, digest_of, digests, evaluations_of};
+use crate::exit::{Outcome, Stop};
+use pleach_dispatch::costs::Costs;
+use pleach_workflow::Study;
+
+impl Prepared {
+    /// One phase (from 0) of the study, in which of all parameters only the survivors vary, if it is known which.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when its parameter sets cannot be drawn.
+    pub(crate) fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> Outcome<Self> {
+        let study = self.study.of_phase(number, survivors);
+        let phase = self.redrawn(study.ok_or_else(|| Stop::defect("a phase that is none"))?)?;
+        let (first, until) = (phase.design.evaluations.len(), phase.study.until);
+        if let Some(until) = until.filter(|until| until.max_evaluations < first) {
+            return Err(Stop::Input(format!(
+                "{}: phase[{}].until.max_evaluations: {} is not allowed; allowed: {first} or more, the evaluations that \
+                 the sample begins with",
+                self.parameter_sets.display(),
+                number + 1,
+                until.max_evaluations
+            )));
+        }
+        Ok(phase)
+    }
+
+    /// The study with a sample so many times as large, which begins with its own. It is the same study still, weighed as it
+    /// is.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when its parameter sets cannot be drawn.
+    pub(crate) fn grown(&self, times: usize) -> Outcome<Self> {
+        let study = Study { method: self.study.method.grown(times), ..self.study.clone() };
+        let grown = self.redrawn(study)?;
+        debug_assert!(grown.design.evaluations.starts_with(&self.design.evaluations));
+        let (digests, digest) = (self.digests.clone(), self.digest.clone());
+        Ok(Self { digests, digest, costs: self.costs.clone(), ..grown })
+    }
+
+    /// Another study of the same files.
+    fn redrawn(&self, study: Study) -> Outcome<Self> {
+        let design = design(&self.parameter_sets, &study, None)?;
+        let evaluations = evaluations_of(&study, &design);
+        let digests = digests(&study, &evaluations);
+        let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
+        Ok(Self {
+            study,
+            registry: self.registry.clone(),
+            design,
+            evaluations,
+            parameter_sets: self.parameter_sets.clone(),
+            tiles: self.tiles.clone(),
+            costs: Costs::default(),
+            file_digests: self.file_digests.clone(),
+            digests,
+            digest,
+        })
+    }
+}

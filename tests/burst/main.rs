@@ -1,0 +1,216 @@
+//! `pleach simulate`: the examples as they are shipped, the same every time; what is predicted; and what is refused.
+
+#[path = "../support/pleach.rs"]
+mod pleach;
+mod refusals;
+
+use pleach::pleach;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The examples' folder.
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/burst")
+}
+
+/// A copy of the examples, small enough for a test, with some of the text of a file replaced.
+struct Copied(tempfile::TempDir);
+
+impl Copied {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("tiles")).expect("a folder");
+        fs::copy(examples().join("tiles/tissue.png"), folder.path().join("tiles/tissue.png"))
+            .expect("a tile");
+        let study = fs::read_to_string(examples().join("study.toml")).expect("the study");
+        fs::write(folder.path().join("study.toml"), study.replace("trajectories = 10", "trajectories = 8"))
+            .expect("a folder");
+        let copied = Self(folder);
+        copied.edit("burst.toml", &[]);
+        copied.edit("spot.toml", &[]);
+        copied
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn edit(&self, name: &str, edits: &[(&str, &str)]) {
+        let text = fs::read_to_string(examples().join(name)).expect("an example");
+        let edited = edits.iter().fold(text, |text, (old, new)| {
+            assert!(text.contains(old), "{old} is not in {name}");
+            text.replacen(old, new, 1)
+        });
+        fs::write(self.folder().join(name), edited).expect("a folder");
+    }
+
+    fn simulate(&self, name: &str, options: &[&str]) -> Value {
+        let args: Vec<&str> = ["simulate", name, "--json"].iter().chain(options).copied().collect();
+        serde_json::from_str(&pleach(self.folder(), &args).done()).expect("JSON")
+    }
+}
+
+fn policy<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let policies = document["policies"].as_array().expect("policies");
+    policies.iter().find(|policy| policy["policy"] == name).unwrap_or_else(|| panic!("{name} in {document}"))
+}
+
+fn number(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("{field} in {value}"))
+}
+
+/// Every file of a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let named = |path: PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        (name, fs::read(path).expect("a file"))
+    };
+    entries.map(named).collect()
+}
+
+#[test]
+fn half_the_time_is_met_by_those_that_know_of_it() {
+    let copied = Copied::new();
+    let document = copied.simulate("burst.toml", &[]);
+    let base = policy(&document, "base-alone");
+    let deadline = number(&document, "deadline_seconds");
+    assert!((deadline - number(base, "makespan_seconds") / 2.0).abs() < 1e-6);
+    assert_eq!((number(base, "cost"), &base["in_time"]), (0.0, &Value::Bool(false)));
+    for name in ["deadline", "trtma"] {
+        let policy = policy(&document, name);
+        assert_eq!(policy["in_time"], true, "{policy}");
+        assert!(number(policy, "cost") > 0.0 && number(policy, "most_workers") > 0.0, "{policy}");
+        // What was predicted when it was submitted: start-up times and tasks vary by some.
+        let ratio = number(policy, "predicted_seconds") / number(policy, "makespan_seconds");
+        assert!((0.8..1.25).contains(&ratio), "{ratio}: {policy}");
+    }
+    // What may be spent is not exceeded by workers; bytes that will leave are not foreseen.
+    let budget = policy(&document, "budget");
+    let workers = number(budget, "cost") - number(budget, "egress_cost");
+    assert!(workers <= number(&document, "budget"), "{budget}");
+    // Everybody works most of the time, and most of what can be shared is.
+    for policy in document["policies"].as_array().expect("policies") {
+        assert!((0.5..=1.0).contains(&number(policy, "utilisation")), "{policy}");
+        assert!((0.5..=1.0).contains(&number(policy, "reuse_kept")), "{policy}");
+        assert_eq!((number(policy, "interruptions"), number(policy, "lost_seconds")), (0.0, 0.0));
+    }
+    // More workers are faster, and none of them takes less than no time.
+    let front = document["front"].as_array().expect("a front");
+    let makespans: Vec<f64> = front.iter().map(|outcome| number(outcome, "makespan_seconds")).collect();
+    assert!(
+        makespans.len() > 4 && makespans.windows(2).all(|pair| pair[1] < 1.05 * pair[0]),
+        "{makespans:?}"
+    );
+}
+
+#[test]
+fn spot_workers_are_taken_away_and_what_cannot_be_met_is_told() {
+    let copied = Copied::new();
+    // Each lives for two minutes and knows it half a minute before.
+    copied.edit(
+        "spot.toml",
+        &[
+            ("interruptions_per_hour = 4", "interruptions_per_hour = 30"),
+            ("notice_seconds = 120", "notice_seconds = 30"),
+            ("startup_seconds = 180", "startup_seconds = 60"),
+        ],
+    );
+    let document = copied.simulate("spot.toml", &[]);
+    let fixed = policy(&document, "fixed");
+    assert!(number(fixed, "interruptions") > 0.0 && number(fixed, "asked") > 8.0, "{fixed}");
+    let late = policy(&document, "too-late");
+    assert_eq!(late["in_time"], false);
+    assert!(number(late, "fastest_seconds") > 200.0 && number(late, "fastest_cost") > 0.0, "{late}");
+    let words = pleach(copied.folder(), &["simulate", "spot.toml"]).done();
+    let told = words.lines().find(|line| line.starts_with("too-late: ")).expect("it is told");
+    assert!(told.contains("the deadline of 200 s cannot be met: the fastest possible is about "), "{told}");
+}
+
+#[test]
+fn without_notice_work_is_lost_and_the_study_still_ends() {
+    let copied = Copied::new();
+    copied.edit(
+        "spot.toml",
+        &[
+            ("interruptions_per_hour = 4", "interruptions_per_hour = 30"),
+            ("notice_seconds = 120", "notice_seconds = 0"),
+            ("startup_seconds = 180", "startup_seconds = 60"),
+        ],
+    );
+    let document = copied.simulate("spot.toml", &[]);
+    let fixed = policy(&document, "fixed");
+    assert!(number(fixed, "lost_seconds") > 0.0 && number(fixed, "interruptions") > 0.0, "{fixed}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+    let copied = Copied::new();
+    let said = |out: &str, seed: &str| {
+        let args = ["simulate", "spot.toml", "--json", "--out", out, "--seed", seed];
+        let document = pleach(copied.folder(), &args).done();
+        (document, files(&copied.folder().join(out)))
+    };
+    let (first, pictures) = said("a", "7");
+    assert_eq!((&first, &pictures), (&said("b", "7").0, &files(&copied.folder().join("b"))));
+    let names: Vec<&str> = pictures.keys().map(String::as_str).collect();
+    for name in ["cost-makespan", "workers", "slots-base-alone", "slots-fixed", "slots-trtma"] {
+        for ending in ["svg", "png"] {
+            assert!(names.contains(&format!("{name}.{ending}").as_str()), "{name}.{ending} in {names:?}");
+        }
+    }
+    let svg = |name: &str| String::from_utf8(pictures[name].clone()).expect("UTF-8");
+    for name in ["cost-makespan.svg", "workers.svg", "slots-deadline.svg"] {
+        let svg = svg(name);
+        assert!(roxmltree::Document::parse(&svg).is_ok() && !svg.contains("NaN"), "{name}");
+        assert!(svg.contains("nuclei-moat"), "{name}");
+    }
+    assert_ne!(first, said("c", "8").0);
+}
+
+#[test]
+fn what_a_run_has_measured_takes_the_place_of_what_is_declared() {
+    let copied = Copied::new();
+    // Large enough for messages not to count.
+    fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
+    pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "512", "--count", "1", "--seed", "3"])
+        .done();
+    pleach(copied.folder(), &["run", "study.toml", "--reuse", "tree", "--workers", "1", "--quiet"]).done();
+    let run: Value = serde_json::from_str(
+        &fs::read_to_string(copied.folder().join("nuclei-moat/run.json")).expect("a run"),
+    )
+    .expect("JSON");
+    let took = number(&run, "execution_seconds");
+    let one = [
+        (
+            "# As if it had so many tiles of 32768 by 32768 pixels.\ntiles = 8\ntile_pixels = 1073741824\n",
+            "run = \"nuclei-moat/run.json\"",
+        ),
+        ("nodes = 8\ncores = 2", "nodes = 1\ncores = 1"),
+    ];
+    copied.edit("burst.toml", &one);
+    let document = copied.simulate("burst.toml", &[]);
+    let base = number(policy(&document, "base-alone"), "makespan_seconds");
+    // Planning anew may share a little more or less.
+    assert!((base / took - 1.0).abs() < 0.1, "{base} {took}");
+    // Another study's measurements are none of this one.
+    let other = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");
+    fs::write(copied.folder().join("study.toml"), other.replace("\"nuclei-moat\"", "\"other\""))
+        .expect("a file");
+    let answer = pleach(copied.folder(), &["simulate", "burst.toml"]);
+    assert_eq!(answer.code, 2);
+    let expected = "run.json: study: \"nuclei-moat\" is not allowed; the run of \"other\" is needed";
+    assert!(answer.stderr.contains(expected), "{answer:?}");
+}
+
+#[test]
+fn a_thousand_nodes_end_a_study() {
+    let copied = Copied::new();
+    let edits = [("tiles = 64", "tiles = 40")];
+    copied.edit("thousand.toml", &edits);
+    let words = pleach(copied.folder(), &["simulate", "thousand.toml"]).done();
+    let fixed = words.lines().find(|line| line.starts_with("fixed")).expect("a row");
+    assert!(fixed.trim_end().ends_with("992/992"), "{words}");
+}

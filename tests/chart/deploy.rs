@@ -1,0 +1,184 @@
+//! `deploy/Dockerfile` and `deploy/compose.yaml`: linted, valid, and complete as far as can be seen without an engine.
+
+use crate::chart::{Tools, root, strings};
+use crate::skipped;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+fn output_of(program: &str, args: &[&str]) -> String {
+    let output =
+        Command::new(program).args(args).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn the_dockerfile_is_as_it_should_be() {
+    let Some(tools) = Tools::of("the_dockerfile_is_as_it_should_be") else { return };
+    let linted = tools.call("hadolint", &["--failure-threshold", "style", "deploy/Dockerfile"]);
+    assert_eq!(linted, Ok(String::new()));
+    // The linter sees what is wrong.
+    let text = fs::read_to_string(root().join("deploy/Dockerfile")).expect("a file");
+    let wrong = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(wrong.path(), text.replace("USER 10001:10001", "RUN sudo true")).expect("a file written");
+    let said =
+        tools.call("hadolint", &["--failure-threshold", "style", wrong.path().to_str().expect("UTF-8")]);
+    assert!(said.as_ref().is_err_and(|said| said.contains("DL3004")), "{said:?}");
+    // Nobody's root, by number, in the stage that stays.
+    let last = text.rsplit("\nFROM ").next().expect("a stage");
+    assert!(
+        last.contains("\nUSER 10001:10001\n") && last.contains("\nENTRYPOINT [\"/usr/local/bin/pleach\"]\n")
+    );
+}
+
+/// What the image's packages bring, with all that they depend on.
+fn brought(packages: &[&str]) -> BTreeSet<String> {
+    let shown = output_of("dpkg-query", &["--show", "--showformat=${Package}\t${Pre-Depends}, ${Depends}\n"]);
+    let depends: BTreeMap<&str, &str> = shown.lines().filter_map(|line| line.split_once('\t')).collect();
+    let mut all: BTreeSet<String> = BTreeSet::new();
+    let mut next: Vec<&str> = packages.to_vec();
+    while let Some(package) = next.pop() {
+        if all.insert(package.to_owned()) {
+            // Of alternatives those that are installed here count; versions do not.
+            let of = depends.get(package).copied().unwrap_or_default().split([',', '|']);
+            next.extend(of.filter_map(|text| text.split_whitespace().next()?.split(':').next()));
+        }
+    }
+    all
+}
+
+/// Every library that the binary loads is in a package of the image's second stage, or comes with one, and is copied from
+/// there to the last one.
+#[test]
+fn the_image_has_the_libraries_of_the_binary() {
+    let test = "the_image_has_the_libraries_of_the_binary";
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    if !release.contains("VERSION_CODENAME=bookworm") {
+        return skipped(test, "this is not Debian 12");
+    }
+    let text = fs::read_to_string(root().join("deploy/Dockerfile")).expect("a file");
+    let stage = text.split("\nFROM ").find(|stage| stage.contains(" AS libraries\n")).expect("a stage");
+    let (_, install) = stage.split_once("--no-install-recommends ").expect("packages");
+    let install = install.split_once("\\\n  &&").expect("an end").0;
+    let packages: Vec<&str> = install.split_whitespace().filter(|word| *word != "\\").collect();
+    assert!(packages.contains(&"libopenslide0"), "{packages:?}");
+    // Every Debian has the first.
+    let brought = brought(&[&packages[..], &["libc6"]].concat());
+    let binary = assert_cmd::cargo::cargo_bin!("pleach");
+    let listed = output_of("ldd", &[binary.to_str().expect("UTF-8")]);
+    let libraries = listed.lines().filter_map(|line| line.split_once(" => ")?.1.split(' ').next());
+    let libraries: Vec<&str> = libraries.filter(|path| path.starts_with('/')).collect();
+    assert!(libraries.len() > 10, "{listed}");
+    // Packages of before /lib became /usr/lib still say so.
+    let really = |path: &&str| fs::canonicalize(path).expect("a library").to_str().expect("UTF-8").to_owned();
+    let files: Vec<String> = libraries.iter().map(really).collect();
+    let before = files.iter().filter_map(|file| file.strip_prefix("/usr"));
+    let asked: Vec<&str> =
+        ["--search"].into_iter().chain(files.iter().map(String::as_str)).chain(before).collect();
+    let owned = output_of("dpkg-query", &asked);
+    let owned = owned.lines().filter_map(|line| line.split_once(": "));
+    let owners: BTreeMap<String, &str> = owned
+        .map(|(owner, file)| {
+            let file = if file.starts_with("/usr") { file.to_owned() } else { format!("/usr{file}") };
+            (file, owner.split(':').next().unwrap_or(owner))
+        })
+        .collect();
+    let copies = tempfile::tempdir().expect("a folder");
+    let script = root().join("deploy/libraries");
+    let copied = Command::new(script).arg(binary).arg(copies.path()).output().expect("a shell starts");
+    assert!(copied.status.success(), "{copied:?}");
+    for (path, library) in libraries.iter().zip(&files) {
+        let owner = owners.get(library).copied().unwrap_or("nobody");
+        assert!(brought.contains(owner), "{library}: {owner}");
+        if owner != "libc6" {
+            let (_, name) = path.split_once("/lib/").expect("a library");
+            let copy = copies.path().join("usr/lib").join(name);
+            assert!(copy.is_file(), "{}", copy.display());
+        }
+    }
+}
+
+/// What the build reads gets past `.dockerignore`.
+#[test]
+fn the_build_sees_its_files() {
+    let ignored = fs::read_to_string(root().join(".dockerignore")).expect("a file");
+    for needed in
+        [".cargo", "Cargo.lock", "Cargo.toml", "actors", "benches/*.rs", "crates", "deploy/libraries", "src"]
+    {
+        assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");
+    }
+    // No source of ours includes a file from elsewhere.
+    let included = output_of(
+        "git",
+        &[
+            "-C",
+            root().to_str().expect("UTF-8"),
+            "grep",
+            "-hoE",
+            "include_(str|bytes)!\\(\"(\\.\\./)+(docs|tests|scripts|grafana|deploy|helm)[^\"]*",
+            "--",
+            "src",
+            "crates/*/src",
+            "actors/src",
+        ],
+    );
+    assert_eq!(included, "");
+}
+
+#[test]
+fn the_compose_file_is_valid_and_names_what_there_is() {
+    let Some(tools) = Tools::of("the_compose_file_is_valid_and_names_what_there_is") else { return };
+    let text = fs::read_to_string(root().join("deploy/compose.yaml")).expect("a file");
+    let validate = |text: &str| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), text).expect("a file written");
+        // Merged first: keys that stand for others are YAML's business.
+        let script = "import json, sys, yaml\n\
+                      from compose_spec import _PyCompose as Compose\n\
+                      try: Compose.from_json(json.dumps(yaml.safe_load(open(sys.argv[1]))))\n\
+                      except ValueError as error: sys.exit(str(error))";
+        tools.call("python", &["-c", script, file.path().to_str().expect("UTF-8")])
+    };
+    assert_eq!(validate(&text), Ok(String::new()));
+    let refused =
+        validate(&text.replace("stop_grace_period", "stop_grace_periods")).expect_err("a wrong key");
+    assert!(refused.contains("stop_grace_periods"), "{refused}");
+
+    let file = tools.read(&text).remove(0);
+    let services = file["services"].as_object().expect("services");
+    let names: BTreeSet<&String> = services.keys().collect();
+    assert_eq!(
+        names.into_iter().collect::<Vec<_>>(),
+        ["certificates", "grafana", "manager", "prometheus", "worker1", "worker2"]
+    );
+    for (name, service) in services {
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
+        let depends = &service["depends_on"];
+        let named = strings(depends)
+            .into_iter()
+            .chain(depends.as_object().into_iter().flat_map(|of| of.keys().cloned()));
+        named.for_each(|of| assert!(services.contains_key(&of), "{name} depends on {of}"));
+        for volume in strings(&service["volumes"]) {
+            let source = volume.split(':').next().expect("a source");
+            let there = match source.starts_with('.') {
+                true => root().join("deploy").join(source).exists(),
+                false => file["volumes"].get(source).is_some(),
+            };
+            assert!(there, "{name}: {source}");
+        }
+        for port in strings(&service["ports"]) {
+            assert!(port.starts_with("127.0.0.1:"), "{name}: {port} is open to everybody");
+        }
+    }
+    // What Prometheus and Grafana read lies where they look for it.
+    for (file, what) in [
+        ("deploy/compose/prometheus.yml", "manager:7118"),
+        ("grafana/provisioning/datasources/pleach.yaml", "http://prometheus:9090"),
+        ("grafana/provisioning/dashboards/pleach.yaml", "/var/lib/grafana/dashboards"),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(text.contains(what), "{file}: {what}");
+        assert!(!tools.read(&text).is_empty(), "{file}");
+    }
+}

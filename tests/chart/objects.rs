@@ -1,0 +1,284 @@
+//! Rendered objects: valid by their schemas, refer to each other as they should, and may do no more than they need.
+
+use crate::chart::{Container, Tools, containers, strings};
+use crate::{VALUES, file};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Every object of every file of values, with the file's name.
+fn rendered(tools: &Tools) -> Vec<(&'static str, Vec<Value>)> {
+    let render = |values| (values, tools.render(&["--values", &file(values)]).expect("objects"));
+    VALUES.into_iter().map(render).collect()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().expect("a name")
+}
+
+/// What validate.py says of a text in YAML.
+fn validate(tools: &Tools, text: &str) -> Result<Value, String> {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), text).expect("a file written");
+    let path = file.path().to_str().expect("UTF-8");
+    let kinds = tools.call("python", &["tests/chart/validate.py", path])?;
+    Ok(serde_json::from_str(&kinds).expect("JSON"))
+}
+
+fn template(tools: &Tools, values: &str) -> String {
+    let args = ["template", "rel", "helm/pleach", "--namespace", "studies", "--values", &file(values)];
+    tools.call("helm", &args).expect("objects")
+}
+
+#[test]
+fn every_object_is_valid() {
+    let Some(tools) = Tools::of("every_object_is_valid") else { return };
+    let of_others = ["Certificate", "Issuer", "PodMonitor", "ScaledObject", "ServiceMonitor"];
+    for values in VALUES {
+        let kinds =
+            validate(&tools, &template(&tools, values)).unwrap_or_else(|why| panic!("{values}: {why}"));
+        for kind in
+            ["StatefulSet", "Deployment", "Service", "ServiceAccount", "Role", "Job", "CronJob", "Pod"]
+        {
+            assert!(kinds[kind].is_u64(), "{values} has no {kind}: {kinds}");
+        }
+        // Those are there when they are asked for, and not otherwise.
+        for kind in of_others {
+            assert_eq!(kinds[kind].is_u64(), values == "spot-burst", "{values}, {kind}: {kinds}");
+        }
+    }
+}
+
+/// A validator that finds nothing has to be able to.
+#[test]
+fn a_wrong_object_is_found() {
+    let Some(tools) = Tools::of("a_wrong_object_is_found") else { return };
+    let mut text = template(&tools, "spot-burst");
+    let mistakes = [
+        ("minReadySeconds: 5", "minReadySecond: 5", "'minReadySecond' was unexpected"),
+        (
+            "terminationGracePeriodSeconds: 15",
+            "terminationGracePeriodSeconds: 15s",
+            "'15s' is not of type 'integer'",
+        ),
+        ("maxReplicaCount: 64", "maxReplicaCounts: 64", "'maxReplicaCounts' was unexpected"),
+        ("serverName: manager.pleach", "servername: manager.pleach", "'servername' was unexpected"),
+        ("secretName: rel-pleach-ca-key", "secret: rel-pleach-ca-key", "'secretName' is a required property"),
+        ("isCA: true", "isCA: maybe", "'maybe' is not of type 'boolean'"),
+    ];
+    for (right, wrong, _) in mistakes {
+        assert!(text.contains(right), "{right}");
+        text = text.replace(right, wrong);
+    }
+    let said = validate(&tools, &text).expect_err("it is wrong");
+    for (_, wrong, what) in mistakes {
+        assert!(said.contains(what), "{wrong}: {said}");
+    }
+    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, a: c}\n";
+    let said = validate(&tools, twice).expect_err("a key is there twice");
+    assert!(said.contains("a is there twice"), "{said}");
+}
+
+/// kubectl says of a rendered release what it can without a cluster: nothing at all, since it asks one for what kinds there are.
+#[test]
+fn kubectl_wants_a_cluster() {
+    let Some(tools) = Tools::of("kubectl_wants_a_cluster") else { return };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), template(&tools, "default")).expect("a file written");
+    let path = file.path().to_str().expect("UTF-8");
+    let args = ["--server=http://127.0.0.1:9", "create", "--dry-run=client", "--validate=false", "-f", path];
+    let said = tools.call("kubectl", &args).expect_err("no cluster is there");
+    assert!(said.contains("connection refused"), "{said}");
+    // What it does without one: read the objects.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::copy(file.path(), folder.path().join("release.yaml")).expect("a copy");
+    std::fs::write(folder.path().join("kustomization.yaml"), "resources: [release.yaml]\n").expect("a file");
+    let built =
+        tools.call("kubectl", &["kustomize", folder.path().to_str().expect("UTF-8")]).expect("objects");
+    let names = |objects: &[Value]| -> BTreeSet<String> {
+        objects.iter().map(|object| format!("{} {}", object["kind"], name(object))).collect()
+    };
+    let objects = tools.render(&["--values", &crate::file("default")]).expect("objects");
+    assert_eq!(names(&tools.read(&built)), names(&objects));
+}
+
+#[test]
+fn no_container_may_do_more_than_it_needs() {
+    let Some(tools) = Tools::of("no_container_may_do_more_than_it_needs") else { return };
+    for (values, objects) in rendered(&tools) {
+        let all = containers(&objects);
+        assert!(all.len() >= 6, "{values}");
+        for Container { of, value, pod, .. } in all {
+            let security = json!({
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+            });
+            assert_eq!(value["securityContext"], security, "{values}, {of}");
+            let of_pod = &pod["securityContext"];
+            assert_eq!(
+                (&of_pod["runAsNonRoot"], &of_pod["runAsUser"]),
+                (&json!(true), &json!(10001)),
+                "{of}"
+            );
+            assert_eq!(of_pod["seccompProfile"], json!({"type": "RuntimeDefault"}), "{values}, {of}");
+            for side in ["requests", "limits"] {
+                let has = &value["resources"][side];
+                assert!(has["cpu"] != Value::Null && has["memory"] != Value::Null, "{values}, {of}: {side}");
+            }
+            // Whoever asks the cluster's API has a role for it: below.
+            let certificates =
+                pod["serviceAccountName"].as_str().is_some_and(|is| is.ends_with("-certificates"));
+            let manager = of.contains("manager") && values == "spot-burst";
+            assert_eq!(pod["automountServiceAccountToken"], json!(certificates || manager), "{values}, {of}");
+            // Everything that is mounted is there.
+            let named = |list: &Value| -> BTreeSet<String> {
+                let all = list.as_array().into_iter().flatten();
+                all.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+            };
+            let (mounted, there) = (named(&value["volumeMounts"]), named(&pod["volumes"]));
+            let claimed = BTreeSet::from(["state".to_owned()]);
+            let missing: Vec<_> =
+                mounted.difference(&there).filter(|name| !claimed.contains(*name)).collect();
+            assert!(missing.is_empty(), "{values}, {of}: {missing:?}");
+        }
+    }
+}
+
+/// Secrets are created, three of them changed, none is read; pods are patched where that was asked for. Nothing else, and
+/// nothing outside of the namespace.
+#[test]
+fn rights_are_the_least() {
+    let Some(tools) = Tools::of("rights_are_the_least") else { return };
+    for (values, objects) in rendered(&tools) {
+        assert!(
+            of_kind(&objects, "ClusterRole").is_empty() && of_kind(&objects, "ClusterRoleBinding").is_empty()
+        );
+        let mut rules: Vec<String> = Vec::new();
+        for role in of_kind(&objects, "Role") {
+            for rule in role["rules"].as_array().expect("rules") {
+                let of = |field: &str| strings(&rule[field]).join(" ");
+                rules.push(format!(
+                    "{}: {} {} {}",
+                    name(role),
+                    of("verbs"),
+                    of("resources"),
+                    of("resourceNames")
+                ));
+            }
+        }
+        let mut expected = vec![
+            "rel-pleach-certificates: create secrets ".to_owned(),
+            "rel-pleach-certificates: patch secrets rel-pleach-ca rel-pleach-join rel-pleach-client"
+                .to_owned(),
+        ];
+        if values == "spot-burst" {
+            expected.push("rel-pleach-manager: patch pods ".to_owned());
+        }
+        rules.sort();
+        assert_eq!(rules, expected, "{values}");
+        let accounts = of_kind(&objects, "ServiceAccount").len();
+        assert_eq!(accounts, 3, "{values}: one for each role");
+    }
+}
+
+#[test]
+fn services_budgets_and_policies_select_the_pods_that_they_are_for() {
+    let Some(tools) = Tools::of("services_budgets_and_policies_select_the_pods_that_they_are_for") else {
+        return;
+    };
+    for (values, objects) in rendered(&tools) {
+        let labels: Vec<(&str, &Value)> = objects
+            .iter()
+            .filter_map(|object| match object["kind"].as_str()? {
+                "Deployment" | "StatefulSet" | "Job" => {
+                    Some((name(object), &object["spec"]["template"]["metadata"]["labels"]))
+                }
+                _ => None,
+            })
+            .collect();
+        let selected = |selector: &Value| -> Vec<&str> {
+            let selector = selector.as_object().expect("labels");
+            let fits = |labels: &Value| selector.iter().all(|(key, value)| labels[key] == *value);
+            labels.iter().filter(|(_, labels)| fits(labels)).map(|(name, _)| *name).collect()
+        };
+        for service in of_kind(&objects, "Service") {
+            assert_eq!(selected(&service["spec"]["selector"]), ["rel-pleach-manager"], "{values}");
+        }
+        for budget in of_kind(&objects, "PodDisruptionBudget") {
+            assert_eq!(selected(&budget["spec"]["selector"]["matchLabels"]), [name(budget)], "{values}");
+        }
+        let pools = of_kind(&objects, "Deployment").len();
+        for policy in of_kind(&objects, "NetworkPolicy") {
+            let count = if name(policy).ends_with("-worker") { pools } else { 1 };
+            assert_eq!(selected(&policy["spec"]["podSelector"]["matchLabels"]).len(), count, "{values}");
+        }
+        // Workers reach the manager by the service's name and port.
+        let service = of_kind(&objects, "Service")[0];
+        let port = &service["spec"]["ports"][0];
+        assert_eq!((&port["protocol"], &port["port"]), (&json!("UDP"), &json!(7117)), "QUIC");
+        let reached = format!("--manager={}:{}", name(service), port["port"]);
+        let workers =
+            containers(&objects).into_iter().filter(|is| is.command.get(1).is_some_and(|is| is == "worker"));
+        let workers: Vec<Container> = workers.collect();
+        assert_eq!(workers.len(), pools);
+        assert!(workers.iter().all(|worker| worker.command.contains(&reached)), "{values}: {reached}");
+    }
+}
+
+/// Probes ask the manager about itself, at paths that it has, and never about what it depends on.
+#[test]
+fn probes_ask_what_there_is() {
+    let Some(tools) = Tools::of("probes_ask_what_there_is") else { return };
+    let openapi = include_str!("../../src/api/openapi.json");
+    let openapi: Value = serde_json::from_str(openapi).expect("JSON");
+    for (values, objects) in rendered(&tools) {
+        let all = containers(&objects);
+        let manager = all.iter().find(|is| is.value["name"] == "manager").expect("a manager");
+        for (probe, path) in
+            [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
+        {
+            let get = &manager.value[probe]["httpGet"];
+            assert_eq!((&get["path"], &get["scheme"]), (&json!(path), &json!("HTTPS")), "{values}, {probe}");
+            assert!(openapi["paths"][path].is_object(), "{path}");
+        }
+        let worker = all.iter().find(|is| is.value["name"] == "worker").expect("a worker");
+        let get = &worker.value["livenessProbe"]["httpGet"];
+        assert_eq!((&get["path"], &get["port"]), (&json!("/healthz"), &json!("metrics")), "{values}");
+        let port =
+            worker.value["ports"].as_array().expect("ports").iter().find(|port| port["name"] == "metrics");
+        let option = format!("--metrics=0.0.0.0:{}", port.expect("a port")["containerPort"]);
+        assert!(worker.command.contains(&option), "{values}: {option}");
+    }
+}
+
+/// Dashboards are packaged with the chart, which sees no file outside of its folder: copies, kept by scripts/sync-dashboards.
+#[test]
+fn dashboards_are_those_of_the_repository() {
+    let Some(tools) = Tools::of("dashboards_are_those_of_the_repository") else { return };
+    let of = |folder: &str| -> Vec<(String, Vec<u8>)> {
+        let folder = crate::chart::root().join(folder);
+        let entries =
+            std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+        let json = entries.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+        let named = |path: std::path::PathBuf| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read(path).expect("a dashboard"))
+        };
+        let mut all: Vec<_> = json.map(named).collect();
+        all.sort();
+        all
+    };
+    let ours = of("grafana/dashboards");
+    assert!(ours == of("helm/pleach/dashboards"), "run scripts/sync-dashboards");
+    let objects = tools.render(&["--set", "monitoring.dashboards.enabled=true"]).expect("objects");
+    let maps = of_kind(&objects, "ConfigMap").into_iter().filter(|map| name(map).contains("-dashboard-"));
+    let shown = maps.flat_map(|map| map["data"].as_object().expect("files").clone());
+    let shown: Vec<(String, Vec<u8>)> =
+        shown.map(|(name, text)| (name, text.as_str().expect("a text").as_bytes().to_vec())).collect();
+    let parsed = |all: &[(String, Vec<u8>)]| -> Vec<(String, Value)> {
+        all.iter().map(|(name, text)| (name.clone(), serde_json::from_slice(text).expect("JSON"))).collect()
+    };
+    assert_eq!(parsed(&shown), parsed(&ours));
+}

@@ -1,0 +1,144 @@
+//! Values that are wrong, each refused in words that name it; and the chart's README, which lists them all.
+
+use crate::chart::{Tools, root};
+use crate::file;
+use serde_json::Value;
+
+/// Arguments of helm, and what it has to say.
+const REFUSED: [(&str, &str); 27] = [
+    (
+        r#"workerPools=[{"name":"a","cpus":4}]"#,
+        "at '/workerPools/0': additional properties 'cpus' not allowed",
+    ),
+    (r#"manager={"replicas":2}"#, "at '/manager': additional properties 'replicas' not allowed"),
+    (r#"workers=[]"#, "at '': additional properties 'workers' not allowed"),
+    (r#"workerPools=[]"#, "at '/workerPools': minItems: got 0, want 1"),
+    (r#"workerPools=[{"replicas":1}]"#, "at '/workerPools/0': missing property 'name'"),
+    (r#"workerPools=[{"name":"Base_1"}]"#, "at '/workerPools/0/name': 'Base_1' does not match pattern"),
+    (r#"workerPools=[{"name":"a","cpu":0.5}]"#, "at '/workerPools/0/cpu': got number, want integer"),
+    (r#"workerPools=[{"name":"a","cpu":0}]"#, "at '/workerPools/0/cpu': minimum: got 0, want 1"),
+    (
+        r#"workerPools=[{"name":"a","memory":"16GB"}]"#,
+        "at '/workerPools/0/memory': '16GB' does not match pattern",
+    ),
+    (r#"workerPools=[{"name":"a","replicas":-1}]"#, "at '/workerPools/0/replicas': minimum: got -1, want 0"),
+    (
+        r#"workerPools=[{"name":"a","drainSeconds":"30s"}]"#,
+        "at '/workerPools/0/drainSeconds': got string, want integer",
+    ),
+    (
+        r#"workerPools=[{"name":"a","ssd":{"kind":"disk"}}]"#,
+        "value must be one of 'emptyDir', 'claim', 'none'",
+    ),
+    (
+        r#"workerPools=[{"name":"a","options":["window=2"]}]"#,
+        "at '/workerPools/0/options/0': 'window=2' does not match",
+    ),
+    (
+        r#"workerPools=[{"name":"a","tolerations":[{"effect":"NoShedule"}]}]"#,
+        "value must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'",
+    ),
+    (
+        r#"workerPools=[{"name":"a"},{"name":"a"}]"#,
+        "workerPools: two pools are named \"a\"; each needs a name of its own",
+    ),
+    (
+        r#"workerPools=[{"name":"manager"}]"#,
+        "workerPools: a pool is named \"manager\"; that is the manager's",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"min":8,"max":4}}]"#,
+        "workerPools, a: autoscaling.min is 8, above autoscaling.max, which is 4",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"kind":"hpa","min":0}}]"#,
+        "workerPools, a: autoscaling.min is 0; 1 or more is allowed with hpa (keda goes down to 0)",
+    ),
+    (
+        r#"workerPools=[{"name":"a","autoscaling":{"kind":"keda"}}]"#,
+        "monitoring.prometheusAddress: an address is needed, since workerPools, a scales with keda",
+    ),
+    (
+        r#"workerPools=[{"name":"a","maxSurge":0}]"#,
+        "workerPools, a: maxSurge and maxUnavailable are both 0; the pool could never change",
+    ),
+    (r#"lustre={"enabled":true}"#, "lustre: a claim or a hostPath is needed"),
+    (
+        r#"lustre={"enabled":true,"claim":"a","hostPath":"/b"}"#,
+        "lustre: claim and hostPath are both given; one of them is allowed",
+    ),
+    (r#"inputs=[{"name":"a","path":"/a"}]"#, "inputs, a: a claim or a hostPath is needed"),
+    (
+        r#"objectStore={"enabled":true}"#,
+        "objectStore.bucket: the name of a bucket is needed where objectStore is enabled",
+    ),
+    (
+        r#"authority={"source":"secret"}"#,
+        "authority.secret: the name of a secret is needed where authority.source is \"secret\"",
+    ),
+    (r#"authority={"joinToken":{"days":31}}"#, "at '/authority/joinToken/days': maximum: got 31, want 30"),
+    (r#"image={"digest":"sha256:12"}"#, "at '/image/digest': 'sha256:12' does not match pattern"),
+];
+
+#[test]
+fn what_is_wrong_is_named() {
+    let Some(tools) = Tools::of("what_is_wrong_is_named") else { return };
+    for (values, expected) in REFUSED {
+        let refused = tools.render(&["--set-json", values]).expect_err(values);
+        assert!(refused.contains(expected), "{values}: {refused}");
+    }
+}
+
+/// An upgrade from other values keeps to the schema as well, and so does a parent chart.
+#[test]
+fn what_is_right_is_taken() {
+    let Some(tools) = Tools::of("what_is_right_is_taken") else { return };
+    for values in [
+        r#"global={"anything":1}"#,
+        r#"fullnameOverride="cluster""#,
+        r#"workerPools=[{"name":"a","maxSurge":"25%"}]"#,
+    ] {
+        tools.render(&["--set-json", values]).expect(values);
+    }
+    // A name with dots, which releases may have, is none of a worker's.
+    let args = ["template", "a.b", "helm/pleach", "--values", &file("minimal")];
+    let text = tools.call("helm", &args).expect("objects");
+    assert!(text.contains("name: a-b-pleach-small\n"), "{text}");
+}
+
+/// Every path of a value, as in `manager.storage.size`; those of lists are not gone into.
+fn paths(value: &Value, above: &str) -> Vec<String> {
+    match value.as_object().filter(|fields| !fields.is_empty() && !above.ends_with("abels")) {
+        None => vec![above.to_owned()],
+        Some(fields) => {
+            let below =
+                |name: &String| if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+            fields.iter().flat_map(|(name, value)| paths(value, &below(name))).collect()
+        }
+    }
+}
+
+#[test]
+fn the_readme_lists_every_value_with_its_default() {
+    let Some(tools) = Tools::of("the_readme_lists_every_value_with_its_default") else { return };
+    let values = std::fs::read_to_string(root().join("helm/pleach/values.yaml")).expect("values");
+    let values = tools.read(&values).remove(0);
+    let readme = std::fs::read_to_string(root().join("helm/pleach/README.md")).expect("a README");
+    let rows: Vec<(&str, &str)> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | `"))
+        .map(|(name, rest)| (name, rest.split_once('`').expect("a default").0))
+        .collect();
+    let listed: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
+    let mut there = paths(&values, "");
+    let mut sorted = listed.clone();
+    sorted.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(sorted, there);
+    for (name, default) in rows {
+        let value = name.split('.').fold(&values, |value, field| &value[field]);
+        let shown: Value =
+            serde_json::from_str(default).unwrap_or_else(|error| panic!("{name}: {default}: {error}"));
+        assert_eq!(shown, *value, "{name}");
+    }
+}

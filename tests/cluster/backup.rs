@@ -1,0 +1,45 @@
+//! A manager whose folder is lost, and that goes on with a copy of it: taken while it was at work, as docs/operate.md says.
+
+use crate::cluster::{self, Cluster, expected};
+use std::fs;
+use std::path::Path;
+
+/// Copies a folder with all that is in it, as `cp -a` does.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let copied = to.join(entry.file_name().expect("a name"));
+        if entry.is_dir() {
+            copy(&entry, &copied);
+        } else {
+            match fs::copy(&entry, &copied) {
+                // A file that is being written has another name until it is whole.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => _ = copied.expect("a copy"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_was_taken_while_a_study_ran_is_gone_on_with() {
+    let study = cluster::study(8, 192);
+    let expected = expected(&study);
+    let mut cluster = Cluster::of(&study, 2);
+    let id = cluster.submit(&[]);
+    cluster.wait_for_responses(&id, 1500);
+    copy(&cluster.path("state"), &cluster.path("backup"));
+    let copied = fs::metadata(cluster.path("backup").join(format!("studies/{id}/results/journal")));
+    assert!(copied.expect("a journal").len() > 0);
+    // More happens, of which the copy knows nothing; then all is lost but the copy.
+    let seen = cluster.journal_bytes(&id);
+    cluster.wait_until(|cluster| cluster.has_ended(&id) || cluster.journal_bytes(&id) > seen);
+    cluster.kill_manager();
+    ["w0", "w1"].iter().for_each(|name| cluster.kill_worker(name));
+    fs::remove_dir_all(cluster.path("state")).expect("a folder");
+    fs::rename(cluster.path("backup"), cluster.path("state")).expect("a folder");
+    cluster.start_manager();
+    cluster.start_workers(2..4);
+    assert_eq!(cluster.completed(&id), expected);
+    cluster.nothing_is_left();
+}

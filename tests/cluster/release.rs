@@ -1,0 +1,266 @@
+//! A release of the chart on this machine: the hook, the manager and the workers are called as the chart says, with folders
+//! in place of volumes. Each worker is the first process of its own, as in a container, so that `preStop` does here what it
+//! does there. What a cluster decides (when, how many) is decided by the tests.
+
+use crate::api::Api;
+use crate::chart::{Container, Tools, containers, strings};
+use crate::cluster::{Cluster, DEADLINE, LOOK_AGAIN};
+use crate::place::Place;
+use crate::study::Study;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Workers small enough for any machine, and a pool of which one worker is enough; what matters here is the chart's.
+const VALUES: [&str; 4] = [
+    "--set-json",
+    r#"workerDefaults={"cpu":1,"memory":"2Gi","regionsMemory":"1GB","drainSeconds":60,"ssd":{"size":"1Gi"},
+        "autoscaling":{"kind":"hpa","min":1,"max":4}}"#,
+    "--set-json",
+    r#"manager={"podDeletionCost":true}"#,
+];
+
+/// Becomes the first process of a container that shares no memory with others.
+const CONTAINER: [&str; 8] = [
+    "unshare",
+    "--pid",
+    "--mount-proc",
+    "--fork",
+    "--kill-child",
+    "sh",
+    "-euc",
+    "mount -t tmpfs tmpfs /dev/shm; exec \"$0\" \"$@\"",
+];
+
+/// See the module.
+pub(crate) struct Release<'a> {
+    pub(crate) cluster: Cluster<'a>,
+    api: Api,
+    objects: Vec<Value>,
+    /// Pods of workers, the oldest first.
+    pub(crate) pods: Vec<String>,
+    started: u32,
+}
+
+impl<'a> Release<'a> {
+    /// Installed, without workers. `None` where that cannot be done.
+    pub(crate) fn install(test: &str, study: &'a Study) -> Option<Self> {
+        let tools = Tools::of(test)?;
+        let [unshare, options @ ..] = CONTAINER;
+        let can = Command::new(unshare).args(options).arg("true").output();
+        if !can.is_ok_and(|output| output.status.success()) {
+            crate::skipped(test, "the system gives us no namespaces");
+            return None;
+        }
+        let objects = tools.render(&VALUES).expect("objects");
+        let mut cluster = Cluster::to_be(study);
+        let api = Api::of(&objects, &cluster.path(""));
+        cluster.state = cluster.path("pods/manager/var/lib/pleach/state");
+        let mut release = Self { cluster, api, objects, pods: Vec::new(), started: 0 };
+        let hook = release.container("certificates");
+        let output = release.api.run(&hook, &release.api.secret("rel-pleach-authority"));
+        assert!(output.status.success(), "{}: {output:?}", hook.of);
+        // Whoever asks has what NOTES.txt says.
+        copy(&release.api.secret("rel-pleach-client"), &release.cluster.path("ca/me"));
+        release.start_manager();
+        Some(release)
+    }
+
+    /// The first container of this name.
+    pub(crate) fn container(&self, name: &str) -> Container {
+        let all = containers(&self.objects);
+        all.into_iter().find(|container| container.value["name"] == name).expect("a container")
+    }
+
+    /// The folder that is a pod's root.
+    fn root(&self, pod: &str) -> PathBuf {
+        self.cluster.path("pods").join(pod)
+    }
+
+    /// The same words with this machine's paths and addresses.
+    fn here(&self, pod: &str, words: &[String]) -> Vec<String> {
+        let root = self.root(pod).display().to_string();
+        let any = "127.0.0.1:0".to_owned();
+        let at = |address: &String| if address.is_empty() { any.clone() } else { address.clone() };
+        let replaced = |word: &String| {
+            let word = ["/var/lib/pleach", "/var/cache/pleach", "/run/pleach", "/etc/pleach"]
+                .iter()
+                .fold(word.clone(), |word, path| word.replace(path, &format!("{root}{path}")));
+            word.replace("rel-pleach-manager:7117", &self.cluster.listen)
+                .replace("rel-pleach-manager:7118", &self.cluster.http)
+                .replace("0.0.0.0:7117", &at(&self.cluster.listen))
+                .replace("0.0.0.0:7118", &at(&self.cluster.http))
+                .replace("127.0.0.1:7118", &self.cluster.http)
+                .replace("0.0.0.0:7119", &any)
+                .replace("0.0.0.0:7120", &any)
+        };
+        words.iter().map(replaced).collect()
+    }
+
+    /// Folders where volumes are mounted, and in them what the cluster puts there.
+    fn mount(&self, pod: &str, container: &Container) {
+        let root = self.root(pod);
+        for mount in container.value["volumeMounts"].as_array().expect("mounts") {
+            let path = mount["mountPath"].as_str().expect("a path");
+            fs::create_dir_all(root.join(&path[1..])).expect("a folder");
+        }
+        let secret = |name: &str, path: &str| copy(&self.api.secret(name), &root.join(path));
+        match container.value["name"].as_str() {
+            Some("certificate") => secret("rel-pleach-authority", "run/pleach/authority"),
+            Some("test") => secret("rel-pleach-client", "run/pleach/client"),
+            Some("worker") => {
+                secret("rel-pleach-join", "run/pleach/join");
+                self.write_map(pod, "tiers.toml");
+            }
+            Some("manager") => self.write_map(pod, "pools.toml"),
+            _ => {}
+        }
+    }
+
+    /// Writes the file of a config map where a pod has it.
+    fn write_map(&self, pod: &str, file: &str) {
+        let text = self.objects.iter().find_map(|object| object["data"][file].as_str()).expect("a file");
+        let text = self.here(pod, &[text.to_owned()]).remove(0);
+        fs::write(self.root(pod).join("etc/pleach").join(file), text).expect("a file");
+    }
+
+    /// Whom the manager's pod tells the cluster to take first when there are to be fewer, once it has told.
+    pub(crate) fn first_to_go(&self) -> String {
+        let mut command = self.shell("manager", &self.container("deletion-cost"));
+        let mut script = self.api.grant(command.env("INTERVAL", "1")).spawn().expect("a shell starts");
+        let pods = self.api.secret("pods");
+        let first = || {
+            let entries = fs::read_dir(&pods).ok()?.flatten();
+            let costs = entries.filter_map(|entry| {
+                let cost = fs::read_to_string(entry.path()).ok()?.parse::<i64>().ok()?;
+                Some((cost, entry.file_name().to_string_lossy().into_owned()))
+            });
+            costs.min()
+        };
+        self.cluster.wait_until(|_| first().is_some());
+        script.kill().expect("it is ours");
+        script.wait().expect("it ends");
+        let (cost, pod) = first().expect("a pod");
+        assert_eq!(cost, -100_000);
+        pod
+    }
+
+    /// Starts the manager's pod: what comes first, then what stays.
+    pub(crate) fn start_manager(&mut self) {
+        let first = self.container("certificate");
+        self.mount("manager", &first);
+        let output = self.shell("manager", &first).output().expect("a shell starts");
+        assert!(output.status.success(), "{output:?}");
+        let manager = self.container("manager");
+        self.mount("manager", &manager);
+        let args = self.here("manager", &manager.command[1..]);
+        self.cluster.called.insert("manager".to_owned(), args);
+        self.cluster.start_manager();
+    }
+
+    /// Deletes the manager's pod: a signal, as it has no hook.
+    pub(crate) fn delete_manager(&mut self) {
+        let manager = self.container("manager");
+        assert_eq!(manager.value["lifecycle"], Value::Null);
+        let grace = seconds(&manager);
+        let begun = Instant::now();
+        assert!(self.cluster.end_manager().success());
+        assert!(begun.elapsed() < grace, "the manager would have been killed");
+    }
+
+    /// The script of a container, in its folder.
+    pub(crate) fn shell(&self, pod: &str, container: &Container) -> Command {
+        self.mount(pod, container);
+        let pleach = assert_cmd::cargo::cargo_bin!("pleach").parent().expect("a folder").to_owned();
+        let path = std::env::var("PATH").expect("a path");
+        let words = self.here(pod, &container.command);
+        let mut command = Command::new(&words[0]);
+        let tmp = self.root(pod).join("tmp");
+        fs::create_dir_all(&tmp).expect("a folder");
+        command.args(&words[1..]).current_dir(tmp).env("PATH", format!("{}:{path}", pleach.display()));
+        for (name, value) in &container.environment {
+            command.env(name, &self.here(pod, std::slice::from_ref(value))[0]);
+        }
+        command
+    }
+
+    /// Starts one more worker.
+    pub(crate) fn start_pod(&mut self) {
+        self.started += 1;
+        let name = format!("rel-pleach-base-5d8f9c7b6d-{:05}", self.started);
+        let mut worker = self.container("worker");
+        let named = |word: &String| word.replace("rel-pleach-base-5d8f9c7b6d-x2x9z", &name);
+        worker.command = worker.command.iter().map(named).collect();
+        self.mount(&name, &worker);
+        let args = self.here(&name, &worker.command[1..]);
+        self.cluster.called.insert(name.clone(), args);
+        self.cluster.places.insert(name.clone(), Place::by(CONTAINER));
+        self.cluster.start_worker(&name, &[]);
+        self.pods.push(name);
+    }
+
+    /// Waits until the readiness probes of all workers succeed.
+    pub(crate) fn wait_until_ready(&self) {
+        let probe = strings(&self.container("worker").value["readinessProbe"]["exec"]["command"]);
+        for pod in &self.pods {
+            let words = self.here(pod, &probe);
+            self.cluster.wait_until(|_| {
+                let asked = Command::new(&words[0]).args(&words[1..]).status();
+                asked.is_ok_and(|status| status.success())
+            });
+            // What the chart's minReadySeconds are for: whoever leaves next needs somebody to hand over to.
+            self.cluster.wait_until(|cluster| cluster.log(pod).contains("connected to manager"));
+        }
+    }
+
+    /// Deletes the oldest worker's pod as a kubelet does: the hook, then the signal, then the end.
+    pub(crate) fn delete_oldest(&mut self) {
+        let name = self.pods.remove(0);
+        let worker = self.container("worker");
+        let (grace, begun) = (seconds(&worker), Instant::now());
+        let first = self.first_process(&name);
+        let hook = strings(&worker.value["lifecycle"]["preStop"]["exec"]["command"]);
+        let target = ["--target", &first, "--pid", "--mount", "--"].map(str::to_owned);
+        let mut hook = Command::new("nsenter")
+            .args(target)
+            .args(hook)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nsenter starts");
+        while hook.try_wait().expect("a child").is_none() {
+            assert!(begun.elapsed() < DEADLINE, "{name}: the hook does not end: {}", self.cluster.log(&name));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+        // The signal would be the second one: there is nobody left to get it.
+        let status = self.cluster.left(&name);
+        assert!(begun.elapsed() < grace, "{name} would have been killed");
+        let log = self.cluster.log(&name);
+        assert!(status.success() && log.contains("the worker has left"), "{name}: {status}: {log}");
+        assert!(!log.contains("no more time"), "{name}: {log}");
+    }
+
+    /// The number of a container's first process, on this machine.
+    fn first_process(&self, name: &str) -> String {
+        let outer = self.cluster.workers[name].id();
+        let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("children");
+        children.split_whitespace().next().expect("a process").to_owned()
+    }
+}
+
+/// The grace period of a container's pod.
+fn seconds(container: &Container) -> Duration {
+    Duration::from_secs(container.pod["terminationGracePeriodSeconds"].as_u64().expect("seconds"))
+}
+
+/// Copies the files of a folder to one that has no others.
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+    }
+}

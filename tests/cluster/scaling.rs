@@ -1,0 +1,90 @@
+//! How many workers a manager wants for a study's deadline and budget, as its clients see it.
+
+use crate::cluster::{self, Cluster};
+use serde_json::Value;
+use std::fs;
+
+const POOLS: &str = "\
+[[pool]]
+name = \"w\"
+workers = \"w\"
+cores = 1
+price_per_hour = 36
+startup_seconds = 5
+max = 50
+";
+
+/// A cluster whose manager knows a pool.
+pub(crate) fn cluster_with_a_pool(study: &crate::study::Study) -> Cluster<'_> {
+    let mut cluster = Cluster::to_be(study);
+    fs::write(cluster.path("pools.toml"), POOLS).expect("a folder");
+    cluster.manager_options = vec!["--pools".to_owned(), "pools.toml".to_owned()];
+    cluster.start_manager();
+    cluster
+}
+
+#[test]
+fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
+    let study = cluster::study(6, 256);
+    let expected = cluster::expected(&study);
+    let mut cluster = cluster_with_a_pool(&study);
+    let idle = cluster.status()["scaling"].clone();
+    assert_eq!((&idle["workers_wanted"], &idle["reason"]), (&Value::from(0), &Value::from("idle")));
+    // Nobody is there, so it waits; an hour is enough for one.
+    let id = cluster.submit(&["--deadline", "60m", "--budget", "1000"]);
+    cluster.wait_until(|cluster| cluster.study_of(&id)["work_seconds_left"].as_f64().is_some());
+    let told = cluster.study_of(&id);
+    assert!(told["deadline"].is_string() && told["budget"] == 1000.0, "{told}");
+    let scaling = cluster.status()["scaling"].clone();
+    assert_eq!((&scaling["workers_wanted"], &scaling["reason"]), (&Value::from(1), &Value::from("deadline")));
+    assert!(scaling["predicted_seconds_left"].as_f64().is_some_and(|left| left < 3600.0), "{scaling}");
+    assert!(scaling["predicted_cost"].as_f64().is_some_and(|cost| cost > 0.0), "{scaling}");
+    // In a second it cannot be done, and what could be is told, in words too.
+    let hasty = cluster.submit(&["--deadline", "1s"]);
+    cluster.wait_until(|cluster| cluster.status()["scaling"]["reason"] == "unreachable");
+    let fastest = cluster.status()["scaling"]["fastest"].clone();
+    assert!(fastest["seconds"].as_f64().is_some_and(|seconds| seconds > 1.0), "{fastest}");
+    let words = cluster.ask(&["status"]).done();
+    assert!(words.contains("workers wanted: ") && words.contains("(unreachable)"), "{words}");
+    assert!(words.contains("a deadline cannot be met: at the fastest, "), "{words}");
+    // They come, and it is counted what they cost; then there are more than wanted, and who goes first is told.
+    cluster.start_workers(0..2);
+    assert_eq!(cluster.completed(&id), expected);
+    assert_eq!(cluster.completed(&hasty), expected);
+    cluster.nothing_is_left();
+}
+
+#[test]
+fn deadlines_and_budgets_that_cannot_be_are_refused() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::new(&study);
+    let refused = |options: &[&str], expected: &str| {
+        let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
+        let answer = cluster.ask(&args);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
+        assert!(answer.stderr.contains(expected), "{answer:?}");
+    };
+    refused(
+        &["--deadline", "2020-01-01T00:00:00Z"],
+        "--deadline: 2020-01-01T00:00:00Z is over; a time to come is allowed",
+    );
+    refused(&["--deadline", "tomorrow"], "a time as in 2026-12-24T18:00:00Z, seconds since 1970");
+    refused(&["--budget", "-1"], "a number, 0 or more, is allowed");
+    refused(&["--budget", "NaN"], "a number, 0 or more, is allowed");
+    assert_eq!(cluster.status()["studies"], Value::Array(Vec::new()));
+    // Without pools nothing is wanted, and nothing is said of it in words.
+    assert_eq!(cluster.status()["scaling"]["workers_wanted"], Value::Null);
+    assert!(!cluster.ask(&["status"]).done().contains("wanted"));
+}
+
+#[test]
+fn a_wrong_list_of_pools_is_refused_before_anything_is_written() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::to_be(&study);
+    fs::write(cluster.path("pools.toml"), POOLS.replace("= 36", "= -36")).expect("a folder");
+    let answer = cluster.call(&["manager", "--state", "new", "--certs", "ca/boss", "--pools", "pools.toml"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    let expected = "error: pools.toml: pool 1.price_per_hour: -36 is not allowed; 0 or more is allowed";
+    assert!(answer.stderr.starts_with(expected), "{answer:?}");
+    assert!(!cluster.path("new").exists());
+}

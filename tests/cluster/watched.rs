@@ -1,0 +1,124 @@
+//! A real Prometheus watches a real cluster, and every expression of every dashboard and rule is put to it: none is wrong,
+//! and those that should have data of a healthy cluster have it.
+//!
+//! Without Debian's `prometheus` these tests are skipped; nothing else needs it.
+
+mod expressions;
+mod server;
+
+use crate::cluster::{self, Cluster, expected};
+use crate::scaling::cluster_with_a_pool;
+use crate::skipped;
+use expressions::{Expression, expressions, label_values};
+pub(crate) use server::get;
+use server::{Prometheus, has_tools, promtool};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file of the project.
+fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What a process shows.
+fn metrics_of(worker_log: &str) -> String {
+    let (_, rest) = worker_log.split_once("metrics are at http://").expect("it says where");
+    rest.split_once("/metrics").expect("a path").0.to_owned()
+}
+
+#[test]
+fn prometheus_finds_what_dashboards_and_rules_ask_for() {
+    if !has_tools() {
+        return skipped("prometheus_finds_what_dashboards_and_rules_ask_for", "there is no prometheus");
+    }
+    let study = cluster::study(80, 256);
+    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'")]);
+    let expected = expected(&study);
+    let mut cluster = cluster_with_a_pool(&study);
+    for name in ["w0", "w1"] {
+        cluster.start_worker(name, &["--metrics", "127.0.0.1:0"]);
+        cluster.wait_until(|cluster| cluster.log(name).contains("metrics are at"));
+    }
+    let workers = ["w0", "w1"].map(|name| metrics_of(&cluster.log(name)));
+    let prometheus = Prometheus::start(&cluster.path("ca/ca.pem"), &cluster.http, &workers);
+    prometheus.wait_for("count(up == 1) == 3");
+
+    // With a deadline there is something to be said of what it will cost.
+    let id = cluster.submit(&["--deadline", "60m"]);
+    cluster.wait_for_responses(&id, 2000);
+    // As soon as something is known of each stage.
+    prometheus.wait_for("max(pleach_predicted_seconds_left) > 0");
+    cluster.start_worker("w2", &[]);
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 has joined"));
+    prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
+    cluster.ask_to_leave("w2");
+    assert!(cluster.left("w2").success());
+    prometheus.wait_for("sum(pleach_worker_leaves_total{reason=\"left\"}) >= 1");
+    assert_eq!(cluster.completed(&id), expected, "watching changes nothing");
+    // The study's series end with it.
+    prometheus.wait_for("absent(pleach_study_info) and sum(pleach_studies{state=\"complete\"}) == 1");
+
+    let all = expressions();
+    assert!(all.len() > 100, "{}", all.len());
+    let mut without = Vec::new();
+    for Expression { place, text, may_be_empty } in &all {
+        let found = prometheus.range(text).unwrap_or_else(|error| panic!("{place}: {text}: {error}"));
+        if found == 0 && !may_be_empty {
+            without.push(format!("{place}: {text}"));
+        }
+    }
+    assert!(without.is_empty(), "no data for\n{}", without.join("\n"));
+    for (metric, label) in label_values() {
+        assert!(prometheus.has_label(&metric, &label), "{metric} has no {label}");
+    }
+    let named = r#"pleach_study_info{study="1", name="a \"quoted\" name"}"#;
+    assert_eq!(prometheus.range(named), Ok(1), "{named}");
+    prometheus.rules_are_healthy();
+}
+
+#[test]
+fn promtool_finds_nothing_to_say() {
+    if !has_tools() {
+        return skipped("promtool_finds_nothing_to_say", "there is no promtool");
+    }
+    let study = cluster::study(2, 64);
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &["--metrics", "127.0.0.1:0"]);
+    cluster.submit_and_wait(&[]);
+    let worker = get(&format!("http://{}/metrics", metrics_of(&cluster.log("w0"))));
+    assert!(
+        worker.contains("pleach_task_duration_seconds_count{device=\"cpu\",operation=\"nuclei."),
+        "{worker}"
+    );
+    assert_eq!(promtool(&["check", "metrics"], &worker, Path::new(".")), "");
+    let manager = get(&format!("https://{}/metrics", cluster.http));
+    assert!(
+        manager.contains(
+            "pleach_http_requests_total{method=\"POST\",route=\"/api/v1/studies\",status=\"201\"} 1"
+        )
+    );
+    assert_eq!(promtool(&["check", "metrics"], &manager, Path::new(".")), "");
+
+    let folder = project("deploy/prometheus");
+    promtool(&["check", "rules", "rules.yml"], "", &folder);
+    promtool(&["test", "rules", "rules.yml"], "", &folder.join("tests"));
+    let example = tempfile::tempdir().expect("a folder");
+    for file in ["prometheus.yml", "rules.yml"] {
+        fs::copy(folder.join(file), example.path().join(file)).expect("a copy");
+    }
+    fs::copy(cluster.path("ca/ca.pem"), example.path().join("ca.pem")).expect("a copy");
+    promtool(&["check", "config", "prometheus.yml"], "", example.path());
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_and_nothing_begins() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::of(&study, 0);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let args = ["worker", "--manager", &cluster.listen, "--certs", "ca/nobody", "--metrics", &address];
+    let answer = cluster.call(&args);
+    assert_eq!(answer.code, 2, "{}", answer.stderr);
+    let told = format!("error: --metrics {address}: ");
+    assert!(answer.stderr.starts_with(&told) && answer.stderr.lines().count() == 1, "{}", answer.stderr);
+}
