@@ -22,7 +22,7 @@ use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
 use pleach_workflow::TierKind;
 pub use replica::Keep;
-pub use room::MakeRoom;
+pub use room::{MakeRoom, RoomMade};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;

@@ -10,7 +10,9 @@ use pleach_actors::below::Below;
 use pleach_actors::embedded::{Embedded, Finished, run};
 use pleach_actors::manager::Notice;
 use pleach_actors::stage::Past;
-use pleach_actors::storage::{Ahead, Expect, Get, MakeRoom, NotDone, Origin, Release, StorageActor, Wish};
+use pleach_actors::storage::{
+    Ahead, Expect, Get, MakeRoom, NotDone, Origin, Release, RoomMade, StorageActor, Wish,
+};
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
@@ -136,7 +138,8 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         let [one, two, three, four] = [1, 2, 3, 4].map(region);
         assert_eq!(storage.send(Get(one.0)).await.expect("there"), Ok(one.1.clone()));
         let but = HashSet::from([two.0]);
-        storage.send(MakeRoom { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
+        let made = storage.send(MakeRoom { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
+        assert_eq!(made, RoomMade { bytes: 20_000, gone: Vec::new() });
         let mut left = ram.keys();
         left.sort_unstable();
         assert_eq!(left, [one.0, two.0]);
@@ -280,8 +283,8 @@ fn second_copies_make_room_where_there_is_nothing_below() {
     actix::System::new().block_on(async {
         let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram)).start();
         let (but, replicas) = (HashSet::new(), vec![keys[3], keys[1], keys[2]]);
-        let gone = storage.send(MakeRoom { bytes: 10_001, but, replicas }).await.expect("there");
-        assert_eq!(gone, [keys[1], keys[2]]);
+        let made = storage.send(MakeRoom { bytes: 10_001, but, replicas }).await.expect("there");
+        assert_eq!(made, RoomMade { bytes: 20_000, gone: vec![keys[1], keys[2]] });
     });
     let mut left = ram.keys();
     left.sort_unstable();

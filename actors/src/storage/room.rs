@@ -10,10 +10,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Asks for so many bytes of memory, at least; answered when what could be done is done, with those second copies that are
-/// gone for good.
+/// Asks for so many bytes of memory, at least; answered when what could be done is done.
 #[derive(Debug, Message)]
-#[rtype(result = "Vec<RegionKey>")]
+#[rtype(result = "RoomMade")]
 pub struct MakeRoom {
     /// Bytes.
     pub bytes: u64,
@@ -23,19 +22,28 @@ pub struct MakeRoom {
     pub replicas: Vec<RegionKey>,
 }
 
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RoomMade {
+    /// Bytes that have left memory.
+    pub bytes: u64,
+    /// Second copies that are gone for good.
+    pub gone: Vec<RegionKey>,
+}
+
 impl Handler<MakeRoom> for StorageActor {
-    type Result = ResponseFuture<Vec<RegionKey>>;
+    type Result = ResponseFuture<RoomMade>;
 
     fn handle(&mut self, room: MakeRoom, _: &mut Self::Context) -> Self::Result {
         let MakeRoom { bytes, but, replicas } = room;
         let Some(below) = self.below.clone() else {
-            let gone = self.drop_some(bytes, replicas);
-            return Box::pin(async move { gone });
+            let made = self.drop_some(bytes, replicas);
+            return Box::pin(async move { made });
         };
         let mut held = self.ram.held();
         held.retain(|region| !but.contains(&region.key));
         held.sort_unstable_by_key(|region| (self.last_use(region), region.key));
-        let (mut made, mut written) = (0, Vec::new());
+        let (mut made, mut left, mut written) = (0, 0, Vec::new());
         for HeldRegion { key, bytes: of, .. } in held {
             if made >= bytes {
                 break;
@@ -44,35 +52,37 @@ impl Handler<MakeRoom> for StorageActor {
             if matches!(self.origins.get(&key), Some(Origin::Source(_))) || below.bytes(key).is_some() {
                 self.ram.remove(key);
                 below.dropped(of);
+                left += of;
                 continue;
             }
             let Some(region) = self.ram.get(key) else { continue };
             let (done, is_done) = oneshot::channel();
-            written.push(is_done);
+            written.push((of, is_done));
             let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
             let wished = self.wished.get(&key).copied();
             below.spawn(move || {
                 // One that cannot be written stays. One that is gone meanwhile has been released.
-                if to.put(key, &region, wished) && ram.remove(key).is_none() {
+                let is_below = to.put(key, &region, wished);
+                if is_below && ram.remove(key).is_none() {
                     to.remove(key);
                 }
                 drop(region);
                 // Whoever asked may be gone.
-                let _ = done.send(());
+                let _ = done.send(is_below);
             });
         }
         Box::pin(async move {
-            for is_done in written {
-                let _ = is_done.await;
+            for (of, is_done) in written {
+                left += if is_done.await.unwrap_or(false) { of } else { 0 };
             }
-            Vec::new()
+            RoomMade { bytes: left, gone: Vec::new() }
         })
     }
 }
 
 impl StorageActor {
-    /// Lets go of regions until there is so much room; says which.
-    fn drop_some(&self, bytes: u64, mut replicas: Vec<RegionKey>) -> Vec<RegionKey> {
+    /// Lets go of second copies until there is so much room.
+    fn drop_some(&self, bytes: u64, mut replicas: Vec<RegionKey>) -> RoomMade {
         replicas.sort_unstable();
         let mut made = 0;
         replicas.retain(|key| {
@@ -82,7 +92,7 @@ impl StorageActor {
             }
             goes
         });
-        replicas
+        RoomMade { bytes: made, gone: replicas }
     }
 
     fn last_use(&self, region: &HeldRegion) -> u64 {

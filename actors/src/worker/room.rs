@@ -63,15 +63,16 @@ impl WorkerActor {
         let but = self.read(Some(lease));
         let replicas = self.replicas.keys().copied().filter(|key| !but.contains(key)).collect();
         let made = self.setup.storage.send(MakeRoom { bytes, but, replicas }).into_actor(self);
-        ctx.spawn(made.map(|dropped, actor, ctx| {
-            for key in dropped.unwrap_or_default() {
+        ctx.spawn(made.map(|made, actor, ctx| {
+            let made = made.unwrap_or_default();
+            for key in made.gone {
                 if let Some(study) = actor.replicas.remove(&key) {
                     actor.meters.steps.replica.increment(1);
                     actor.send(&ToManager::Dropped { study, key }, ctx);
                 }
             }
             actor.look();
-            actor.core.handle_room_made();
+            actor.core.handle_room_made(made.bytes);
             actor.perform(ctx);
         }));
     }

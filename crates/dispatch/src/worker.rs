@@ -305,11 +305,13 @@ impl Worker {
         self.below.free_bytes = free_bytes;
     }
 
-    /// Storage has done what could be done of [`MakeRoom`](Effect::MakeRoom), and has said what it holds now.
-    pub fn handle_room_made(&mut self) {
-        if let Some(before) = self.below.asked.take() {
+    /// Storage has done what could be done of [`MakeRoom`](Effect::MakeRoom), and has said what it holds now: so many bytes
+    /// have left it. That others may have come meanwhile says nothing of what is still possible.
+    pub fn handle_room_made(&mut self, bytes: u64) {
+        if self.below.is_asked {
+            self.below.is_asked = false;
             // What did not help once does not help again, until something else has changed.
-            self.below.in_vain = (self.stored_bytes >= before).then_some(self.stored_bytes);
+            self.below.in_vain = (bytes == 0).then_some(self.stored_bytes);
         }
         self.balance();
     }
@@ -406,7 +408,7 @@ impl Worker {
         match ready {
             None => self.called = None,
             // What follows from that is still to come.
-            Some(_) if self.below.asked.is_some() => {}
+            Some(_) if self.below.is_asked => {}
             Some(first) if echo => {
                 match self.by_turns(first) {
                     Admission::Runs(lease) => self.grant(lease),
@@ -439,7 +441,7 @@ impl Worker {
     }
 
     fn ask_for_room(&mut self, lease: LeaseId, bytes: u64) {
-        self.below.asked = Some(self.stored_bytes);
+        self.below.is_asked = true;
         self.effects.push_back(Effect::MakeRoom { bytes, lease });
     }
 

@@ -394,8 +394,53 @@ fn room_is_made_below_before_a_task_is_refused() {
     assert_eq!(grants(&mut worker), NONE);
     worker.handle_below(20, 970);
     worker.handle_stored(50);
-    worker.handle_room_made();
+    worker.handle_room_made(30);
     assert_eq!(grants(&mut worker), [1, 0]);
+}
+
+#[test]
+fn room_that_others_have_filled_meanwhile_is_made_again() {
+    let mut worker = worker(100, 0);
+    worker.handle_below(50, 1000);
+    worker.handle_stored(80);
+    assign(&mut worker, 0, 0);
+    worker.handle_demand(LeaseId(0), task(45));
+    assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 25, lease: LeaseId(0) }));
+    // 30 have left, and 40 have come.
+    worker.handle_below(60, 970);
+    worker.handle_stored(90);
+    worker.handle_room_made(30);
+    assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 35, lease: LeaseId(0) }));
+    worker.handle_below(25, 935);
+    worker.handle_stored(55);
+    worker.handle_room_made(35);
+    assert_eq!(grants(&mut worker), [0]);
+    assert_eq!(worker.peak_bytes(), 100);
+}
+
+/// What is begun goes on in its order: room is made for the first that this is enough for, before a later one adds to what
+/// is held.
+#[test]
+fn room_is_made_for_what_goes_on_by_turns() {
+    let mut worker = worker(100, 0);
+    worker.handle_below(30, 1000);
+    worker.handle_stored(30);
+    // By what is foreseen none can finish; the first does not fit even when all has gone that can.
+    for (number, stage, demand) in
+        [(1, 0, holding(0, 20, 40, 200)), (2, 0, holding(0, 20, 10, 200)), (0, 1, task(100))]
+    {
+        assign(&mut worker, number, stage);
+        worker.handle_demand(LeaseId(number), demand);
+    }
+    let number = call(&mut worker).expect("nothing is admitted");
+    worker.handle_echo(number);
+    assert_eq!(effects(&mut worker), [Effect::MakeRoom { bytes: 10, lease: LeaseId(1) }]);
+    worker.handle_below(0, 970);
+    worker.handle_stored(0);
+    worker.handle_room_made(30);
+    let number = call(&mut worker).expect("nothing is admitted");
+    worker.handle_echo(number);
+    assert_eq!(grants(&mut worker), [1]);
 }
 
 #[test]
@@ -409,7 +454,7 @@ fn room_that_cannot_be_made_is_not_asked_for_again() {
     // The disk is broken: as much is stored as before.
     worker.handle_below(50, 1000);
     worker.handle_stored(80);
-    worker.handle_room_made();
+    worker.handle_room_made(0);
     let call = call(&mut worker).expect("nothing runs");
     worker.handle_echo(call);
     // Its turn has come, whatever it takes.

@@ -40,7 +40,7 @@ impl Worker {
     /// The first ready stage in order of rank that all rules admit. A stage under way that is refused is not overtaken:
     /// what others take would keep it waiting. One not begun is: it holds nothing yet.
     pub(super) fn admitted(&self) -> Option<Admission> {
-        let makes_room = self.below.asked.is_some();
+        let makes_room = self.below.is_asked;
         for (rank, demand) in self.ready() {
             let (lease, excess) = (rank.2, self.excess(&demand));
             // What a bucket reads that begins now may be what is leaving memory.
@@ -61,26 +61,27 @@ impl Worker {
         None
     }
 
-    /// What is done by rule 1 alone: `first`, which is the first ready stage, runs if it fits or room can be made for it; else
-    /// the first one under way that fits; and if there is none, `first` runs beyond the budget.
+    /// What is done by rule 1 alone: in order of rank, `first`, which is the first ready stage, or else one under way runs if
+    /// it fits, or room can be made for it. If there is none, what room there is is made for `first`, and it runs beyond
+    /// the budget.
     pub(super) fn by_turns(&self, first: LeaseId) -> Admission {
-        let demand = self.rank_of.get(&first).and_then(|rank| self.leases.get(rank)?.demand);
-        let (excess, movable) =
-            demand.map_or((0, 0), |demand| (self.excess(&demand), self.movable_for(&demand)));
-        let bytes = excess.min(movable);
-        let turn = if bytes > 0 && bytes == excess { None } else { self.whose_turn_it_is() };
-        match turn {
-            Some(lease) => Admission::Runs(lease),
-            None if bytes > 0 => Admission::Needs { lease: first, bytes },
-            None => Admission::Runs(first),
-        }
-    }
-
-    /// The stage whose turn it is by rule 1: the first ready one, or if that does not fit, the first one under way.
-    fn whose_turn_it_is(&self) -> Option<LeaseId> {
-        let (mut is_first, fits) = (true, |(_, demand): &(Rank, Demand)| self.fits(demand));
-        let may = |(_, demand): &(Rank, Demand)| std::mem::take(&mut is_first) || demand.started;
-        self.ready().filter(may).find(fits).map(|(rank, _)| rank.2)
+        let fits = |(rank, demand): (Rank, Demand)| {
+            let (lease, bytes) = (rank.2, self.excess(&demand));
+            let is_possible =
+                (demand.started || lease == first) && (bytes == 0 || bytes <= self.movable_for(&demand));
+            is_possible.then_some(if bytes == 0 {
+                Admission::Runs(lease)
+            } else {
+                Admission::Needs { lease, bytes }
+            })
+        };
+        self.ready().find_map(fits).unwrap_or_else(|| {
+            let demand = self.rank_of.get(&first).and_then(|rank| self.leases.get(rank)?.demand);
+            match demand.map_or(0, |demand| self.movable_for(&demand)) {
+                0 => Admission::Runs(first),
+                bytes => Admission::Needs { lease: first, bytes },
+            }
+        })
     }
 
     /// The stages that have something to run, in order of rank, but for what would not be finished in time.
@@ -108,10 +109,6 @@ impl Worker {
         demands.fold(self.stored_bytes.saturating_add(self.coming_bytes), |sum, demand| {
             sum.saturating_add(demand.held_bytes)
         })
-    }
-
-    fn fits(&self, demand: &Demand) -> bool {
-        self.excess(demand) == 0
     }
 
     /// By how much the next task does not fit.

@@ -12,8 +12,8 @@ pub(super) struct Below {
     pub(super) movable_bytes: u64,
     /// Bytes that can still be stored below it.
     pub(super) free_bytes: u64,
-    /// What was stored when storage was asked to make room; it has not answered yet.
-    pub(super) asked: Option<u64>,
+    /// Storage was asked to make room, and has not answered yet.
+    pub(super) is_asked: bool,
     /// What was stored when that was of no use.
     pub(super) in_vain: Option<u64>,
 }

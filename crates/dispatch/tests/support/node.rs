@@ -370,6 +370,7 @@ impl<'a> Node<'a> {
                 self.worker.handle_stage_over(lease);
             }
             Local::Moved(keys) => {
+                let mut left = 0;
                 for key in keys {
                     let free = self.setup.below - self.storage.below_bytes();
                     if let Entry::Occupied(stored) = self.storage.ram.entry(key)
@@ -378,11 +379,12 @@ impl<'a> Node<'a> {
                         let bytes = stored.remove();
                         self.log.push(format!("{bytes} moved"));
                         self.storage.below.insert(key, bytes);
-                        self.moved_bytes += bytes;
+                        left += bytes;
                     }
                 }
                 self.look();
-                self.worker.handle_room_made();
+                self.moved_bytes += left;
+                self.worker.handle_room_made(left);
             }
         }
     }
