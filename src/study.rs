@@ -22,6 +22,9 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+/// The part of a study's digest that says where its files lie.
+const PLACES: &str = "list of image files";
+
 /// A study that can be planned.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -382,7 +385,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         ("workflow", digest_of([format!("{:?}", study.workflow).as_bytes()])),
         ("method", digest_of([method.as_bytes()])),
         ("reference", digest_of([&from_defaults[..]])),
-        ("list of image files", digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
+        (PLACES, digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
         ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
     ];
     digests.extend(parts);

@@ -70,7 +70,7 @@ fn execute_until(
     mut ends: Option<(Duration, f64)>,
 ) -> (Outcome, Vec<usize>) {
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(StudyId::whole(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
@@ -151,7 +151,7 @@ fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
 fn a_worker_that_breaks_the_language_is_dropped() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
+    core.handle_submit(StudyId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
     let (done, _outcome) = oneshot::channel();
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
