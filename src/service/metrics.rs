@@ -74,6 +74,7 @@ fn sample_study(Measured { view, reuse }: &Measured, running: Option<&StudyFigur
         ("dataflow", planned.dataflow + running.tasks.reused_by_dataflow),
         ("value", running.tasks.reused_by_value),
         ("cache", planned.cache + running.tasks.reused_by_cache),
+        ("earlier", running.tasks.reused_from_before),
     ] {
         of::STUDY_TASKS_REUSED.with([id, level]).absolute(tasks);
     }

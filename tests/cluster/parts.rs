@@ -161,6 +161,11 @@ fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
         let out = completed(&cluster, &id);
         assert_eq!(findings(&out, &[FIRST, SECOND]), expected, "killed at {bytes} bytes of {file}");
         assert!(!kept(&cluster, &id, &journals[0]).exists(), "nothing is left to go on with");
+        if between {
+            // Its workers have kept what the first phase computed.
+            let record = json(&out.join("run.json"));
+            assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "{record}");
+        }
         cluster.nothing_is_left();
     }
 }
