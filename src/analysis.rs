@@ -25,6 +25,7 @@ use pleach_actors::manager;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::error::AnalysisError;
+use pleach_sensitivity::fast;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
@@ -51,7 +52,7 @@ pub(crate) enum Analysis {
     /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
     /// method: why there are no indices.
     None {
-        /// "moat", "vbd", "correlation" or "table".
+        /// As in study files.
         method: &'static str,
         /// The response.
         response: String,
@@ -149,6 +150,19 @@ impl Collected {
                         .map(|indices| Analysis::Indices(Indices::Vbd(indices)))
                         .ok_or_else(|| Stop::defect("a response without indices")),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("vbd", error.to_string())),
+                    Err(error) => Err(Stop::defect(error)),
+                };
+            }
+            Structure::Curves(curves) => {
+                let values = self.responses(metric, *over_tiles);
+                let responses = [Response { name, values: &values }];
+                return match fast::indices(curves, &responses, bootstrap(study.seed)) {
+                    Ok(found) => found
+                        .into_iter()
+                        .next()
+                        .map(|indices| Analysis::Indices(Indices::Efast(indices)))
+                        .ok_or_else(|| Stop::defect("a response without indices")),
+                    Err(error @ AnalysisError::TooFew { .. }) => Ok(none("fast", error.to_string())),
                     Err(error) => Err(Stop::defect(error)),
                 };
             }

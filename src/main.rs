@@ -26,6 +26,7 @@ mod log;
 mod machine;
 mod output;
 mod outside;
+mod parts;
 mod past;
 mod pools;
 mod progress;

@@ -12,15 +12,19 @@ use crate::weave::{Loom, Material, TileFacts, identity};
 use pleach_dispatch::costs::Costs;
 use pleach_pathology::tile;
 use pleach_reuse::Merging;
+use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::points::Sequence;
-use pleach_sensitivity::sampling::{Design, Structure, morris, saltelli};
+use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Method, Reference, RegionDecl, Registry, Study, Value, text};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+/// The part of a study's digest that says where its files lie.
+const PLACES: &str = "list of image files";
 
 /// A study that can be planned.
 #[derive(Debug)]
@@ -82,7 +86,10 @@ impl Prepared {
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
-            (None, Method::Moat { .. } | Method::Vbd { .. } | Method::Correlation { .. }) => file,
+            (
+                None,
+                Method::Moat { .. } | Method::Vbd { .. } | Method::Correlation { .. } | Method::Fast { .. },
+            ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
         let tiles = tiles(&study)?;
@@ -266,6 +273,11 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
             let points = points.map_err(|error| cannot_be_drawn(file, study, error))?;
             Design::of_points(parameters, &points).map_err(|error| cannot_be_drawn(file, study, error))
         }
+        (None, &Method::Fast { samples }) => {
+            let (samples, harmonics) = (samples as u32, HARMONICS as u32);
+            let drawn = fast::sample(parameters, &fast::Fast { samples, harmonics, seed: study.seed });
+            drawn.map(|(design, _)| design).map_err(|error| cannot_be_drawn(file, study, error))
+        }
         (None, &Method::Vbd { samples, second_order, base }) => {
             let samples = samples as u32;
             let saltelli = saltelli::Saltelli { samples, second_order, base, seed: study.seed };
@@ -360,6 +372,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
             format!("vbd {samples} {second_order} {}", base.name())
         }
         Method::Correlation { samples, base, of } => format!("{} {samples} {}", of.name(), base.name()),
+        Method::Fast { samples } => format!("fast {samples}"),
         Method::Table { .. } => "table".to_owned(),
     };
     let until = study.until.map_or_else(String::new, |until| format!(" {until:?}"));
@@ -382,7 +395,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         ("workflow", digest_of([format!("{:?}", study.workflow).as_bytes()])),
         ("method", digest_of([method.as_bytes()])),
         ("reference", digest_of([&from_defaults[..]])),
-        ("list of image files", digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
+        (PLACES, digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
         ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
     ];
     digests.extend(parts);

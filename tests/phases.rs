@@ -468,17 +468,6 @@ fn phases_that_cannot_be_are_refused() {
     run(&study, "whole", &[]);
     let table = pleach(study.folder(), &["run", "study.toml", "--table", "whole/phase-1-moat/samples.csv"]);
     assert!(table.stderr.contains("study.toml has phases, whose parameter sets are drawn"), "{table:?}");
-    for certs in [
-        &["certs", "init", "--dir", "ca"][..],
-        &["certs", "issue", "--dir", "ca", "--name", "c", "--role", "client", "--out", "c"],
-    ] {
-        pleach(study.folder(), certs).done();
-    }
-    let submit = ["submit", "study.toml", "--manager", "https://127.0.0.1:1", "--certs", "c"];
-    let submitted = pleach(study.folder(), &submit);
-    assert_eq!(submitted.code, 2, "{submitted:?}");
-    let said = "study.toml: phase: a manager runs studies whose parameter sets are all known when they are submitted";
-    assert!(submitted.stderr.contains(said), "{submitted:?}");
     let other = responses(&study, "whole/phase-1-moat");
     in_phases(&study, &format!("kind = \"moat\"\ntrajectories = 4\n{MOST}"), VBD);
     let other_study = pleach(study.folder(), &["run", "study.toml", "--out", "whole"]);

@@ -11,7 +11,7 @@ use crate::stage::Past;
 use crate::storage::{Held, Source, StorageActor};
 use crate::task::THREAD_NAME;
 use crate::transport::memory;
-use crate::worker::{Forget, IsBusy, Next, Resources, WorkerActor, WorkerSetup};
+use crate::worker::{Forget, IsBusy, Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
@@ -228,18 +228,18 @@ impl Engine {
     /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
     pub fn run(&mut self, part: Part) -> Result<Finished, EmbeddedError> {
         let Part { plan, finished, costs, observer, keeps } = part;
-        let id = StudyId(self.plans);
+        let id = part_of(self.plans);
         self.plans += 1;
         copy(&costs, &self.costs);
         let (done, outcome) = oneshot::channel();
         let (inputs, replanner) = (HashMap::new(), None);
-        let study = StudyRun { plan, finished, inputs, observer, replanner, done };
+        let study = StudyRun { plan, finished, inputs, observer, replanner, keeps, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || Outcome { stopped: true, ..Outcome::default() };
         let outcome = self.system.block_on(async {
             // Whoever asked to stop meanwhile is heard first.
             tokio::task::yield_now().await;
-            let is_there = !is_stopped() && self.worker.send(Next { keeps }).await.is_ok();
+            let is_there = !is_stopped() && self.worker.send(IsBusy).await.is_ok();
             if !is_there {
                 return if is_stopped() { Ok(stopped()) } else { Err(EmbeddedError::ManagerGone) };
             }
@@ -272,7 +272,7 @@ impl Engine {
     pub fn end(self) {
         self.system.block_on(async {
             // Where they have been stopped they are gone already.
-            let _ = self.worker.send(Forget).await;
+            let _ = self.worker.send(Forget(STUDY)).await;
             self.manager.do_send(Finish);
             while self.worker.connected() {
                 tokio::task::yield_now().await;
@@ -282,6 +282,15 @@ impl Engine {
             below.settle();
         }
     }
+}
+
+/// The study that all plans are parts of.
+const STUDY: u32 = 0;
+
+/// Each plan is a part of its own.
+fn part_of(number: u32) -> StudyId {
+    let [a, b, c, d] = number.to_be_bytes();
+    StudyId { study: STUDY, phase: u16::from_be_bytes([a, b]), round: u16::from_be_bytes([c, d]) }
 }
 
 fn copy(from: &Mutex<Costs>, to: &Mutex<Costs>) {

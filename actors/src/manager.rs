@@ -13,7 +13,9 @@ mod running;
 mod view;
 
 pub use connection::{Connect, Newcomer};
-pub use control::{Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Halt, Hold, Look, Stop};
+pub use control::{
+    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Stop,
+};
 pub use figures::{ManagerFigures, Measure, StudyFigures};
 pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
 pub use running::{Replanner, StudyRun};
@@ -77,8 +79,10 @@ pub struct ManagerActor {
     connection_of: HashMap<WorkerId, ConnectionId>,
     next_connection: u32,
     studies: BTreeMap<StudyId, Running>,
-    /// Studies that were cancelled: one may still be on its way to be begun.
-    cancelled: BTreeSet<StudyId>,
+    /// Studies that were cancelled: a part of one may still be on its way to be begun.
+    cancelled: BTreeSet<u32>,
+    /// Studies of which workers keep what tasks have computed: another part may follow.
+    kept: BTreeSet<u32>,
     /// Studies that are to be planned anew soon.
     to_replan: BTreeSet<StudyId>,
     replan_is_due: bool,
@@ -98,7 +102,7 @@ impl ManagerActor {
     /// A manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<Outcome>, observer: Observer) -> Self {
         let mut actor = Self { ends: true, ..Self::of(core, None) };
-        actor.studies.insert(StudyId(0), Running::new(&actor.core, StudyId(0), done, observer));
+        actor.studies.insert(StudyId::whole(0), Running::new(&actor.core, StudyId::whole(0), done, observer));
         actor
     }
 
@@ -126,6 +130,7 @@ impl ManagerActor {
             next_connection: 0,
             studies: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            kept: BTreeSet::new(),
             to_replan: BTreeSet::new(),
             replan_is_due: false,
             replanned: (0, 0),
@@ -174,11 +179,10 @@ impl ManagerActor {
                 self.meters.replans.increment(1);
                 self.meters.replanned.increment(moved as u64);
                 info!(
-                    study = id.0,
+                    study = id.study,
                     instances = moved,
                     slots,
-                    "study {}: {moved} instances are in other buckets, for {slots} slots",
-                    id.0
+                    "{id}: {moved} instances are in other buckets, for {slots} slots"
                 );
             }
         }

@@ -31,10 +31,12 @@ pub struct Results {
     stored: HashMap<RegionKey, usize>,
     /// What has fallen off the shelf, and is below memory.
     fallen: Fallen,
-    /// What tasks have computed stays when nothing more will be made of its source: another plan may read it again.
-    keeps: bool,
-    /// Tasks of which the shelf had outputs when the plan began, and that have not been run since.
-    before: HashSet<TaskKey>,
+    /// The study that each source belongs to.
+    study_of: HashMap<RegionKey, u32>,
+    /// Studies of which another part may follow: what tasks have computed stays when no region of its source is in storage.
+    keeps: HashSet<u32>,
+    /// Of such a study, tasks of which the shelf had outputs when its present part began, and that have not been run since.
+    before: HashMap<u32, HashSet<TaskKey>>,
 }
 
 impl fmt::Debug for Results {
@@ -57,11 +59,12 @@ impl Results {
         self.running.entry(key).or_default().push((stage, node));
     }
 
-    /// What a region in storage was made from in the end: itself, if it is not known to be made from another.
-    pub(crate) fn source(&mut self, key: RegionKey) -> RegionKey {
+    /// What a region of a study in storage was made from in the end: itself, if it is not known to be made from another.
+    pub(crate) fn source(&mut self, key: RegionKey, study: u32) -> RegionKey {
         if let Some(source) = self.source_of.get(&key) {
             return *source;
         }
+        self.study_of.insert(key, study);
         self.made(key, key);
         key
     }
@@ -73,8 +76,8 @@ impl Results {
         }
     }
 
-    /// A region is no longer in storage. With the last one of a source goes what tasks have made of it: nothing will be
-    /// made of it again. Returns what of that lies below memory.
+    /// A region is no longer in storage. With the last one of a source goes what tasks have made of it, unless another part
+    /// of its study may follow: nothing will be made of it again. Returns what of that lies below memory.
     pub(crate) fn released(&mut self, key: &RegionKey) -> Vec<RegionKey> {
         let Some(source) = self.source_of.remove(key) else { return Vec::new() };
         let Some(stored) = self.stored.get_mut(&source) else { return Vec::new() };
@@ -83,34 +86,64 @@ impl Results {
             return Vec::new();
         }
         self.stored.remove(&source);
-        if self.keeps {
+        if self.study_of.get(&source).is_some_and(|study| self.keeps.contains(study)) {
             return Vec::new();
         }
-        self.shelf.discard(&source);
-        self.fallen.discard(&source)
+        self.discard(&source)
     }
 
-    /// Another plan begins; with `keeps` it is not the last one.
-    pub(crate) fn next(&mut self, keeps: bool) {
-        self.keeps = keeps;
-        self.before = self.shelf.tasks().chain(self.fallen.tasks()).copied().collect();
+    fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
+        self.study_of.remove(source);
+        self.shelf.discard(source);
+        self.fallen.discard(source)
     }
 
-    /// Whether a task was run for an earlier plan, and not again since.
-    pub(crate) fn is_from_before(&self, key: &TaskKey) -> bool {
-        self.before.contains(key)
+    fn sources(&self, study: u32) -> impl Iterator<Item = &RegionKey> {
+        self.study_of.iter().filter(move |(_, of)| **of == study).map(|(source, _)| source)
+    }
+
+    /// A part of a study begins; with `keeps` another one may follow.
+    pub(crate) fn next(&mut self, study: u32, keeps: bool) {
+        let tasks = |source| self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source));
+        let before: HashSet<TaskKey> = self.sources(study).flat_map(tasks).copied().collect();
+        if keeps {
+            self.keeps.insert(study);
+        } else {
+            self.keeps.remove(&study);
+        }
+        if before.is_empty() {
+            self.before.remove(&study);
+        } else {
+            self.before.insert(study, before);
+        }
+    }
+
+    /// Whether a task was run for an earlier part of the study, and not again since.
+    pub(crate) fn is_from_before(&self, study: u32, key: &TaskKey) -> bool {
+        self.before.get(&study).is_some_and(|before| before.contains(key))
     }
 
     /// A task has been run.
-    pub(crate) fn ran(&mut self, key: &TaskKey) {
-        self.before.remove(key);
+    pub(crate) fn ran(&mut self, study: u32, key: &TaskKey) {
+        self.before.get_mut(&study).map(|before| before.remove(key));
     }
 
-    /// Nothing of all this will be read again. Returns what of it lies below memory.
-    pub(crate) fn forget(&mut self) -> Vec<RegionKey> {
-        self.shelf = Shelf::default();
-        self.before.clear();
-        std::mem::take(&mut self.fallen).into_keys()
+    /// Studies of which something may have been kept.
+    pub(crate) fn kept(&self) -> Vec<u32> {
+        let mut studies: Vec<u32> = self.keeps.iter().chain(self.study_of.values()).copied().collect();
+        studies.sort_unstable();
+        studies.dedup();
+        studies
+    }
+
+    /// No part of the study follows: what was kept of it goes. Returns what of that lies below memory.
+    pub(crate) fn forget(&mut self, study: u32) -> Vec<RegionKey> {
+        self.keeps.remove(&study);
+        self.before.remove(&study);
+        // The others go when they are released.
+        let unread = |source: &&RegionKey| !self.stored.contains_key(source);
+        let sources: Vec<RegionKey> = self.sources(study).filter(unread).copied().collect();
+        sources.iter().flat_map(|source| self.discard(source)).collect()
     }
 
     /// What is known of a task's outputs that are not all on the shelf: where the wanted ones are, if all of them are.
@@ -206,6 +239,7 @@ pub fn derived(key: &TaskKey, output: usize) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_regions::{DataRegion, Raster, Shelved};
     use pleach_workflow::ValueType;
     use std::collections::HashSet;
 
@@ -237,5 +271,63 @@ mod tests {
         let key = key(&task("a", 1), &[], std::iter::empty());
         assert_ne!(derived(&key, 0), derived(&key, 1));
         assert_ne!(derived(&key, 0).0, key.0);
+    }
+
+    fn task_key(number: u8) -> TaskKey {
+        TaskKey([number; 32])
+    }
+
+    /// A bucket of a study reads a region, and a task of it puts its output on the shelf.
+    fn run(results: &mut Results, study: u32, region: RegionKey, number: u8) {
+        let made = Arc::new(DataRegion::Mask(Raster::filled(1, 1, 1, number).unwrap()));
+        let outputs = vec![Some(Shelved { identity: Identity([number; 32]), region: made })];
+        let source = results.source(region, study);
+        results.shelf.put(task_key(number), task_key(number), Some(source), outputs, 1.0);
+        results.shelf.release(&Identity([number; 32]));
+    }
+
+    fn is_there(results: &mut Results, number: u8) -> bool {
+        let found = results.shelf.take(&task_key(number), &[true]).is_some();
+        if found {
+            results.shelf.release(&Identity([number; 32]));
+        }
+        found
+    }
+
+    #[test]
+    fn what_a_part_has_computed_stays_for_the_next_one_and_goes_with_the_last() {
+        let (one, other) = (RegionKey([1; 16]), RegionKey([2; 16]));
+        let mut results = Results::default();
+        results.next(7, true);
+        results.next(8, false);
+        run(&mut results, 7, one, 1);
+        run(&mut results, 8, other, 2);
+        assert!(results.released(&one).is_empty() && results.released(&other).is_empty());
+        assert!(is_there(&mut results, 1), "another part follows");
+        assert!(!is_there(&mut results, 2), "of the other study none does");
+        assert_eq!(results.kept(), [7]);
+
+        // The last part: what is here is from before, until it is run again.
+        results.next(7, false);
+        assert!(results.is_from_before(7, &task_key(1)) && !results.is_from_before(8, &task_key(1)));
+        results.ran(7, &task_key(1));
+        assert!(!results.is_from_before(7, &task_key(1)));
+        assert!(is_there(&mut results, 1), "it may have run on other workers only");
+        assert_eq!(results.kept(), [7]);
+        results.forget(7);
+        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
+        assert!(results.shelf.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_when_a_study_is_forgotten_goes_when_it_is_released() {
+        let key = RegionKey([1; 16]);
+        let mut results = Results::default();
+        results.next(7, true);
+        run(&mut results, 7, key, 1);
+        results.forget(7);
+        assert!(is_there(&mut results, 1));
+        results.released(&key);
+        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
     }
 }

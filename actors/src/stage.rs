@@ -27,7 +27,7 @@ use pleach_dispatch::memory::Demand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
 use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, StudyId};
-use pleach_regions::{DataRegion, Identity, RegionKey, Shelved};
+use pleach_regions::{DataRegion, Identity, RegionKey, Shelved, TaskKey};
 use pleach_workflow::{Operation, Stage, Task};
 use std::collections::HashMap;
 use std::fmt;
@@ -170,7 +170,7 @@ impl StageActor {
         };
         let mut results = self.held.results();
         if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
-            let is_from_before = results.is_from_before(&key);
+            let is_from_before = results.is_from_before(self.study.study, &key);
             drop(results);
             let reused = match from == origin {
                 _ if is_from_before => Reused::Before,
@@ -296,7 +296,7 @@ impl StageActor {
                 let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
                 let done = match result.source {
                     From::Cache => TaskDone::Reused(Reused::Cache),
-                    From::Below if keys.is_some_and(|keys| self.held.results().is_from_before(&keys.key)) => {
+                    From::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
                         TaskDone::Reused(Reused::Before)
                     }
                     From::Below if is_same => TaskDone::Reused(Reused::Dataflow),
@@ -304,7 +304,7 @@ impl StageActor {
                     From::Run => {
                         let predicted_seconds = self.learn(call, &result);
                         self.observe(call.task, &result);
-                        keys.iter().for_each(|keys| self.held.results().ran(&keys.key));
+                        keys.iter().for_each(|keys| self.held.results().ran(self.study.study, &keys.key));
                         TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
                     }
                 };
@@ -326,6 +326,11 @@ impl StageActor {
         }
         self.follow();
         self.tell_slot_free(slot);
+    }
+
+    /// Whether an earlier part of the study has run a task.
+    fn is_from_before(&self, key: &TaskKey) -> bool {
+        self.held.results().is_from_before(self.study.study, key)
     }
 
     fn report(&mut self, call: &TaskCall, done: TaskDone, cache_seconds: f64) {
@@ -360,7 +365,7 @@ impl StageActor {
             let outputs = shelved.collect();
             let mut results = self.held.results();
             // Instances of a bucket read the same.
-            let source = self.inputs.first().map(|(key, _)| results.source(*key));
+            let source = self.inputs.first().map(|(key, _)| results.source(*key, self.study.study));
             let outputs = results.shelf.put(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
@@ -383,7 +388,7 @@ impl StageActor {
             && let Some((input, _)) = self.inputs.first()
         {
             let mut results = self.held.results();
-            let source = results.source(*input);
+            let source = results.source(*input, self.study.study);
             puts.iter().for_each(|(key, _, _)| results.made(*key, source));
         }
         for (key, region, identity) in puts {

@@ -15,7 +15,7 @@ mod setup;
 mod share;
 
 pub use attach::Connected;
-pub use between::{Forget, IsBusy, Next};
+pub use between::{Forget, IsBusy};
 pub use figures::{Measure, WorkerFigures};
 pub use leave::{Abandon, Drain, EndBy};
 pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
@@ -230,13 +230,14 @@ impl WorkerActor {
     fn hear(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.welcomed(manager, ctx),
-            ToWorker::Study { study, stages, least_bytes, durable } => {
+            ToWorker::Study { study, stages, least_bytes, durable, keeps } => {
+                self.next(study.study, keeps);
                 self.core.handle_study(study, stages.len() as u32, least_bytes);
                 self.durable.insert(study, durable);
                 if durable == Durable::All {
                     self.setup.storage.do_send(ShareInputs);
                 }
-                self.spans.insert(study, info_span!("study", study = study.0));
+                self.spans.insert(study, info_span!("study", study = study.study));
                 self.meters.begin(study, &stages, &self.setup.registry);
                 self.studies.insert(study, bucket::runnable(&stages, &self.setup.registry));
             }
@@ -253,6 +254,7 @@ impl WorkerActor {
             }
             ToWorker::Release { keys } => self.release(keys, None, ctx),
             ToWorker::Over { study } => self.over(study, ctx),
+            ToWorker::Forget { study } => self.forget(study),
             ToWorker::Durable { reports } => self.unsafe_reports.are_safe(reports),
             ToWorker::NoFile { digest } => {
                 if let Some(remote) = &self.setup.remote {

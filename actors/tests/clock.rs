@@ -193,9 +193,10 @@ impl<'a> Managed<'a> {
             inputs: HashMap::new(),
             observer: Box::new(observer),
             replanner: None,
+            keeps: false,
             done,
         };
-        let begun = self.manager.send(Begin { id: StudyId(1), study }).await;
+        let begun = self.manager.send(Begin { id: StudyId::whole(1), study }).await;
         begun.expect("the manager lives").expect("a valid plan");
         (outcome, reported)
     }

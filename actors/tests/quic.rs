@@ -302,7 +302,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
     let idle = if is_torn { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let cluster = Cluster::new(Settings { idle, keep_alive: idle / 4, ..patient() });
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(StudyId::whole(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     let workers: Vec<_> = ["w1", "w2"].iter().map(|name| cluster.connector(name, Role::Worker)).collect();
     System::new().block_on(async {

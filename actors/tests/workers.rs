@@ -7,16 +7,18 @@ mod toy;
 
 use actix::prelude::*;
 use outcome::{Sets, check};
-use pleach_actors::manager::{Connect, ManagerActor, Newcomer, Outcome};
+use pleach_actors::manager::{Cancel, Connect, Forget, Keep, ManagerActor, Newcomer, Outcome, Service};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
+use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
-use pleach_actors::transport::{Incoming, Link};
+use pleach_actors::transport::{Incoming, Link, codec};
 use pleach_actors::worker::{EndBy, Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::StudyId;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::manager::Manager;
+use pleach_dispatch::message::{Before, ToManager, ToWorker};
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;
@@ -70,7 +72,7 @@ fn execute_until(
     mut ends: Option<(Duration, f64)>,
 ) -> (Outcome, Vec<usize>) {
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(StudyId::whole(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
@@ -151,7 +153,7 @@ fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
 fn a_worker_that_breaks_the_language_is_dropped() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
+    core.handle_submit(StudyId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
     let (done, _outcome) = oneshot::channel();
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
@@ -165,6 +167,50 @@ fn a_worker_that_breaks_the_language_is_dropped() {
         let end = tokio::time::timeout(DEADLINE, far.incoming.recv()).await.expect("the manager answers");
         assert!(end.is_none(), "the manager closes the link without a word");
         assert!(manager.connected());
+    });
+}
+
+/// What the manager says next.
+async fn said(incoming: &mut Incoming) -> ToWorker {
+    let frame = tokio::time::timeout(DEADLINE, incoming.recv()).await.expect("the manager speaks");
+    codec::decode(&frame.expect("the link is there")).expect("a message")
+}
+
+#[test]
+fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
+    System::new().block_on(async {
+        let manager = ManagerActor::service(Service {
+            number: 7,
+            epoch: 1,
+            find_file: Arc::new(|_| None),
+            clock: Arc::new(SystemClock),
+            network: tokio::runtime::Handle::current(),
+            by_data: true,
+        });
+        let manager = manager.start();
+        for study in [3, 4, 5] {
+            manager.do_send(Keep(study));
+        }
+        manager.do_send(Forget(4));
+        let (near, mut far) = pair();
+        manager.do_send(Connect {
+            link: Box::new(near.link),
+            incoming: near.incoming,
+            newcomer: Newcomer::local(),
+        });
+        let before = Before { manager: 7, studies: Vec::new(), kept: vec![2, 3, 4, 5] };
+        let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
+        far.link.send(codec::encode(&join).unwrap()).unwrap();
+        assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
+        for over in [2, 4] {
+            assert!(matches!(said(&mut far.incoming).await, ToWorker::Forget { study } if study == over));
+        }
+        // Those that end while it is there, however they end.
+        manager.do_send(Forget(5));
+        manager.do_send(Cancel(3));
+        for over in [5, 3] {
+            assert!(matches!(said(&mut far.incoming).await, ToWorker::Forget { study } if study == over));
+        }
     });
 }
 

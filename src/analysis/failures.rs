@@ -16,7 +16,7 @@ pub(crate) struct Failures {
     pub(crate) dropped: usize,
     /// How many there are in all.
     pub(crate) all: usize,
-    /// For each varying parameter, failed evaluations that a change of it alone led to. Empty where parameters change all
+    /// For each varying parameter, failed evaluations that a change of it alone led to, or those of its curve. Empty where parameters change all
     /// at once.
     pub(crate) parameters: Vec<OfParameter>,
 }
@@ -29,6 +29,8 @@ pub(crate) enum Unit {
     Trajectory,
     /// The row block of a base sample.
     BaseSample,
+    /// The search curve of a parameter.
+    Curve,
     /// The evaluation alone.
     Evaluation,
 }
@@ -77,6 +79,12 @@ impl Failures {
                 }
                 (Unit::BaseSample, dropped.count(), blocks.samples(), named(blocks.names(), failed))
             }
+            Structure::Curves(curves) => {
+                let missing = |curve: &[Option<f64>]| curve.iter().filter(|value| value.is_none()).count();
+                let failed: Vec<usize> = responses.chunks(curves.samples()).map(missing).collect();
+                let dropped = failed.iter().filter(|failed| **failed > 0).count();
+                (Unit::Curve, dropped, curves.names().len(), named(curves.names(), failed))
+            }
             _ => (Unit::Evaluation, evaluations, responses.len(), Vec::new()),
         };
         Some(Self { evaluations, unit, dropped, all, parameters })
@@ -86,7 +94,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_sensitivity::sampling::{Design, morris, saltelli};
+    use pleach_sensitivity::sampling::{Design, fast, morris, saltelli};
     use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 
     fn parameters() -> Vec<Parameter> {
@@ -155,6 +163,15 @@ mod tests {
             place => vec![row - place + 5],
         };
         assert_eq!(shown(&found), counted(&design, &failed, ends));
+    }
+
+    #[test]
+    fn a_curve_goes_as_a_whole() {
+        let plan = fast::Fast { samples: 65, harmonics: 4, seed: 1 };
+        let (design, _) = fast::sample(&parameters(), &plan).unwrap();
+        let found = Failures::of(&design.structure, &responses(130, &[65, 70])).unwrap();
+        assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::Curve, 2, 1, 2));
+        assert_eq!(shown(&found), [0, 2]);
     }
 
     #[test]

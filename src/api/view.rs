@@ -56,6 +56,7 @@ pub(crate) struct Study {
     pub(crate) state: StudyState,
     /// Evaluations of which every run is known or has failed.
     pub(crate) evaluations_done: u64,
+    /// As far as is known: of phases that are to come, and of samples that may grow, nothing is.
     pub(crate) evaluations: u64,
     pub(crate) tasks_executed: u64,
     /// As far as is known: what turns out to be reused will not be executed.
@@ -77,6 +78,19 @@ pub(crate) struct Study {
     /// Seconds of work of one core that are left, as the cost model has them; none where it does not run.
     #[serde(default)]
     pub(crate) work_seconds_left: Option<f64>,
+    /// The phase that runs, from 1; none where it does not run, or has no phases.
+    #[serde(default)]
+    pub(crate) phase: Option<u64>,
+    /// Of how many; none where it has none.
+    #[serde(default)]
+    pub(crate) phases: Option<u64>,
+}
+
+impl Study {
+    /// Which of its phases runs, in words.
+    pub(crate) fn phase_of(&self) -> Option<String> {
+        self.phase.zip(self.phases).map(|(phase, phases)| format!("phase {phase} of {phases}"))
+    }
 }
 
 /// What a worker does.

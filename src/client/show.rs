@@ -68,7 +68,8 @@ pub(super) fn progress(study: &Study) -> String {
 }
 
 fn heading(study: &Study) -> String {
-    format!("{} {}: {}", plain(&study.id), plain(&study.name), study.state)
+    let phase = study.phase_of().map_or_else(String::new, |phase| format!(", {phase}"));
+    format!("{} {}: {}{phase}", plain(&study.id), plain(&study.name), study.state)
 }
 
 fn details(study: &Study) -> String {

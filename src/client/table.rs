@@ -88,7 +88,7 @@ pub(crate) fn studies(studies: &[Study]) -> String {
                 study.tasks_left.to_string(),
                 time_left(study).unwrap_or_default(),
                 study.failed.to_string(),
-                study.message.as_deref().map(plain).unwrap_or_default(),
+                study.message.as_deref().map(plain).or_else(|| study.phase_of()).unwrap_or_default(),
             ]
         }),
     )

@@ -12,9 +12,10 @@ use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
+use crate::parts::Part;
 use crate::study::Prepared;
 use crate::summary;
-use part::{Ended, Part, Runner};
+use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
 
 /// Runs the command.

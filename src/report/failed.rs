@@ -10,19 +10,26 @@ pub(super) fn counts(failures: &Failures) -> Html {
     let (whole, one, many) = match unit {
         Unit::Trajectory => ("its whole trajectory", "trajectory", "trajectories"),
         Unit::BaseSample => ("the whole row block of its base sample", "base sample", "base samples"),
+        Unit::Curve => ("the whole search curve of a parameter", "curve", "curves"),
         Unit::Evaluation => ("nothing else", "evaluation", "evaluations"),
     };
     let text = p(format!(
-        "{} no response over the tiles. Each takes {whole} with it: {} of {} left out of the indices, for every parameter.",
+        "{} no response over the tiles. Each takes {whole} with it: {} of {} left out of the indices, for {}.",
         counted(*evaluations, "evaluation has", "evaluations have"),
         count(*dropped),
         counted(*all, &format!("{one} is"), &format!("{many} are")),
+        if *unit == Unit::Curve { "that parameter" } else { "every parameter" },
     ));
     if parameters.is_empty() {
         return text;
     }
-    let caption = "Failed evaluations by the parameter that alone was changed to make them; others failed where several \
-                   parameters were.";
+    let caption = match unit {
+        Unit::Curve => "Failed evaluations by the parameter on whose curve they lie.",
+        _ => {
+            "Failed evaluations by the parameter that alone was changed to make them; others failed where several \
+             parameters were."
+        }
+    };
     let mut table = Table::new("numbers", caption, ["parameter", "failed evaluations"].map(Html::from));
     for parameter in parameters {
         table.row([Html::from(&parameter.name), count(parameter.failed).into()]);

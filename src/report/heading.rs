@@ -77,7 +77,7 @@ fn method(report: &Report<'_>) -> Html {
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let sampled = match study.method {
         Method::Moat { trajectories, .. } => trajectories * (varied + 1) == run.evaluations,
-        Method::Vbd { .. } | Method::Correlation { .. } | Method::Table { .. } => false,
+        Method::Vbd { .. } | Method::Correlation { .. } | Method::Fast { .. } | Method::Table { .. } => false,
     };
     match (&study.method, report.analysis) {
         (Method::Moat { trajectories, base, candidates, .. }, _) if sampled => html![
@@ -123,6 +123,18 @@ fn method(report: &Report<'_>) -> Html {
                 run.evaluations,
                 counted(varied, "parameter", "parameters"),
                 drawn(base)
+            ),
+        ],
+        (
+            &Method::Fast { samples },
+            Analysis::None { method: "fast", .. } | Analysis::Indices(Indices::Efast(_)),
+        ) => html![
+            strong("eFAST"),
+            format!(
+                ": search curves of {}, {} each = {total} On the curve of a parameter it swings fast, and all others \
+                 slowly.",
+                counted(varied, "parameter", "parameters"),
+                counted(samples, "point", "points"),
             ),
         ],
         (_, Analysis::Correlations(_)) => {

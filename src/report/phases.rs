@@ -42,7 +42,7 @@ pub(crate) fn html(run: &Run, phases: &[Phase<'_>]) -> String {
 fn title(kind: &str) -> &'static str {
     match kind {
         "moat" => "screening",
-        "vbd" => "decomposition of the variance",
+        "vbd" | "fast" => "decomposition of the variance",
         _ => "correlations",
     }
 }

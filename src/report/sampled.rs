@@ -11,6 +11,7 @@ use crate::report::number::capital;
 use crate::report::plots::{self, Drawn};
 use crate::report::scatter::Along;
 use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::{Design, Structure};
 use pleach_sensitivity::vbd::Estimator;
 use pleach_workflow::{BasePoints, Method};
@@ -79,6 +80,9 @@ fn form(report: &Report<'_>, design: &Design) -> Option<(Form, Way)> {
         (Structure::Saltelli(found), _) => {
             let (base, estimator) = (BasePoints::default(), Estimator::default());
             (Form::Blocks(found.clone()), Way::Vbd { second_order: None, base, estimator })
+        }
+        (Structure::Curves(found), _) => {
+            (Form::Curves(found.clone()), Way::Fast { harmonics: HARMONICS as u32 })
         }
         (_, &Method::Correlation { of, .. }) => {
             let columns = Columns::of(&report.study.workflow.parameters, &design.evaluations).ok()?;

@@ -40,8 +40,8 @@ pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &S
         of::STUDIES.with([&state.to_string()]).set(number(count as u64));
     }
     for study in studies.iter().filter(|study| !study.view.state.is_over()) {
-        let running = figures.studies.iter().find(|figures| figures.id.0.to_string() == study.view.id);
-        let age = figures.view.studies.iter().find(|view| view.id.0.to_string() == study.view.id);
+        let running = figures.studies.iter().find(|figures| figures.id.study.to_string() == study.view.id);
+        let age = figures.view.studies.iter().find(|view| view.id.study.to_string() == study.view.id);
         sample_study(study, running);
         if let Some(view) = age {
             let id = study.view.id.as_str();
@@ -74,6 +74,7 @@ fn sample_study(Measured { view, reuse }: &Measured, running: Option<&StudyFigur
         ("dataflow", planned.dataflow + running.tasks.reused_by_dataflow),
         ("value", running.tasks.reused_by_value),
         ("cache", planned.cache + running.tasks.reused_by_cache),
+        ("earlier", running.tasks.reused_from_before),
     ] {
         of::STUDY_TASKS_REUSED.with([id, level]).absolute(tasks);
     }

@@ -4,7 +4,7 @@ mod control;
 mod entry;
 
 use super::inputs::{InputDigest, InputStore};
-use super::job::{self, Manager, Planned};
+use super::job::{self, Manager, Ready, Workers};
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{Ended, Kept, State};
 use super::submission::Submission;
@@ -17,11 +17,10 @@ use crate::study::Prepared;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
-use pleach_actors::manager::{Look, ManagerView, WorkerView};
+use pleach_actors::manager::{Forget, Keep, Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -71,6 +70,10 @@ impl Shared {
                 None => Phase::Waiting(missing),
             };
             let is_queued = matches!(phase, Phase::Queued);
+            // Before workers come back: they ask.
+            if is_queued && kept.submission.has_parts() {
+                shared.manager.do_send(Keep(id));
+            }
             shared.entries().insert(id, Entry::new(kept, phase));
             if is_queued {
                 shared.start(id, None);
@@ -160,11 +163,11 @@ impl Shared {
         let submitted = OffsetDateTime::now_utc();
         let kept = Kept { submission, key, submitted };
         // Planned now, so that what cannot be executed is refused now.
-        let planned = self.plan(id, &kept, view).map_err(|stop| match stop {
+        let ready = self.ready(id, &kept, view).map_err(|stop| match stop {
             Stop::Input(text) => Refused::Study(text),
             stop => Refused::Defect(said(&stop)),
         })?;
-        let least = |worker: &WorkerView| planned.needs.with_below(worker.below_bytes);
+        let least = |worker: &WorkerView| ready.needs().with_below(worker.below_bytes);
         let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
         let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
         if let Some(largest) = largest.filter(|largest| !fits(largest)) {
@@ -183,19 +186,16 @@ impl Shared {
         let is_queued = missing.is_empty();
         self.entries().insert(id, Entry::new(kept, phase));
         if is_queued {
-            self.start(id, Some(planned));
+            self.start(id, Some(ready));
         }
         Ok(Submitted { id: id.to_string(), missing })
     }
 
-    fn plan(&self, id: u32, kept: &Kept, view: &ManagerView) -> Outcome<Planned> {
-        let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
-        let memory_bytes = view.workers.iter().map(|worker| worker.memory_bytes).min().unwrap_or(u64::MAX);
-        let slots = NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN);
-        let planning = || job::plan(id, kept, &self.store, slots, memory_bytes);
+    fn ready(&self, id: u32, kept: &Kept, view: &ManagerView) -> Outcome<Ready> {
+        let planning = || job::ready(id, kept, &self.store, Workers::of(view));
         // What a client has made up may not end the manager.
-        let planned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
-        planned.unwrap_or_else(|_| {
+        let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
+        ready.unwrap_or_else(|_| {
             let name = &kept.submission.name;
             Err(Stop::Input(format!("study {name}: it cannot be planned: it is no study of this pleach")))
         })
@@ -217,12 +217,12 @@ impl Shared {
     }
 
     /// Has a study executed, when it is its turn.
-    fn start(self: &Arc<Self>, id: u32, planned: Option<Planned>) {
+    fn start(self: &Arc<Self>, id: u32, ready: Option<Ready>) {
         let shared = Arc::clone(self);
         // As threads that run tasks are: what fails there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
         let run = move || {
-            let job = || shared.run(id, planned);
+            let job = || shared.run(id, ready);
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if ended.is_err() {
                 shared.fail(id, "a defect in pleach; please report it".to_owned());
@@ -233,7 +233,7 @@ impl Shared {
         }
     }
 
-    fn run(self: &Arc<Self>, id: u32, planned: Option<Planned>) {
+    fn run(self: &Arc<Self>, id: u32, ready: Option<Ready>) {
         {
             let mut entries = self.entries();
             loop {
@@ -251,7 +251,9 @@ impl Shared {
                 entry.phase = Phase::Running { progress: None };
             }
         }
-        let planned = planned.map_or_else(|| self.plan_again(id), Ok);
+        let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
+        let choice = choice.ok_or_else(|| Stop::defect("a study that is not there"));
+        let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
         let follow = |followed| {
             if let Some(entry) = self.entries().get_mut(&id)
                 && let Phase::Running { progress: place } = &mut entry.phase
@@ -259,7 +261,7 @@ impl Shared {
                 *place = Some(followed);
             }
         };
-        let ended = planned.and_then(|planned| job::run(self, id, planned, follow));
+        let ended = ready.and_then(|(choice, ready)| job::run(self, id, choice, ready, follow));
         match ended {
             Ok(Some(ended)) => self.over(id, ended),
             // Cancelled: whoever did so has written that down.
@@ -268,11 +270,11 @@ impl Shared {
         }
     }
 
-    fn plan_again(&self, id: u32) -> Outcome<Planned> {
+    fn ready_again(&self, id: u32) -> Outcome<Ready> {
         let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
         let kept = kept.ok_or_else(|| Stop::defect("a study that is not there"))?;
         let view = self.network.block_on(self.manager.send(Look)).map_err(Stop::defect)?;
-        self.plan(id, &kept, &view)
+        self.ready(id, &kept, &view)
     }
 
     /// A study has ended: that is written down, unless it was cancelled at the last moment.
@@ -290,6 +292,7 @@ impl Shared {
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);
+        self.manager.do_send(Forget(id));
         self.ended.notify_all();
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Submission {
     pub(crate) parameter_sets: PathBuf,
     /// They come from a table.
     pub(crate) is_table: bool,
-    /// The parameter sets of evaluations 1, 2, ….
+    /// The parameter sets of evaluations 1, 2, …: those of the first phase, before its sample grows.
     pub(crate) evaluations: Vec<Vec<Value>>,
     pub(crate) plan: PlanChoice,
     /// When it should have ended, in seconds since 1970.
@@ -78,15 +78,6 @@ impl Submission {
     pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
         let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
         prepared.check_runnable()?;
-        let parts =
-            [("phase", !prepared.study.phases.is_empty()), ("method.until", prepared.study.until.is_some())];
-        if let Some((part, _)) = parts.iter().find(|(_, there)| *there) {
-            return Err(Stop::Input(format!(
-                "{}: {part}: a manager runs studies whose parameter sets are all known when they are submitted, and these \
-                 depend on results; pleach run executes the study here",
-                args.study.display()
-            )));
-        }
         crate::command::weigh(&mut prepared, args.way.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
@@ -168,7 +159,12 @@ impl Submission {
         Ok(prepared)
     }
 
-    /// Keys are of this study alone: another one may read the same files, and let go of them at another time.
+    /// Whether it is of several parts: phases, or a sample that may grow.
+    pub(crate) fn has_parts(&self) -> bool {
+        !self.study.phases.is_empty() || self.study.until.is_some()
+    }
+
+    /// Keys are of this study alone, the same in all its parts: another one may read the same files, and let go of them at another time.
     fn tiles(&self, id: u32) -> Vec<TileFacts> {
         let workflow = &self.study.workflow;
         let of = |what: &str, input: &InputFile, part: Option<&SlideTile>| {

@@ -1,6 +1,6 @@
 //! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
 
-use super::{Prepared, design, digest_of, digests, evaluations_of};
+use super::{PLACES, Prepared, design, digest_of, digests, evaluations_of};
 use crate::exit::{Outcome, Stop};
 use pleach_dispatch::costs::Costs;
 use pleach_workflow::Study;
@@ -43,7 +43,14 @@ impl Prepared {
     fn redrawn(&self, study: Study) -> Outcome<Self> {
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design);
-        let digests = digests(&study, &evaluations);
+        let mut digests = digests(&study, &evaluations);
+        // Where they lie is a part of the study's digest, and may not be where they are read.
+        let is_place = |(part, _): &&(&'static str, String)| *part == PLACES;
+        if let Some((own, known)) =
+            digests.iter_mut().find(|(part, _)| *part == PLACES).zip(self.digests.iter().find(is_place))
+        {
+            own.1.clone_from(&known.1);
+        }
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         Ok(Self {
             study,

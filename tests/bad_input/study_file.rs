@@ -56,7 +56,7 @@ fn methods_and_metrics() {
     edited(
         "\"moat\"",
         "\"pcc\"",
-        "method.kind: \"pcc\" is not allowed; allowed: \"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"rbd-fast\" or \"table\"",
+        "method.kind: \"pcc\" is not allowed; allowed: \"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"fast\", \"rbd-fast\" or \"table\"",
     );
     edited("kind = \"moat\"\n", "", "method.kind: missing; a text is needed");
     let sampler = "method.sampler: \"lhs\" is not allowed; allowed: \"morris\" for kind \"moat\"";

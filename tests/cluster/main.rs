@@ -20,6 +20,7 @@ mod logs;
 mod mounted;
 mod namespaces;
 mod network;
+mod parts;
 mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;

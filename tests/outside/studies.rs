@@ -17,6 +17,7 @@ fn a_study_that_ran_can_be_analysed_again() {
         ("kind = \"regression\"\nsamples = 40\n", "regression"),
         ("kind = \"pawn\"\nsamples = 24\n", "pawn"),
         ("kind = \"delta\"\nsamples = 24\nsampler = \"sobol\"\n", "delta"),
+        ("kind = \"fast\"\nsamples = 65\n", "fast"),
         ("kind = \"rbd-fast\"\nsamples = 42\n", "rbd-fast"),
     ] {
         study.edit(&[(moat, method)]);

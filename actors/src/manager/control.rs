@@ -39,10 +39,20 @@ pub enum BeginError {
     Plan(#[from] PlanError),
 }
 
-/// Ends a study early.
+/// Ends a study early, whichever part of it runs; none of it is begun again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Cancel(pub StudyId);
+pub struct Cancel(pub u32);
+
+/// A study of several parts goes on that an earlier start of the manager began: what workers have kept of it stays.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Keep(pub u32);
+
+/// No part of a study follows: workers need not keep anything of it.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Forget(pub u32);
 
 /// Halts a study: what is reported of it can no longer be kept. Nothing more of it is granted, what its workers report is
 /// not taken, and they keep all that they have: the study's next manager is told, or it is cancelled.
@@ -113,8 +123,8 @@ impl Handler<Begin> for ManagerActor {
     type Result = Result<(), BeginError>;
 
     fn handle(&mut self, Begin { id, study }: Begin, ctx: &mut Self::Context) -> Self::Result {
-        let StudyRun { plan, finished, inputs, observer, replanner, done } = study;
-        if self.cancelled.contains(&id) {
+        let StudyRun { plan, finished, inputs, observer, replanner, keeps, done } = study;
+        if self.cancelled.contains(&id.study) {
             // Whoever wanted to know may have given up.
             let _ = done.send(Outcome { stopped: true, ..Outcome::default() });
             return Ok(());
@@ -123,6 +133,10 @@ impl Handler<Begin> for ManagerActor {
         let mut running = Running::new(&self.core, id, done, observer);
         running.inputs = inputs;
         running.replanner = replanner;
+        running.keeps = keeps;
+        if keeps {
+            self.kept.insert(id.study);
+        }
         running.all_instances = plan.open(&finished).into_iter().filter(|open| *open).count();
         self.studies.insert(id, running);
         if let Err(error) = self.core.handle_submit(id, plan, &finished) {
@@ -138,14 +152,34 @@ impl Handler<Begin> for ManagerActor {
 impl Handler<Cancel> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Cancel(id): Cancel, ctx: &mut Self::Context) {
-        self.cancelled.insert(id);
-        self.core.handle_cancel(id);
-        if let Some(mut running) = self.studies.remove(&id) {
-            running.outcome.stopped = true;
-            running.end();
+    fn handle(&mut self, Cancel(study): Cancel, ctx: &mut Self::Context) {
+        self.cancelled.insert(study);
+        let parts: Vec<StudyId> = self.studies.keys().filter(|id| id.study == study).copied().collect();
+        for id in parts {
+            self.core.handle_cancel(id);
+            if let Some(mut running) = self.studies.remove(&id) {
+                running.outcome.stopped = true;
+                running.end();
+            }
         }
         self.perform(ctx);
+        self.forget(study);
+    }
+}
+
+impl Handler<Keep> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Keep(study): Keep, _: &mut Self::Context) {
+        self.kept.insert(study);
+    }
+}
+
+impl Handler<Forget> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, Forget(study): Forget, _: &mut Self::Context) {
+        self.forget(study);
     }
 }
 
@@ -214,6 +248,13 @@ impl Handler<Look> for ManagerActor {
 }
 
 impl ManagerActor {
+    /// Workers that are away are told when they come back.
+    fn forget(&mut self, study: u32) {
+        if self.kept.remove(&study) {
+            self.broadcast(&ToWorker::Forget { study });
+        }
+    }
+
     /// A study that is begun was cut for as many processors as its planner thought of.
     fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
         let ids: Vec<StudyId> = self.studies.keys().copied().collect();

@@ -105,10 +105,9 @@ impl ManagerActor {
                     let TaskFailure { at, cause } = &cause;
                     warn!(
                         parent: &running.span,
-                        study = id.0,
+                        study = id.study,
                         instance = instance.0,
-                        "study {}: {instance} has failed at {at}: {cause}",
-                        id.0
+                        "{id}: {instance} has failed at {at}: {cause}"
                     );
                 }
                 running.outcome.failures.insert(instance, Failure { origin, cause });
@@ -131,7 +130,8 @@ impl ManagerActor {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
         let (stages, durable) = (plan.stages.clone(), plan.durable);
         let least_bytes = self.core.least_bytes(worker, study);
-        self.send(worker, &ToWorker::Study { study, stages, least_bytes, durable });
+        let keeps = self.studies.get(&study).is_some_and(|running| running.keeps);
+        self.send(worker, &ToWorker::Study { study, stages, least_bytes, durable, keeps });
     }
 
     /// A bucket that no frame can hold fails: it would be waited for for ever.

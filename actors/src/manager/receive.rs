@@ -141,6 +141,9 @@ impl ManagerActor {
 
     /// What a worker has from before: what is still of use stays with it.
     fn take_up(&mut self, worker: WorkerId, before: Before) {
+        for study in before.kept.into_iter().filter(|study| !self.kept.contains(study)).collect::<Vec<_>>() {
+            self.send(worker, &ToWorker::Forget { study });
+        }
         for had in before.studies {
             let study = had.study;
             let is_known = self.core.study(study).is_some();
@@ -188,7 +191,7 @@ impl ManagerActor {
             let (worker, of) = (self.name_of(worker), named(study, instance));
             warn!(
                 worker,
-                study = study.0,
+                study = study.study,
                 instance = instance.0,
                 "worker {worker} reports other results for {of} than there are, too late: they are refused"
             );

@@ -32,6 +32,9 @@ pub struct StudyRun {
     pub observer: Observer,
     /// Cuts buckets anew when workers come and go.
     pub replanner: Option<Box<dyn Replanner>>,
+    /// It is a part of a study, and another one may follow: workers keep what tasks have computed, until they are told to
+    /// [`Forget`](super::Forget) it.
+    pub keeps: bool,
     /// Is told what the study came to.
     pub done: oneshot::Sender<Outcome>,
 }
@@ -48,6 +51,7 @@ pub(super) struct Running {
     pub(super) observer: Observer,
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
+    pub(super) keeps: bool,
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
@@ -74,13 +78,14 @@ impl Running {
             observer,
             inputs: HashMap::new(),
             replanner: None,
+            keeps: false,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
             records: 0,
             durable: 0,
             is_halted: false,
             begun: Instant::now(),
-            span: info_span!("study", study = id.0),
+            span: info_span!("study", study = id.study),
         }
     }
 

@@ -75,14 +75,9 @@ impl Fallen {
         Some(Found { outputs: found, origin: *origin })
     }
 
-    /// Tasks of which outputs have fallen.
-    pub(super) fn tasks(&self) -> impl Iterator<Item = &TaskKey> {
-        self.tasks.keys()
-    }
-
-    /// What all of it is stored under.
-    pub(super) fn into_keys(self) -> Vec<RegionKey> {
-        self.regions.iter().map(key).collect()
+    /// Tasks of which outputs have fallen that were made from a region.
+    pub(super) fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
+        self.by_source.get(source).into_iter().flatten().flat_map(|(_, tasks)| tasks)
     }
 
     /// Nothing more will be made from a region; gives what lies below of what was made.

@@ -122,7 +122,8 @@ impl WorkerActor {
             Some(remote) => (remote.incarnation, Some(remote.exchange.address().port())),
             None => (0, None),
         };
-        let before = self.manager.map(|manager| Before { manager, studies: self.before() });
+        let before =
+            self.manager.map(|manager| Before { manager, studies: self.before(), kept: self.kept() });
         self.send(&ToManager::Join { slots, incarnation, exchange_port, before }, ctx);
         self.unsafe_reports.safe = 0;
         let frames: Vec<Vec<u8>> =
@@ -161,6 +162,7 @@ impl WorkerActor {
         if self.manager.is_some_and(|known| known != manager) {
             let studies: Vec<StudyId> = self.studies.keys().copied().collect();
             studies.into_iter().for_each(|study| self.over(study, ctx));
+            self.kept().into_iter().for_each(|study| self.forget(study));
         }
         self.manager = Some(manager);
         if let Some(below) = &self.setup.below {

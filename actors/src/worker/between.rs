@@ -1,34 +1,39 @@
-//! Several plans one after another on one worker: what tasks of one have computed is there for the next.
+//! Several parts of a study one after another on one worker: what tasks of one have computed is there for the next.
 //!
-//! Without this, what has been made of a tile goes with the last region of it that a plan needs.
+//! Without this, what has been made of a tile goes with the last region of it that a part needs.
 
 use super::WorkerActor;
 use actix::prelude::*;
 use std::sync::{Arc, PoisonError};
-
-/// A plan begins. What is on the shelf now was computed before it; with `keeps` it stays after it, as far as there is room.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-pub struct Next {
-    /// Another plan may follow.
-    pub keeps: bool,
-}
 
 /// Asks whether the worker has been told of a study and not heard the end of it, or goes on with a bucket of one.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "bool")]
 pub struct IsBusy;
 
-/// No plan follows: what is on the shelf, and below memory, goes.
+/// No part of a study follows: what of it is on the shelf, and below memory, goes.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
-pub struct Forget;
+pub struct Forget(pub u32);
 
-impl Handler<Next> for WorkerActor {
-    type Result = ();
+impl WorkerActor {
+    /// A part of a study begins; with `keeps` another one may follow.
+    pub(super) fn next(&self, study: u32, keeps: bool) {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).next(study, keeps);
+    }
 
-    fn handle(&mut self, Next { keeps }: Next, _: &mut Self::Context) {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).next(keeps);
+    /// No part of a study follows.
+    pub(super) fn forget(&self, study: u32) {
+        let fallen = self.results.lock().unwrap_or_else(PoisonError::into_inner).forget(study);
+        if let Some(below) = self.setup.below.as_ref().filter(|_| !fallen.is_empty()) {
+            let from = Arc::clone(below);
+            below.spawn(move || fallen.into_iter().for_each(|key| from.remove(key)));
+        }
+    }
+
+    /// Studies of which something may have been kept.
+    pub(super) fn kept(&self) -> Vec<u32> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).kept()
     }
 }
 
@@ -43,11 +48,7 @@ impl Handler<IsBusy> for WorkerActor {
 impl Handler<Forget> for WorkerActor {
     type Result = ();
 
-    fn handle(&mut self, _: Forget, _: &mut Self::Context) {
-        let fallen = self.results.lock().unwrap_or_else(PoisonError::into_inner).forget();
-        if let Some(below) = self.setup.below.as_ref().filter(|_| !fallen.is_empty()) {
-            let from = Arc::clone(below);
-            below.spawn(move || fallen.into_iter().for_each(|key| from.remove(key)));
-        }
+    fn handle(&mut self, Forget(study): Forget, _: &mut Self::Context) {
+        self.forget(study);
     }
 }

@@ -25,10 +25,44 @@ macro_rules! id {
     };
 }
 
-id!(
-    /// A study of the manager's.
-    StudyId(u32), "study "
-);
+/// A plan of the manager's: a study, or one part of a study whose parts follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StudyId {
+    /// The study.
+    pub study: u32,
+    /// Its phase, from 0.
+    pub phase: u16,
+    /// How often its sample has grown in this phase.
+    pub round: u16,
+}
+
+impl StudyId {
+    /// A study of one part, or the first part of one of several.
+    #[must_use]
+    pub const fn whole(study: u32) -> Self {
+        Self { study, phase: 0, round: 0 }
+    }
+
+    /// The study as an index into the list that holds what it names.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.study as usize
+    }
+}
+
+impl fmt::Display for StudyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "study {}", self.study)?;
+        if self.phase > 0 {
+            write!(f, ", phase {}", u32::from(self.phase) + 1)?;
+        }
+        if self.round > 0 {
+            write!(f, ", round {}", u32::from(self.round) + 1)?;
+        }
+        Ok(())
+    }
+}
+
 id!(
     /// A stage instance of the plan.
     InstanceId(u32), "instance "

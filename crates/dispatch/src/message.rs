@@ -144,6 +144,8 @@ pub struct Before {
     pub manager: u64,
     /// By study.
     pub studies: Vec<StudyBefore>,
+    /// Studies of which it has kept what tasks have computed, for a part that follows.
+    pub kept: Vec<u32>,
 }
 
 /// What a worker has of one study.
@@ -175,6 +177,8 @@ pub enum ToWorker {
         least_bytes: u64,
         /// What has to survive the worker.
         durable: Durable,
+        /// Another part of the same study may follow: what tasks compute is kept for it, as far as there is room.
+        keeps: bool,
     },
     /// A bucket to execute.
     Assign {
@@ -239,6 +243,11 @@ pub enum ToWorker {
     Over {
         /// The study.
         study: StudyId,
+    },
+    /// No part of a study follows any more: nothing that was kept of it is wanted.
+    Forget {
+        /// The study.
+        study: u32,
     },
     /// So many of the connection's reports, from the first one on, are on disk.
     Durable {

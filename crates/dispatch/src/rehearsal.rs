@@ -21,7 +21,7 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
 
 /// The one there is.
-const STUDY: StudyId = StudyId(0);
+const STUDY: StudyId = StudyId::whole(0);
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

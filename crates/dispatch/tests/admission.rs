@@ -10,7 +10,7 @@ const NONE: [u64; 0] = [];
 /// A worker with slots enough, and the study that it works on: three stages, so much at least.
 fn worker(bytes: u64, least_bytes: u64) -> Worker {
     let mut worker = Worker::new(4, Budget { bytes, ..Budget::UNLIMITED });
-    worker.handle_study(StudyId(0), 3, least_bytes);
+    worker.handle_study(StudyId::whole(0), 3, least_bytes);
     effects(&mut worker);
     worker
 }

@@ -26,7 +26,7 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let back = |lease| Effect::HandBack { lease: LeaseId(lease) };
     let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId(0), 1, 0);
+    worker.handle_study(StudyId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(100));
     // The first end counts.
     worker.handle_end(Duration::from_secs(200));
@@ -56,7 +56,7 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
 #[test]
 fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
     let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId(0), 1, 0);
+    worker.handle_study(StudyId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(30));
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), taking(0, 20));
@@ -80,7 +80,7 @@ proptest! {
         slots in 1u32..4, end in 0u64..60, buckets in vec((0u32..4, vec(0u64..30, 1..5)), 1..8), waits in vec(0u64..8, 60),
     ) {
         let mut worker = Worker::new(slots, Budget::UNLIMITED);
-        worker.handle_study(StudyId(0), STAGES, 0);
+        worker.handle_study(StudyId::whole(0), STAGES, 0);
         worker.handle_end(Duration::from_secs(end));
         let (mut now, mut running) = (0, VecDeque::new());
         let mut left: BTreeMap<LeaseId, (u64, VecDeque<u64>)> = BTreeMap::new();

@@ -70,7 +70,7 @@ struct Shell {
 impl Shell {
     fn new(slots: u32, waiting: Vec<Bucket>) -> Self {
         let mut worker = Worker::new(slots, Budget::UNLIMITED);
-        worker.handle_study(StudyId(0), STAGES, 0);
+        worker.handle_study(StudyId::whole(0), STAGES, 0);
         let waiting = waiting.into();
         let (buckets, running) = (BTreeMap::new(), BTreeMap::new());
         let mut shell = Self {
@@ -289,7 +289,7 @@ fn a_bucket_that_has_not_spoken_holds_its_slot() {
         |heard| Demand { heard, ready: 1, next: Some(NodeId(0)), started: heard > 0, ..Demand::default() };
     let grant = |lease| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(0) };
     let mut worker = Worker::new(2, Budget::UNLIMITED);
-    worker.handle_study(StudyId(0), 1, 0);
+    worker.handle_study(StudyId::whole(0), 1, 0);
     assert_eq!(effects(&mut worker), [request(2, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), demand(0));
@@ -313,7 +313,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     };
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId(0), 3, 0);
+    worker.handle_study(StudyId::whole(0), 3, 0);
     assert_eq!(effects(&mut worker), [request(1, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);
@@ -341,7 +341,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
 fn a_second_copy_of_what_others_have_takes_no_room_that_is_needed() {
     let budget = Budget { bytes: 100, ..Budget::UNLIMITED };
     let mut worker = Worker::new(1, budget);
-    worker.handle_study(StudyId(0), 1, 40);
+    worker.handle_study(StudyId::whole(0), 1, 40);
     worker.handle_stored(30);
     // What the study needs at least stays free.
     assert!(!worker.handle_copy(31));

@@ -223,9 +223,10 @@ impl Shelf {
         all
     }
 
-    /// Tasks of which some output is here.
-    pub fn tasks(&self) -> impl Iterator<Item = &TaskKey> {
-        self.tasks.keys()
+    /// Tasks of which some output is here that was made from this region.
+    pub fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
+        let made = self.by_source.get(source).into_iter().flatten();
+        made.filter_map(|identity| self.regions.get(identity)).flat_map(|entry| &entry.keys)
     }
 
     /// A region that is here, whoever holds it.

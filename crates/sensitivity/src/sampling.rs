@@ -20,6 +20,7 @@ pub mod saltelli;
 pub mod sobol;
 
 use crate::blocks::RowBlocks;
+use crate::fast::Curves;
 use crate::trajectory::Trajectories;
 use marginal::Marginal;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
@@ -51,6 +52,8 @@ pub enum Structure {
     Trajectories(Trajectories),
     /// Saltelli's row blocks, for variance-based decomposition.
     Saltelli(RowBlocks),
+    /// Search curves, for [`crate::fast`].
+    Curves(Curves),
 }
 
 /// A range that `f64` numbers cannot divide, a range of reals for whole numbers, or no distribution.
@@ -133,7 +136,7 @@ impl Design {
     pub fn trajectories(&self) -> Option<&Trajectories> {
         match &self.structure {
             Structure::Trajectories(trajectories) => Some(trajectories),
-            Structure::Rows | Structure::Saltelli(_) => None,
+            Structure::Rows | Structure::Saltelli(_) | Structure::Curves(_) => None,
         }
     }
 
@@ -142,7 +145,7 @@ impl Design {
     pub fn row_blocks(&self) -> Option<&RowBlocks> {
         match &self.structure {
             Structure::Saltelli(blocks) => Some(blocks),
-            Structure::Rows | Structure::Trajectories(_) => None,
+            Structure::Rows | Structure::Trajectories(_) | Structure::Curves(_) => None,
         }
     }
 }

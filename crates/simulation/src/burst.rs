@@ -23,7 +23,7 @@ use pleach_dispatch::scaling::Pool;
 use policy::Decider;
 
 /// The one study.
-const STUDY: StudyId = StudyId(0);
+const STUDY: StudyId = StudyId::whole(0);
 
 /// Buckets are cut anew so long after workers have come or gone: a cloud's come one by one.
 const REPLAN_AFTER_SECONDS: f64 = 10.0;

@@ -280,7 +280,7 @@ impl Cluster {
         while !self.is_over() {
             let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
             let Some(Reverse(Entry(at_us, _, due))) = next else {
-                let studies = (0..self.workloads.len() as u32).map(StudyId);
+                let studies = (0..self.workloads.len() as u32).map(StudyId::whole);
                 let open = |study| self.observed.manager().study(study).map_or(0, |study| study.unfinished());
                 let open = studies.map(open).sum();
                 return Err(Stop::Late { seconds: self.schedule.limit_seconds, open });
@@ -409,6 +409,6 @@ impl Cluster {
 /// The studies of a schedule.
 #[must_use]
 pub fn workloads(schedule: &Schedule) -> Vec<Workload> {
-    let recipes = (0..).map(StudyId).zip(&schedule.studies);
+    let recipes = (0..).map(StudyId::whole).zip(&schedule.studies);
     recipes.map(|(study, (_, recipe))| Workload::new(study, recipe.design())).collect()
 }

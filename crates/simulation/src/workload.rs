@@ -158,7 +158,7 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
 
 /// A key of a study's own: kinds are tiles, first stages and results.
 fn key(study: StudyId, kind: u8, number: u32) -> RegionKey {
-    let wide = u128::from(study.0) << 64 | u128::from(kind) << 32 | u128::from(number);
+    let wide = u128::from(study.study) << 64 | u128::from(kind) << 32 | u128::from(number);
     RegionKey(wide.to_be_bytes())
 }
 

@@ -22,7 +22,7 @@ fn apart(instances: u32) -> Workload {
         cut: Cut::Single,
         seed: 1,
     };
-    Workload::new(StudyId(0), recipe.design())
+    Workload::new(StudyId::whole(0), recipe.design())
 }
 
 /// Instances that share, on a tile each, after a first stage.
@@ -39,7 +39,7 @@ fn shared(tiles: u32, buckets: usize) -> Workload {
         cut: Cut::Trtma(NonZeroUsize::new(buckets).expect("some")),
         seed: 2,
     };
-    Workload::new(StudyId(0), recipe.design())
+    Workload::new(StudyId::whole(0), recipe.design())
 }
 
 fn site(max: u32, startup_seconds: f64) -> Site {

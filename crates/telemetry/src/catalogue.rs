@@ -62,7 +62,7 @@ catalogue! {
         "Tasks of the study that workers have executed.";
     Counter STUDY_TASKS_REUSED = "pleach_study_tasks_reused_total" ["study", "level"], Count Manager Sampled:
         "Tasks of the study that did not have to be executed, by the level of reuse: of stage and tree all as soon as it is \
-         planned, of dataflow, value and cache as it happens.";
+         planned, of dataflow, value, cache and earlier parts of the study as it happens; of its present part.";
     Gauge PREDICTED_SECONDS_LEFT = "pleach_predicted_seconds_left" ["study"], Seconds Manager Sampled:
         "What is left of the study by what its instances have taken so far, on the slots there are, if no other study wants them; \
          not there as long as nothing is known of some stage.";

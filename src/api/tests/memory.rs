@@ -223,6 +223,8 @@ impl Control for Memory {
             deadline: Some(OffsetDateTime::from_unix_timestamp(1_700_003_600).unwrap()),
             budget: Some(12.5),
             work_seconds_left: (state == StudyState::Running).then_some(361.5),
+            phase: (state == StudyState::Running).then_some(2),
+            phases: Some(3),
         };
         kept.studies.insert(id.clone(), (study, submission));
         if kept.lost_answers > 0 {

@@ -1,7 +1,6 @@
 //! One part of a study, from its plan to its results: the whole study, or one phase of it. A sample that is to grow does so
-//! here, through the engine that is running.
+//! through the engine that is running.
 
-use super::planned::Planned;
 use crate::analysis::Collected;
 use crate::below::{self, Tiers};
 use crate::cli::RunArgs;
@@ -16,10 +15,10 @@ use crate::journal;
 use crate::machine::default_memory_bytes;
 use crate::output::folder::Folder;
 use crate::output::print_line;
-use crate::output::record::{Convergence, Plan, Round};
+use crate::parts::{self, Grown, Part, Planned};
 use crate::past;
 use crate::progress::Shown;
-use crate::results::{self, Written};
+use crate::results;
 use crate::session::{self, Found, Session};
 use crate::size::MemorySize;
 use crate::study::Prepared;
@@ -47,17 +46,6 @@ pub(super) struct Runner<'a> {
     /// Taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
     here: Option<Here<'a>>,
-}
-
-/// A part that has been executed, its results written.
-pub(super) struct Part {
-    pub(super) prepared: Prepared,
-    pub(super) plan: Plan,
-    pub(super) collected: Collected,
-    pub(super) written: Written,
-    pub(super) session: Session,
-    /// Bytes that were never let go of: a defect.
-    pub(super) left_bytes: u64,
 }
 
 /// What became of a part.
@@ -123,7 +111,7 @@ impl<'a> Runner<'a> {
     pub(super) fn execute(&mut self, mut first: Prepared, out: &Path, keeps: bool) -> Outcome<Ended> {
         let (start, args) = (Instant::now(), self.args);
         weigh(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
-        let mut planned = self.plan(&first)?;
+        let planned = self.fitting_plan(&first)?;
         pleach_pages::set_limit_bytes(self.memory_bytes);
         if self.past.cache.is_some() && self.here.is_none() {
             let identities: HashMap<_, _> = past::identities(&first);
@@ -136,32 +124,9 @@ impl<'a> Runner<'a> {
         self.say_what_is_known(&first, &session);
         let mut here = self.here(&first)?;
         here.keeps = keeps || first.study.until.is_some();
-        let mut rounds: Vec<Round> = Vec::new();
-        let mut grown: Option<Prepared> = None;
-        let mut before: Option<Executed> = None;
-        let (mut executed, collected) = loop {
-            let current = grown.as_ref().unwrap_or(&first);
-            let (executed, collected) =
-                self.round(current, &mut planned, &session, &mut here, before.as_ref())?;
-            let Some(until) = first.study.until else { break (executed, collected) };
-            let evaluations = current.design.evaluations.len();
-            let widest = collected.widest(current, until.metric)?;
-            rounds.push(Round { evaluations, widest });
-            let is_narrow = widest.is_some_and(|widest| widest <= until.ci_width);
-            let times = rounds.len() + 1;
-            if is_narrow || first.design.evaluations.len() * times > until.max_evaluations {
-                break (executed, collected);
-            }
-            let next = first.grown(times)?;
-            next.check_runnable()?;
-            session.here = executed.known(current, &planned.woven);
-            planned = self.plan(&next)?;
-            (grown, before) = (Some(next), Some(executed));
-        };
         self.here = Some(here);
-        executed.count_skipped();
-        let convergence = first.study.until.map(|until| Convergence::of(&first.study, until, rounds));
-        let prepared = grown.unwrap_or(first);
+        let Grown { prepared, planned, executed, collected, convergence } =
+            parts::execute(self, first, planned, &mut session)?;
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
         let done = results::Done {
             prepared: &prepared,
@@ -176,36 +141,6 @@ impl<'a> Runner<'a> {
         let written = results::write(&done, &collected, &self.previews, &session.folder)?;
         let (plan, left_bytes) = (planned.plan, executed.finished.left_bytes);
         Ok(Ended::Now(Box::new(Part { prepared, plan, collected, written, session, left_bytes })))
-    }
-
-    /// Executes what of a plan is not known yet, after other rounds of the same part.
-    fn round(
-        &self,
-        prepared: &Prepared,
-        planned: &mut Planned,
-        session: &Session,
-        here: &mut Here<'_>,
-        before: Option<&Executed>,
-    ) -> Outcome<(Executed, Collected)> {
-        let args = self.args;
-        results::write_plan(prepared, &planned.plan, &session.folder)?;
-        let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-        let mut executed =
-            execution::execute(prepared, &mut planned.woven, session, &self.past, here, shown, |_| {})?;
-        before.into_iter().for_each(|before| executed.add_before(before));
-        let outcome = &executed.finished.outcome;
-        let collected = Collected::new(prepared, &planned.woven, outcome);
-        if outcome.stopped {
-            // What nobody will use again is kept for later studies all the same.
-            drop(self.keep_costs(prepared, &executed.costs));
-            let known = collected.runs.len() - collected.failed();
-            return Err(Stop::Interrupted(format!(
-                "{known} of {} responses are in {}; --resume continues the study",
-                collected.runs.len(),
-                session.folder.path().join(journal::NAME).display(),
-            )));
-        }
-        Ok((executed, collected))
     }
 
     /// Keeps what was learned for later studies, in their cache; says why it could not.
@@ -235,5 +170,41 @@ impl<'a> Runner<'a> {
         if let Some(here) = self.here.take() {
             here.engine.end();
         }
+    }
+}
+
+impl parts::Runner for Runner<'_> {
+    fn plan(&mut self, prepared: &Prepared) -> Outcome<Planned> {
+        self.fitting_plan(prepared)
+    }
+
+    fn execute(
+        &mut self,
+        prepared: &Prepared,
+        planned: &mut Planned,
+        session: &Session,
+        _: usize,
+    ) -> Outcome<Executed> {
+        let args = self.args;
+        let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
+        let here = self.here.as_mut().ok_or_else(|| Stop::defect("an engine that was lost"))?;
+        execution::execute(prepared, &mut planned.woven, session, &self.past, here, shown, |_| {})
+    }
+
+    fn stopped(
+        &self,
+        prepared: &Prepared,
+        executed: &Executed,
+        collected: &Collected,
+        session: &Session,
+    ) -> Stop {
+        // What nobody will use again is kept for later studies all the same.
+        drop(self.keep_costs(prepared, &executed.costs));
+        let known = collected.runs.len() - collected.failed();
+        Stop::Interrupted(format!(
+            "{known} of {} responses are in {}; --resume continues the study",
+            collected.runs.len(),
+            session.folder.path().join(journal::NAME).display(),
+        ))
     }
 }

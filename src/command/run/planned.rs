@@ -6,16 +6,11 @@ use crate::exit::{Outcome, Stop};
 use crate::machine;
 use crate::output::print_line;
 use crate::output::record::Plan;
+use crate::parts::Planned;
 use crate::size::human;
 use crate::study::Prepared;
 use crate::weave::{self, Least, Loom, Woven};
 use std::time::Instant;
-
-/// A plan, and what is written down of it.
-pub(super) struct Planned {
-    pub(super) woven: Woven,
-    pub(super) plan: Plan,
-}
 
 /// How a study is planned, and for what.
 struct Found {
@@ -27,7 +22,7 @@ struct Found {
 impl Runner<'_> {
     /// A plan, if the study can be executed within the memory at all. What is shared beyond a tree is held for longer: where
     /// that would be too much, a tree it is.
-    pub(super) fn plan(&self, prepared: &Prepared) -> Outcome<Planned> {
+    pub(super) fn fitting_plan(&self, prepared: &Prepared) -> Outcome<Planned> {
         let start = Instant::now();
         let Found { way, limits, woven } = self.fitting(prepared, true)?;
         let plan = Plan {

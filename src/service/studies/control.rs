@@ -8,9 +8,8 @@ use crate::service::inputs::InputDigest;
 use crate::service::metrics::{self, Measured};
 use crate::service::submission::Submission;
 use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView, Measure};
-use pleach_dispatch::StudyId;
 use pleach_telemetry::Exposition;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use time::OffsetDateTime;
 
@@ -19,6 +18,30 @@ pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Exposition);
 
 /// Files of results that are for the manager only.
 const OWN: [&str; 1] = [crate::journal::NAME];
+
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name.rsplit('/').next().unwrap_or(name))
+}
+
+/// Adds the result files of a folder, and of the folders of phases in it.
+fn list(folder: &Path, within: &str, names: &mut Vec<String>) -> Result<(), Refused> {
+    let fail = |error: std::io::Error| Refused::Defect(format!("{}: {error}", folder.display()));
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let name = format!("{within}{}", entry.file_name().to_string_lossy());
+        // Nothing behind a link is a result.
+        let kind = entry.file_type().map_err(fail)?;
+        if !is_result_name(&name) {
+            continue;
+        }
+        if kind.is_dir() {
+            list(&entry.path(), &format!("{name}/"), names)?;
+        } else if kind.is_file() && !is_own(&name) {
+            names.push(name);
+        }
+    }
+    Ok(())
+}
 
 impl Asked {
     fn id(text: &str) -> Result<u32, Refused> {
@@ -78,7 +101,7 @@ impl Asked {
         entry.phase = Phase::Ended(ended);
         let study = entry.view(id);
         drop(entries);
-        self.0.manager.do_send(Cancel(StudyId(id)));
+        self.0.manager.do_send(Cancel(id));
         self.0.ended.notify_all();
         Ok(study)
     }
@@ -122,17 +145,8 @@ impl Control for Asked {
 
     fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
         Box::pin(async move {
-            let folder = self.0.state.results(self.complete(id)?);
-            let fail = |error: std::io::Error| Refused::Defect(format!("{}: {error}", folder.display()));
             let mut names = Vec::new();
-            for entry in std::fs::read_dir(&folder).map_err(fail)? {
-                let entry = entry.map_err(fail)?;
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let is_file = entry.file_type().map_err(fail)?.is_file();
-                if is_file && is_result_name(&name) && !OWN.contains(&name.as_str()) {
-                    names.push(name);
-                }
-            }
+            list(&self.0.state.results(self.complete(id)?), "", &mut names)?;
             names.sort();
             Ok(names)
         })
@@ -141,7 +155,7 @@ impl Control for Asked {
     fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
         Box::pin(async move {
             let path = self.0.state.results(self.complete(id)?).join(name);
-            let is_there = is_result_name(name) && !OWN.contains(&name) && path.is_file();
+            let is_there = is_result_name(name) && !is_own(name) && path.is_file();
             is_there
                 .then_some(path)
                 .ok_or_else(|| Refused::Missing(format!("study {id} has no result {name}")))

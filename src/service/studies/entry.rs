@@ -33,6 +33,12 @@ pub(crate) struct Followed {
     pub(crate) stage: u64,
     /// Tasks that a tree has once.
     pub(crate) tree: u64,
+    /// The phase that is executed, from 1.
+    pub(crate) phase: usize,
+    /// Evaluations of this phase, as far as its sample has grown.
+    pub(crate) evaluations: usize,
+    /// What came before: phases, and of this phase tasks that were run for a smaller sample.
+    pub(crate) before: Counts,
 }
 
 /// See the module.
@@ -80,10 +86,18 @@ impl Entry {
 
     pub(super) fn view(&self, id: u32) -> Study {
         let submission = &self.kept.submission;
-        let counts = match &self.phase {
-            Phase::Running { progress: Some(followed) } => followed.progress.counts(),
-            _ => Counts::default(),
-        };
+        let phases = submission.study.phases.len() as u64;
+        let (mut counts, mut evaluations, mut phase) =
+            (Counts::default(), submission.evaluations.len() as u64, None);
+        if let Phase::Running { progress: Some(followed) } = &self.phase {
+            let Followed { progress, before, .. } = followed;
+            counts = progress.counts();
+            counts.evaluations += before.evaluations;
+            counts.failed_runs += before.failed_runs;
+            counts.tasks_run += before.tasks_run;
+            evaluations = (before.evaluations + followed.evaluations) as u64;
+            phase = (phases > 0).then_some(followed.phase as u64);
+        }
         let (state, message) = match &self.phase {
             Phase::Waiting(missing) => {
                 (StudyState::Waiting, Some(format!("{} files that it reads are missing", missing.len())))
@@ -100,7 +114,7 @@ impl Entry {
             name: submission.name.clone(),
             state,
             evaluations_done: counts.evaluations as u64,
-            evaluations: submission.evaluations.len() as u64,
+            evaluations,
             tasks_executed: counts.tasks_run,
             tasks_left: counts.tasks_left,
             seconds_left: counts.seconds_left(),
@@ -111,9 +125,13 @@ impl Entry {
             budget: submission.budget,
             work_seconds_left: matches!(self.phase, Phase::Running { progress: Some(_) })
                 .then_some(counts.work_seconds),
+            phase,
+            phases: (phases > 0).then_some(phases),
         };
         if let Phase::Ended(ended) = &self.phase {
             study.evaluations_done = ended.evaluations_done;
+            // As many as it came to, where that was not known when it was submitted.
+            study.evaluations = study.evaluations.max(ended.evaluations_done);
             study.tasks_executed = ended.tasks_executed;
             study.failed = ended.failed;
             study.seconds_left = None;

@@ -5,7 +5,7 @@
 
 use super::{Submission, VERSION};
 use crate::application;
-use pleach_workflow::{Origin, Read, Reference, Stage, Tile};
+use pleach_workflow::{Method, Origin, Phase, Read, Reference, Stage, Tile, Until};
 use thiserror::Error;
 
 /// What is wrong with a submission.
@@ -25,7 +25,7 @@ pub(crate) enum Unsound {
     Slide,
     #[error("budget {found}; 0 or more is allowed")]
     Budget { found: f64 },
-    #[error("its parameter sets depend on results, which a manager does not run")]
+    #[error("its phases, or its until, are none that a study file gives")]
     Parts,
     #[error("the response, or the reference, is of a stage that is not there")]
     Response,
@@ -43,7 +43,7 @@ impl Submission {
             return Err(Unsound::Budget { found });
         }
         let (study, workflow) = (&self.study, &self.study.workflow);
-        if !study.phases.is_empty() || study.until.is_some() {
+        if !self.has_sound_parts() {
             return Err(Unsound::Parts);
         }
         let count = |what, found, wanted| {
@@ -80,6 +80,39 @@ impl Submission {
             && reference.is_none_or(|reference| output(reference.stage, reference.output))
             && study.metrics().all(|metric| metric < response.metrics.len());
         if is_there { Ok(()) } else { Err(Unsound::Response) }
+    }
+
+    fn has_sound_parts(&self) -> bool {
+        let study = &self.study;
+        let is_analysed = |metric: usize| study.metrics().any(|known| known == metric);
+        let sound_until = |method: &Method, until: Option<Until>| {
+            until.is_none_or(|until| {
+                is_analysed(until.metric)
+                    && !self.is_table
+                    && method.extensible().is_ok()
+                    && until.max_evaluations > 0
+            })
+        };
+        let sound_phase = |(number, phase): (usize, &Phase)| {
+            let is_last = number + 1 == study.phases.len();
+            let leads_on = match (&phase.method, phase.survivors) {
+                (Method::Table { .. }, _) => false,
+                (Method::Moat { .. }, Some(survivors)) => !is_last && is_analysed(survivors.metric),
+                (_, survivors) => is_last && survivors.is_none(),
+            };
+            leads_on && sound_until(&phase.method, phase.until)
+        };
+        if let Some(first) = study.phases.first() {
+            let is_first = (&study.method, study.until) == (&first.method, first.until);
+            if study.phases.len() < 2 || self.is_table || !is_first {
+                return false;
+            }
+        }
+        let first_is_some = study.until.is_none() || !self.evaluations.is_empty();
+        study.phase.is_none()
+            && first_is_some
+            && sound_until(&study.method, study.until)
+            && study.phases.iter().enumerate().all(sound_phase)
     }
 
     fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), Unsound> {

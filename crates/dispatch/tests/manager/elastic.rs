@@ -10,7 +10,7 @@ use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const OTHER: StudyId = StudyId(1);
+const OTHER: StudyId = StudyId::whole(1);
 
 /// Effects in short, but for releases and plans to be made.
 pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {

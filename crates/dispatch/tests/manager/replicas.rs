@@ -28,7 +28,7 @@ fn copied(manager: &mut Manager, worker: WorkerId, instance: u32) -> Vec<String>
 
 fn replicated(worker: u32, lease: u64, instance: u32) -> String {
     format!(
-        "Replicated {{ worker: WorkerId({worker}), study: StudyId(0), lease: LeaseId({lease}), instance: InstanceId({instance}) }}"
+        "Replicated {{ worker: WorkerId({worker}), study: StudyId {{ study: 0, phase: 0, round: 0 }}, lease: LeaseId({lease}), instance: InstanceId({instance}) }}"
     )
 }
 

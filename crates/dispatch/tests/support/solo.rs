@@ -6,7 +6,7 @@ use pleach_dispatch::{InstanceId, StudyId};
 use std::collections::BTreeSet;
 
 /// The one there is.
-pub(crate) const STUDY: StudyId = StudyId(0);
+pub(crate) const STUDY: StudyId = StudyId::whole(0);
 
 /// A manager of what is left of a plan when `finished` instances have reported before.
 pub(crate) fn manager_of(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Result<Manager, PlanError> {

@@ -6,7 +6,7 @@
 //! [`Curves`]; indices are computed by [`crate::fast`].
 
 use super::marginal::Marginal;
-use super::{Design, MOST_EVALUATIONS, resting_value, varying};
+use super::{Design, MOST_EVALUATIONS, Structure, resting_value, varying};
 use crate::error::AnalysisError;
 use crate::fast::Curves;
 use crate::random::{self, Purpose};
@@ -101,7 +101,8 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
             evaluations.push(point);
         }
     }
-    Ok((Design::of_rows(parameters, evaluations), curves))
+    let structure = Structure::Curves(curves.clone());
+    Ok((Design { structure, ..Design::of_rows(parameters, evaluations) }, curves))
 }
 
 #[cfg(test)]

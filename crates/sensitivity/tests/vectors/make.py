@@ -208,8 +208,7 @@ def main() -> None:
             "given": given(problem, x, function(x.copy()), False, 300 if name == "ishigami" else 0),
             "moat": trajectories(problem, count, function),
         }
-        if name != "morris":
-            found["fast"] = curves(problem, function)
+        found["fast"] = curves(problem, function)
         if name == "linear":
             # Four levels of each input, and noise that no input explains.
             x = np.floor(x * 4) / 4

@@ -58,7 +58,7 @@ impl Cluster {
             }
             Incident::Cancel { study } => {
                 if self.is_up && self.submitted.contains(&study) && self.over.insert(study) {
-                    self.tell(Event::Cancel { study: StudyId(study as u32) })?;
+                    self.tell(Event::Cancel { study: StudyId::whole(study as u32) })?;
                 }
             }
             Incident::Poison { study, instance } => {
@@ -118,7 +118,7 @@ impl Cluster {
         self.tell(Event::Hold)?;
         let open: Vec<usize> = self.submitted.difference(&self.over).copied().collect();
         for number in open {
-            let (study, finished) = (StudyId(number as u32), self.journal[number].clone());
+            let (study, finished) = (StudyId::whole(number as u32), self.journal[number].clone());
             self.tell(Event::Submit { study, plan: number, finished })?;
         }
         self.at(self.now_us + HOLD_US, Due::Resume);

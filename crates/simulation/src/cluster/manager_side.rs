@@ -25,7 +25,7 @@ impl Cluster {
         if !self.submitted.insert(number) || !self.is_up {
             return Ok(());
         }
-        let (study, finished) = (StudyId(number as u32), self.journal[number].clone());
+        let (study, finished) = (StudyId::whole(number as u32), self.journal[number].clone());
         self.tell(Event::Submit { study, plan: number, finished })
     }
 

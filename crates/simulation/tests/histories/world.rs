@@ -219,7 +219,7 @@ impl World {
         let (workers, granted) = (self.workers(), self.granted());
         match step {
             Step::Submit { plan } => {
-                let (study, plan) = (StudyId(self.next_study), plan % self.plans.len());
+                let (study, plan) = (StudyId::whole(self.next_study), plan % self.plans.len());
                 self.next_study += 1;
                 self.submitted.insert(study, plan);
                 self.tell(Event::Submit { study, plan, finished: BTreeSet::new() });

@@ -40,6 +40,11 @@ pub enum Method {
         #[serde(default)]
         of: OfPoints,
     },
+    /// eFAST, on search curves of its own.
+    Fast {
+        /// Number of evaluations of each varying parameter's curve, at least [`Method::FEWEST_OF_CURVE`].
+        samples: usize,
+    },
     /// Parameter sets from a file.
     Table {
         /// The CSV file.
@@ -127,6 +132,9 @@ impl BasePoints {
 }
 
 impl Method {
+    /// The shortest curve on which four harmonics of every frequency can be told apart.
+    pub const FEWEST_OF_CURVE: usize = 65;
+
     /// Its name in study files.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -134,6 +142,7 @@ impl Method {
             Self::Moat { .. } => "moat",
             Self::Vbd { .. } => "vbd",
             Self::Correlation { .. } => "correlation",
+            Self::Fast { .. } => "fast",
             Self::Table { .. } => "table",
         }
     }
@@ -147,6 +156,7 @@ impl Method {
                 samples * (if second_order { 2 * varied } else { varied } + 2)
             }
             Self::Correlation { samples, .. } => samples,
+            Self::Fast { samples } => samples * varied,
             Self::Table { .. } => 0,
         }
     }
@@ -158,7 +168,8 @@ impl Method {
         match &mut grown {
             Self::Moat { trajectories: samples, .. }
             | Self::Vbd { samples, .. }
-            | Self::Correlation { samples, .. } => *samples *= times,
+            | Self::Correlation { samples, .. }
+            | Self::Fast { samples } => *samples *= times,
             Self::Table { .. } => {}
         }
         grown
@@ -172,6 +183,9 @@ impl Method {
         let base = match *self {
             Self::Table { .. } => {
                 return Err(("a table".to_owned(), "its parameter sets are those of its file"));
+            }
+            Self::Fast { .. } => {
+                return Err(("a search curve".to_owned(), "more of its points are other points"));
             }
             Self::Moat { candidates: Some(_), .. } => {
                 let reason = "more of them would be chosen anew; without candidates they can";
@@ -232,6 +246,12 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
             let base = base_points(section, "sampler")?.unwrap_or(BasePoints::LatinHypercube);
             Ok(Method::Correlation { samples: samples as usize, base, of })
         }
+        "fast" => {
+            allow(&["kind", "samples"])?;
+            let fewest = Method::FEWEST_OF_CURVE as u64;
+            let samples = section.needed_integer("samples", fewest, MOST_SAMPLES)?;
+            Ok(Method::Fast { samples: samples as usize })
+        }
         "table" => {
             allow(&["kind", "file"])?;
             Ok(Method::Table { file: section.path(&section.text("file")?) })
@@ -239,7 +259,7 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
         other => section.not_allowed(
             "kind",
             &format!("\"{other}\""),
-            "\"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"rbd-fast\" or \"table\"",
+            "\"moat\", \"vbd\", \"correlation\", \"regression\", \"pawn\", \"delta\", \"fast\", \"rbd-fast\" or \"table\"",
         ),
     }
 }

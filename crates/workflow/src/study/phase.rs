@@ -106,9 +106,13 @@ pub(super) fn read(root: &Section<'_>, analysed: Analysed<'_>, varied: usize) ->
         let kind = format!("\"{}\"", method.kind());
         match method {
             Method::Moat { .. } => {}
-            Method::Vbd { .. } | Method::Correlation { .. } if is_last => {}
+            Method::Vbd { .. } | Method::Correlation { .. } | Method::Fast { .. } if is_last => {}
             Method::Table { .. } if is_last => {
-                return section.not_allowed("kind", &kind, "\"moat\", \"vbd\" or \"correlation\" in a phase");
+                return section.not_allowed(
+                    "kind",
+                    &kind,
+                    "\"moat\", \"vbd\", \"fast\" or \"correlation\" in a phase",
+                );
             }
             _ => {
                 let allowed = "\"moat\" before the last phase: survivors are chosen by their mu*";

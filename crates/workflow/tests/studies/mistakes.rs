@@ -138,7 +138,7 @@ fn references() {
 fn methods() {
     refused(
         &[("kind = \"moat\"", "kind = \"morris\"")],
-        r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd", "correlation", "regression", "pawn", "delta", "rbd-fast" or "table""#,
+        r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd", "correlation", "regression", "pawn", "delta", "fast", "rbd-fast" or "table""#,
     );
     refused(&[("kind = \"moat\"\n", "")], ": method.kind: missing; a text is needed");
     refused(

@@ -1,0 +1,110 @@
+//! Phases: each in a folder of its own beside the others, what survives one written down before the next begins.
+
+use super::Part;
+use crate::exit::{Outcome, Stop};
+use crate::results::phases::{self as results, Screened};
+use crate::study::Prepared;
+use pleach_sensitivity::screening;
+use pleach_workflow::{Study, Survivors};
+use std::path::Path;
+
+/// A phase that is over, and what survives it; of the last one nothing is chosen.
+pub(crate) type Over = (Part, Option<Screened>);
+
+/// A phase that is to be executed.
+pub(crate) struct Phase {
+    /// From 0.
+    pub(crate) number: usize,
+    pub(crate) prepared: Prepared,
+    /// Another one follows.
+    pub(crate) keeps: bool,
+}
+
+/// Executes all phases of a study, each into a folder of its name within `out`.
+///
+/// # Errors
+/// What those of `run` are, and [`Stop::Input`] when a phase leaves no parameter to vary, or the next one cannot be drawn.
+pub(crate) fn execute(
+    whole: &Prepared,
+    out: &Path,
+    mut run: impl FnMut(Phase, &Path) -> Outcome<Part>,
+) -> Outcome<Vec<Over>> {
+    let names = names(&whole.study);
+    let mut parts: Vec<Over> = Vec::with_capacity(names.len());
+    for (number, name) in names.iter().enumerate() {
+        let survivors = parts.last().and_then(|(_, screened)| screened.as_ref());
+        let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()))?;
+        prepared.check_runnable()?;
+        let keeps = number + 1 < names.len();
+        let part = run(Phase { number, prepared, keeps }, &out.join(name))?;
+        let rule = whole.study.phases[number].survivors;
+        let screened = rule.map(|rule| screened(whole, number, rule, &part)).transpose()?;
+        parts.push((part, screened));
+    }
+    Ok(parts)
+}
+
+/// The phases as their results are told together.
+pub(crate) fn told<'a>(parts: &'a [Over], names: &'a [String]) -> Vec<results::Phase<'a>> {
+    let phase = |((part, screened), name): (&'a Over, &'a String)| results::Phase {
+        folder: name,
+        prepared: &part.prepared,
+        plan: &part.plan,
+        written: &part.written,
+        collected: &part.collected,
+        screened: screened.as_ref(),
+    };
+    parts.iter().zip(names).map(phase).collect()
+}
+
+/// What a folder of all phases belongs to: the study of the first one, in phases.
+pub(crate) fn digest(first: &Prepared) -> String {
+    format!("phases {}", first.digest)
+}
+
+/// The folders of the phases.
+pub(crate) fn names(study: &Study) -> Vec<String> {
+    let name = |(number, phase): (usize, &pleach_workflow::Phase)| {
+        format!("phase-{}-{}", number + 1, phase.method.kind())
+    };
+    study.phases.iter().enumerate().map(name).collect()
+}
+
+/// The survivors of a phase: those that were written down, or else those that the rule keeps, which are written down now.
+fn screened(whole: &Prepared, number: usize, rule: Survivors, part: &Part) -> Outcome<Screened> {
+    let study = &part.prepared.study;
+    let (response, _) = &study.workflow.response.metrics[rule.metric];
+    let folder = &part.session.folder;
+    if let Some(known) = Screened::read(folder)? {
+        if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
+            return Err(Stop::Input(format!(
+                "--out {}: its survivors were chosen by {} of {}, and the study says {} of {response}; a new folder is allowed",
+                folder.path().display(),
+                known.rule,
+                known.response,
+                rule.rule.text(),
+            )));
+        }
+        return Ok(known);
+    }
+    let fail = |why: String| {
+        let place = format!("phase[{}].survivors", number + 1);
+        let file = whole.parameter_sets().display();
+        let written = folder.path().display();
+        Stop::Input(format!(
+            "{file}: {place}: {}: {why}; results of the phase are in {written}",
+            rule.rule.text()
+        ))
+    };
+    let place = study.metrics().position(|metric| metric == rule.metric);
+    let analysis = place.and_then(|place| part.written.analyses.get(place));
+    let analysis = analysis.ok_or_else(|| Stop::defect("a screening of a response that is not analysed"))?;
+    let indices = analysis.moat().ok_or_else(|| fail(analysis.note().unwrap_or_default().to_owned()))?;
+    let survivors = screening::survivors(rule.rule, indices).map_err(|error| fail(error.to_string()))?;
+    let fixed = indices.parameters.iter().map(|parameter| &parameter.name);
+    let fixed = fixed.filter(|name| !survivors.contains(name)).cloned().collect();
+    let screened =
+        Screened { phase: number + 1, response: response.clone(), rule: rule.rule.text(), survivors, fixed };
+    screened.write(folder)?;
+    Ok(screened)
+}

@@ -1,0 +1,267 @@
+//! Studies of several parts on a manager: phases, and samples that grow. What becomes of them is what becomes of them in one
+//! process, whatever happens to the manager meanwhile.
+
+use crate::cluster::{self, Cluster};
+use crate::pleach::pleach;
+use crate::study::Study;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
+
+const PHASES: &str = "[[phase]]\nkind = \"moat\"\ntrajectories = 3\nsurvivors = { most_influential = 4 }\n\
+                      [[phase]]\nkind = \"vbd\"\nsamples = 8\n";
+
+const FIRST: &str = "phase-1-moat";
+const SECOND: &str = "phase-2-vbd";
+
+/// Files that must not depend on how a study came about.
+const FINDINGS: [&str; 5] = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"];
+
+/// A study on two tiles with these sections in place of its method.
+fn study(sections: &str) -> Study {
+    let study = Study::of_tissue(128);
+    study.edit(&[(METHOD, sections)]);
+    study
+}
+
+fn text(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_str(&text(file)).expect("JSON")
+}
+
+/// What is found in a folder of results, and in those of these phases.
+fn findings(out: &Path, phases: &[&str]) -> Vec<String> {
+    let of = |folder: PathBuf| FINDINGS.map(|file| text(&folder.join(file)));
+    let mut all: Vec<String> = phases.iter().flat_map(|phase| of(out.join(phase))).collect();
+    if let Some(first) = phases.first() {
+        all.push(text(&out.join(first).join("survivors.json")));
+    } else {
+        all.extend(of(out.to_owned()));
+    }
+    all
+}
+
+/// The same of the study in one process.
+fn alone(study: &Study, phases: &[&str]) -> Vec<String> {
+    pleach(study.folder(), &["run", "study.toml", "--out", "alone", "--quiet"]).done();
+    findings(&study.path("alone"), phases)
+}
+
+/// Waits until a study is complete; gives the folder that its results are brought into.
+fn completed(cluster: &Cluster<'_>, id: &str) -> PathBuf {
+    cluster.wait_until(|cluster| cluster.state_of(id) == "complete");
+    let out = cluster.path(&format!("out-{id}"));
+    cluster.ask(&["results", id, "--out", &out.display().to_string()]).done();
+    out
+}
+
+/// A file of a study's results, as they lie with the manager.
+fn kept(cluster: &Cluster<'_>, id: &str, name: &str) -> PathBuf {
+    cluster.state.join(format!("studies/{id}/results/{name}"))
+}
+
+/// Waits until a file of a study that runs is so long.
+fn wait_for(cluster: &Cluster<'_>, id: &str, name: &str, bytes: u64) {
+    let file = kept(cluster, id, name);
+    cluster.wait_until(|_| fs::metadata(&file).is_ok_and(|file| file.len() >= bytes));
+    assert!(!cluster.has_ended(id), "it ended before {name} had {bytes} bytes");
+}
+
+fn number(record: &Value, pointer: &str) -> u64 {
+    record.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {record}"))
+}
+
+#[test]
+fn phases_give_on_a_manager_what_they_give_in_one_process() {
+    let study = study(PHASES);
+    let expected = alone(&study, &[FIRST, SECOND]);
+    let mut cluster = Cluster::new(&study);
+    let id = cluster.submit(&[]);
+    // As long as there is nobody to execute it.
+    cluster.wait_until(|cluster| cluster.study_of(&id)["phase"] == 1);
+    assert_eq!(cluster.study_of(&id)["phases"], 2);
+    assert_eq!(number(&cluster.study_of(&id), "/evaluations"), 48);
+    let said = cluster.ask(&["status"]).done();
+    assert!(said.contains("phase 1 of 2"), "{said}");
+    let early = cluster.ask(&["results", &id, "--out", "early"]);
+    assert!(early.code == 4 && early.stderr.contains("there are results when it is complete"), "{early:?}");
+    cluster.start_workers(0..2);
+    wait_for(&cluster, &id, &format!("{SECOND}/journal"), 300);
+    // Nor is there now.
+    (0..2).for_each(|number| cluster.kill_worker(&format!("w{number}")));
+    let view = cluster.study_of(&id);
+    assert_eq!((&view["phase"], &view["state"]), (&2.into(), &"running".into()), "{view}");
+    assert_eq!(number(&view, "/evaluations"), 48 + 48);
+    assert!(number(&view, "/evaluations_done") >= 48, "{view}");
+    let said = cluster.ask(&["status"]).done();
+    assert!(said.contains("phase 2 of 2"), "{said}");
+    cluster.start_workers(2..4);
+
+    let out = completed(&cluster, &id);
+    assert_eq!(findings(&out, &[FIRST, SECOND]), expected);
+    let view = cluster.study_of(&id);
+    assert_eq!((number(&view, "/evaluations_done"), number(&view, "/evaluations")), (96, 96));
+    assert!(view["phase"].is_null() && view["phases"] == 2, "{view}");
+    let record = json(&out.join("run.json"));
+    assert_eq!(number(&record, "/evaluations"), 96);
+    assert_eq!(record["phases"][1]["folder"], SECOND);
+    let page = text(&out.join("report.html"));
+    assert!(page.contains("Phase 1: screening") && page.contains("Phase 2: decomposition of the variance"));
+    let journals = [FIRST, SECOND].map(|phase| out.join(phase).join("journal"));
+    assert!(journals.iter().all(|journal| !journal.exists()), "a journal is no result");
+    cluster.nothing_is_left();
+}
+
+#[test]
+fn a_later_phase_finds_on_the_same_workers_what_an_earlier_one_has_run() {
+    let study = study(PHASES);
+    let expected = alone(&study, &[FIRST, SECOND]);
+    let cluster = Cluster::of(&study, 2);
+    // Two at once do not mix what they have kept.
+    let ids = [cluster.submit(&[]), cluster.submit(&["--strategy", "rtma"])];
+    for id in &ids {
+        let out = completed(&cluster, id);
+        assert_eq!(findings(&out, &[FIRST, SECOND]), expected, "study {id}");
+        let record = json(&out.join("run.json"));
+        assert_eq!(number(&record, "/phases/0/tasks_reused/earlier"), 0);
+        assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "study {id}: {record}");
+        assert_eq!(record["tasks_reused"]["earlier"], record["phases"][1]["tasks_reused"]["earlier"]);
+        assert_eq!(number(&cluster.study_of(id), "/tasks_executed"), number(&record, "/tasks_executed"));
+    }
+    cluster.nothing_is_left();
+}
+
+#[test]
+fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
+    let study = study(PHASES);
+    let expected = alone(&study, &[FIRST, SECOND]);
+    let mut cluster = Cluster::of(&study, 2);
+    let journals = [FIRST, SECOND].map(|phase| format!("{phase}/journal"));
+    let survivors = format!("{FIRST}/survivors.json");
+    for (file, bytes, between) in [
+        (&journals[0], 2_000, false),
+        (&survivors, 1, false),
+        (&journals[1], 1, true),
+        (&journals[1], 2_000, false),
+    ] {
+        let id = cluster.submit(&[]);
+        wait_for(&cluster, &id, file, bytes);
+        cluster.kill_manager();
+        assert!(kept(&cluster, &id, file).exists());
+        if between {
+            // As if it had not begun.
+            fs::remove_dir_all(kept(&cluster, &id, SECOND)).expect("removed");
+        }
+        cluster.start_manager();
+        let out = completed(&cluster, &id);
+        assert_eq!(findings(&out, &[FIRST, SECOND]), expected, "killed at {bytes} bytes of {file}");
+        assert!(!kept(&cluster, &id, &journals[0]).exists(), "nothing is left to go on with");
+        if between {
+            // Its workers have kept what the first phase computed.
+            let record = json(&out.join("run.json"));
+            assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "{record}");
+        }
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn survivors_that_were_written_down_are_taken_by_the_next_manager() {
+    let study = study(PHASES);
+    let mut cluster = Cluster::of(&study, 1);
+    let id = cluster.submit(&[]);
+    wait_for(&cluster, &id, &format!("{SECOND}/journal"), 1);
+    cluster.kill_manager();
+    fs::remove_dir_all(kept(&cluster, &id, SECOND)).expect("removed");
+    let file = kept(&cluster, &id, &format!("{FIRST}/survivors.json"));
+    let mut written = json(&file);
+    written["survivors"] = serde_json::json!(["T1", "G1"]);
+    fs::write(&file, written.to_string()).expect("written");
+    cluster.start_manager();
+    let record = json(&completed(&cluster, &id).join("run.json"));
+    assert_eq!(record["phases"][1]["parameters"], serde_json::json!(["T1", "G1"]));
+    assert_eq!(number(&record, "/phases/1/evaluations"), 8 * 4);
+}
+
+#[test]
+fn a_study_in_phases_is_cancelled_in_its_second_one() {
+    let study = study(&PHASES.replace("samples = 8", "samples = 200"));
+    let mut cluster = Cluster::of(&study, 2);
+    let id = cluster.submit(&[]);
+    wait_for(&cluster, &id, &format!("{SECOND}/journal"), 300);
+    cluster.ask(&["cancel", &id]).done();
+    let view = cluster.study_of(&id);
+    assert_eq!(view["state"], "cancelled");
+    assert!(number(&view, "/evaluations_done") >= 48, "{view}");
+    cluster.nothing_is_left();
+    // It stays so.
+    cluster.kill_manager();
+    cluster.start_manager();
+    assert_eq!(cluster.state_of(&id), "cancelled");
+    // Others go on.
+    study.edit(&[]);
+    let expected = cluster::expected(&study);
+    assert_eq!(cluster.submit_and_wait(&[]), expected);
+    cluster.nothing_is_left();
+}
+
+/// Few parameters vary, so that rounds are short.
+fn growing() -> Study {
+    let study = Study::of_tissue(128);
+    let held = [("B", 220), ("G", 220), ("R", 220), ("T1", 5), ("FillHoles", 4), ("Watershed", 8)];
+    let more = [("maxSizeSeg", 1000), ("minSizePl", 20), ("minSizeSeg", 20), ("maxSize", 1000)];
+    let fixed = held.iter().chain(&more);
+    let fixed: String =
+        fixed.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).collect();
+    let method =
+        "[method]\nkind = \"vbd\"\nsamples = 5\nuntil = { ci_width = 1e-9, max_evaluations = 140 }\n";
+    study.edit(&[(METHOD, method), ("metric = \"dice\"\n", &format!("metric = \"dice\"\n{fixed}"))]);
+    study
+}
+
+#[test]
+fn a_sample_grows_on_a_manager_as_in_one_process() {
+    let study = growing();
+    let expected = alone(&study, &[]);
+    let mut cluster = Cluster::of(&study, 2);
+    let id = cluster.submit(&[]);
+    let out = completed(&cluster, &id);
+    assert_eq!(findings(&out, &[]), expected);
+    let record = json(&out.join("run.json"));
+    assert_eq!(record["convergence"], json(&study.path("alone/run.json"))["convergence"]);
+    assert_eq!(record["convergence"]["rounds"].as_array().map(Vec::len), Some(4));
+    assert!(number(&record, "/tasks_reused/earlier") > 0, "{record}");
+    let view = cluster.study_of(&id);
+    assert_eq!((number(&view, "/evaluations_done"), number(&view, "/evaluations")), (140, 140));
+    assert!(view["phase"].is_null() && view["phases"].is_null(), "{view}");
+    cluster.nothing_is_left();
+
+    // In the first round, in others, and in the last: about 100 bytes for each of 70 responses a round.
+    for bytes in [2_000, 9_000, 22_000] {
+        let id = cluster.submit(&[]);
+        wait_for(&cluster, &id, "journal", bytes);
+        cluster.kill_manager();
+        cluster.start_manager();
+        let out = completed(&cluster, &id);
+        assert_eq!(findings(&out, &[]), expected, "killed at {bytes} bytes");
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn a_screening_that_leaves_nothing_fails_with_the_reason() {
+    let study = study(&PHASES.replace("most_influential = 4", "threshold = 1e9"));
+    let cluster = Cluster::of(&study, 1);
+    let id = cluster.submit(&[]);
+    cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
+    let view = cluster.study_of(&id);
+    let message = view["message"].as_str().expect("a message");
+    let said =
+        "phase[1].survivors: threshold = 1000000000: no parameter has a mu* of 1000000000 or more for dice";
+    assert!(message.contains(said), "{message}");
+}
