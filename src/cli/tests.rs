@@ -3,6 +3,7 @@
 
 #[path = "../../tests/support/chart.rs"]
 mod chart;
+mod documents;
 
 use super::{Cli, Command};
 use crate::pools::Pools;
