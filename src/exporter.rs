@@ -1,6 +1,7 @@
-//! What a process measures, over plain HTTP: `GET /metrics` for Prometheus, `GET /healthz` for whoever restarts it.
+//! What a process measures and how it is, over plain HTTP: `GET /metrics` for Prometheus, `GET /healthz` for whoever restarts
+//! it, `GET /readyz` for whoever waits until it works.
 //!
-//! Neither says anything about what studies hold. Nothing is decided here, and nothing else is served.
+//! None says anything about what studies hold. Nothing is decided here, and nothing else is served.
 
 use crate::exit::{Outcome, Stop};
 use actix_web::dev::ServerHandle;
@@ -25,10 +26,16 @@ const HEAD: Duration = Duration::from_secs(5);
 /// What is done to show what there is now; `None` when the process ends.
 pub(crate) type Looked<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send + 'a>>> + Send + 'a>>;
 
+/// Whether the process does its work now; if not, why, in one line.
+pub(crate) type Readiness<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
+
 /// Whoever knows how things are.
 pub(crate) trait Sampled: Send + Sync + 'static {
     /// Looks, and gives what sets the metrics that are sampled.
     fn look(&self) -> Looked<'_>;
+
+    /// Asks whether the process does its work.
+    fn ready(&self) -> Readiness<'_>;
 }
 
 struct State {
@@ -97,6 +104,7 @@ fn server(listener: TcpListener, state: State) -> std::io::Result<actix_web::dev
             .app_data(web::Data::clone(&state))
             .route("/metrics", web::get().to(metrics))
             .route("/healthz", web::get().to(health))
+            .route("/readyz", web::get().to(ready))
     };
     let server = HttpServer::new(app)
         .workers(1)
@@ -122,5 +130,12 @@ async fn health(state: web::Data<Arc<State>>) -> HttpResponse {
     match state.sampled.look().await {
         Some(_) => HttpResponse::Ok().body("ok\n"),
         None => HttpResponse::ServiceUnavailable().body("the process ends\n"),
+    }
+}
+
+async fn ready(state: web::Data<Arc<State>>) -> HttpResponse {
+    match state.sampled.ready().await {
+        Ok(()) => HttpResponse::Ok().body("ok\n"),
+        Err(why) => HttpResponse::ServiceUnavailable().body(format!("{why}\n")),
     }
 }

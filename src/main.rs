@@ -22,6 +22,7 @@ mod gallery;
 mod inputs;
 mod interrupt;
 mod journal;
+mod kubernetes;
 mod log;
 mod machine;
 mod output;

@@ -4,10 +4,12 @@
 //! - [`state`]: the folder that survives the process: who it is, and a folder for each study;
 //! - [`studies`]: the studies there are, and what can be done with them over HTTP;
 //! - [`job`]: one study from its plan to its results;
+//! - [`deletion`]: what the cluster is told of pods that may go;
 //! - [`inputs`]: files that clients have sent.
 //!
 //! Who executes what is decided by the manager actor; results are written as `pleach run` writes them.
 
+pub(crate) mod deletion;
 pub(crate) mod inputs;
 pub(crate) mod job;
 pub(crate) mod metrics;

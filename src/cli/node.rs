@@ -45,6 +45,13 @@ pub(crate) struct ManagerProcessArgs {
     /// File that lists the pools of workers (TOML), to say how many of each are wanted for the studies' deadlines and budgets
     #[arg(long, value_name = "FILE")]
     pub(crate) pools: Option<PathBuf>,
+    /// Tells the Kubernetes cluster that the manager is a pod of which workers to take first where there are more than
+    /// wanted (the annotation controller.kubernetes.io/pod-deletion-cost of the pods that are named as they are)
+    #[arg(long, requires = "pools")]
+    pub(crate) pod_deletion_cost: bool,
+    /// Folder of the service account that may patch these pods: ca.crt, namespace and token
+    #[arg(long, value_name = "DIR", default_value = "/var/run/secrets/kubernetes.io/serviceaccount")]
+    pub(crate) service_account: PathBuf,
 }
 
 /// Which of the buckets that are ready a worker gets.
@@ -94,7 +101,7 @@ pub(crate) struct WorkerProcessArgs {
     /// How long leaving in order may take; then the worker leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
-    /// Where Prometheus asks what is measured (HTTP, /metrics), as in 0.0.0.0:7119 [default: nowhere]
+    /// Where Prometheus asks what is measured, and probes how it is (HTTP: /metrics, /healthz, /readyz), as in 0.0.0.0:7120 [default: nowhere]
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
     /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace

@@ -3,6 +3,7 @@
 
 #[path = "../../tests/support/chart.rs"]
 mod chart;
+mod documents;
 
 use super::{Cli, Command};
 use crate::pools::Pools;
@@ -12,7 +13,7 @@ use clap::Parser;
 use pleach_actors::transport::identity::NodeName;
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a worker gets beyond its drain timeout, everywhere.
@@ -99,15 +100,19 @@ fn the_binary_knows_what_the_chart_calls() {
     let Some(tools) = Tools::of("the_binary_knows_what_the_chart_calls") else { return };
     for (values, objects) in rendered(&tools) {
         let mut names: Vec<&str> = Vec::new();
-        // That one asks with curl.
-        let all =
-            containers(&objects).into_iter().filter(|container| container.value["name"] != "deletion-cost");
-        for container in all {
+        for container in containers(&objects) {
             let found = calls(&container);
             assert!(!found.is_empty(), "{}: {}", values.display(), container.of);
             for call in found {
                 names.push(match call.parsed() {
-                    Command::Manager(_) => "manager",
+                    Command::Manager(args) => {
+                        // Its account's folder is mounted where it looks, and nowhere else.
+                        let mounted = &container.pod["automountServiceAccountToken"];
+                        assert_eq!(*mounted, args.pod_deletion_cost, "{}", call.of);
+                        let place = Path::new("/var/run/secrets/kubernetes.io/serviceaccount");
+                        assert_eq!(args.service_account, place);
+                        "manager"
+                    }
                     Command::Worker(args) => {
                         args.name.expect("a name").parse::<NodeName>().expect("a pod's name");
                         let grace = container.pod["terminationGracePeriodSeconds"].as_u64().expect("seconds");

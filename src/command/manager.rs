@@ -4,8 +4,10 @@ use crate::api::{self, Limits, token::ApiToken};
 use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
+use crate::kubernetes::Pods;
 use crate::log;
 use crate::pools::Pools;
+use crate::service::deletion;
 use crate::service::inputs::InputStore;
 use crate::service::state::State;
 use crate::service::studies::{Asked, Shared};
@@ -36,6 +38,8 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(Stop::input)?;
+    let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
+    let pods = pods.map_err(|error| Stop::Input(format!("--pod-deletion-cost: {error}")))?;
     let state = State::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
@@ -93,6 +97,9 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         let opened =
             Shared::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
         network.handle().spawn(Arc::clone(&opened).keep_scaling());
+        if let Some(pods) = pods {
+            network.handle().spawn(deletion::keep_telling(Arc::clone(&opened), pods));
+        }
         if opened.goes_on() {
             manager.do_send(Hold(COMING_BACK));
         }

@@ -1,8 +1,9 @@
 //! `pleach worker`: a process that executes what a manager gives it, until it is told to leave. What is measured of it is in
-//! `figures`.
+//! `figures`, how it stands with its manager in `standing`.
 
 mod certificate;
 mod figures;
+mod standing;
 
 use super::node::random;
 use super::{meter, workers};
@@ -36,6 +37,7 @@ use pleach_actors::worker::{
 };
 use pleach_regions::{Ledger, RamTier};
 use pleach_telemetry::Exposition;
+use standing::Standing;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -66,11 +68,22 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         .as_ref()
         .map(|_| Exposition::install(pleach_telemetry::Role::Worker, env!("CARGO_PKG_VERSION")));
     let exposition = exposition.transpose().map_err(Stop::defect)?;
+    let standing = Standing::new(manager);
+    // From now on it answers, however long the manager takes to come.
+    let exported = exporter.zip(exposition);
+    let exported =
+        exported.map(|(at, what)| exporter::serve(at, what, Box::new(standing.clone()))).transpose()?;
     let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
     let settings = Settings::default();
     let board = Board::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
     let mut asked = interrupt.take_asked();
-    let place = certificate::Place { manager, network: &network, settings: &settings, clock: &clock };
+    let place = certificate::Place {
+        manager,
+        network: &network,
+        settings: &settings,
+        clock: &clock,
+        standing: &standing,
+    };
     if !network.handle().block_on(certificate::obtain(args, &place, &mut asked))? {
         info!("the worker has left");
         return Ok(());
@@ -137,7 +150,9 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     let files = Arc::new(files);
     let (events, told) = unbounded_channel();
     let incarnation = random()?;
-    let process = Process { args, manager, hello, connector, settings, files: Arc::clone(&files), until };
+    let files_of_process = Arc::clone(&files);
+    let process =
+        Process { args, manager, hello, connector, settings, files: files_of_process, until, standing };
     System::new().block_on(async move {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
@@ -170,8 +185,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         };
         let worker = WorkerActor::unconnected(setup).start();
         let figures = Figures { worker: worker.clone(), ram, below, exchange: exchange.clone() };
-        let exported = exporter.zip(exposition);
-        let exported = exported.map(|(at, what)| exporter::serve(at, what, Box::new(figures))).transpose()?;
+        process.standing.begin(figures);
         if let Some(until) = until {
             worker.do_send(EndBy(Instant::now() + left(until, Duration::ZERO)));
         }
@@ -196,6 +210,7 @@ struct Process<'a> {
     settings: Settings,
     files: Arc<Files>,
     until: Option<u64>,
+    standing: Standing,
 }
 
 impl Process<'_> {
@@ -253,6 +268,7 @@ impl Process<'_> {
         let mut last = String::new();
         let wait = async |refusal: &Refusal, wait: Duration| {
             let text = refusal.to_string();
+            self.standing.failed(&text);
             if text != last {
                 warn!("cannot reach the manager at {}: {text}; trying again", self.manager);
                 last = text;
@@ -264,6 +280,7 @@ impl Process<'_> {
         let peer = peer.map_err(|refusal| {
             Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
         })?;
+        self.standing.joined();
         info!("connected to {} at {}", peer.identity, self.manager);
         Ok(peer)
     }

@@ -106,10 +106,13 @@ impl Pictures<'_> {
         for (number, outcome) in self.outcomes.iter().enumerate() {
             let y = TOP_PX + 8.0 + NAME_PX * number as f64;
             if is_line {
-                drawing.polyline(&class("line", number), &[[left, y], [left + 24.0, y]]);
+                drawing.polyline(&class("line", number), &[[left, y], [left + 40.0, y]]);
             }
-            drawing.path_at(&class("mark", number), [left + 12.0, y], marker(number));
-            drawing.text("label", Anchor::Start, [left + 32.0, y + 4.0], &shortened(&outcome.policy, 200.0));
+            // Beside the line: its dashes are to be seen.
+            let at = if is_line { [left + 40.0, y] } else { [left + 12.0, y] };
+            drawing.path_at(&class("mark", number), at, marker(number));
+            let name = [at[0] + 14.0, y + 4.0];
+            drawing.text("label", Anchor::Start, name, &shortened(&outcome.policy, 186.0));
             let unit = Unit::of(outcome.makespan_seconds);
             let late = if outcome.in_time == Some(false) { ", too late" } else { "" };
             let figures = format!(
@@ -118,7 +121,7 @@ impl Pictures<'_> {
                 unit.name,
                 outcome.cost
             );
-            drawing.text("small", Anchor::Start, [left + 32.0, y + 17.0], &figures);
+            drawing.text("small", Anchor::Start, [name[0], y + 17.0], &figures);
         }
     }
 

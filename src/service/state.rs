@@ -103,6 +103,11 @@ impl State {
         self.folder.join("inputs")
     }
 
+    /// Where it is kept which pods may have another deletion cost than 0.
+    pub(crate) fn pod_costs(&self) -> PathBuf {
+        self.folder.join("pod-costs.json")
+    }
+
     /// Where it is kept what studies that have not ended have cost.
     pub(crate) fn spent(&self) -> PathBuf {
         self.folder.join("spent.json")

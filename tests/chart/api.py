@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Answers what the chart asks of a cluster: creating secrets and applying them, and annotating pods.
+"""Answers what the chart's hook asks of a cluster: creating secrets and applying them.
 
-usage: api.py FOLDER NAMESPACE TOKEN NAME...    NAMEs are those of secrets that may be patched, and "pods"; prints its address
+usage: api.py FOLDER NAMESPACE TOKEN NAME...    NAMEs are those of secrets that may be patched; prints its address
 
-Secrets become folders with a file for each key, as a pod sees them; a pod's deletion cost becomes a file in FOLDER/pods. As in a cluster, a secret that is there is not created
+Secrets become folders with a file for each key, as a pod sees them. As in a cluster, a secret that is there is not created
 again (409), and what no role allows is forbidden (403). Nothing else of a cluster is here.
 """
 import base64
@@ -15,7 +15,6 @@ import urllib.parse
 
 FOLDER, NAMESPACE, TOKEN, *PATCHED = sys.argv[1:]
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods/"
 
 
 class Api(http.server.BaseHTTPRequestHandler):
@@ -54,20 +53,7 @@ class Api(http.server.BaseHTTPRequestHandler):
             self.keep(secret)
             self.answer(201, "created")
 
-    def annotate(self, pod):
-        patch = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.headers["Authorization"] != f"Bearer {TOKEN}":
-            return self.answer(401, "Unauthorized")
-        if self.headers["Content-Type"] != "application/merge-patch+json" or "pods" not in PATCHED:
-            return self.answer(403, f'pods "{pod}" is forbidden')
-        os.makedirs(os.path.join(FOLDER, "pods"), exist_ok=True)
-        with open(os.path.join(FOLDER, "pods", pod), "w", encoding="utf-8") as file:
-            file.write(patch["metadata"]["annotations"]["controller.kubernetes.io/pod-deletion-cost"])
-        return self.answer(200, "patched")
-
     def do_PATCH(self):
-        if self.path.startswith(PODS):
-            return self.annotate(self.path.removeprefix(PODS))
         if (secret := self.secret()) is None:
             return None
         url = urllib.parse.urlparse(self.path)

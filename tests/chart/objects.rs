@@ -183,6 +183,55 @@ fn rights_are_the_least() {
     }
 }
 
+/// A manager tells the cluster which pods to take first where that was asked for, there is a pool that gets smaller, and it
+/// may; otherwise none of the three is there.
+#[test]
+fn costs_of_pods_are_told_where_there_is_somebody_to_take() {
+    let Some(tools) = Tools::of("costs_of_pods_are_told_where_there_is_somebody_to_take") else { return };
+    let asked = "manager.podDeletionCost=true";
+    let scaled = r#"workerPools=[{"name":"a","autoscaling":{"kind":"hpa"}},{"name":"b"}]"#;
+    for (options, tells) in [
+        (vec![], false),
+        (vec!["--set", asked], false),
+        (vec!["--set-json", scaled], false),
+        (vec!["--set", asked, "--set-json", scaled], true),
+    ] {
+        let objects = tools.render(&options).expect("objects");
+        let all = containers(&objects);
+        let manager = all.iter().find(|is| is.value["name"] == "manager").expect("a manager");
+        let has = |option: &str| manager.command.iter().any(|word| word.starts_with(option));
+        assert_eq!(has("--pod-deletion-cost"), tells, "{options:?}");
+        assert!(!tells || has("--pools="), "{options:?}");
+        assert_eq!(manager.pod["automountServiceAccountToken"], tells, "{options:?}");
+        let roles = of_kind(&objects, "Role").into_iter().filter(|role| name(role) == "rel-pleach-manager");
+        let rules: Vec<&Value> = roles.map(|role| &role["rules"]).collect();
+        let expected = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]);
+        assert_eq!(rules, if tells { vec![&expected] } else { Vec::new() }, "{options:?}");
+        let account = manager.pod["serviceAccountName"].as_str().expect("an account");
+        for binding in
+            of_kind(&objects, "RoleBinding").into_iter().filter(|is| name(is) == "rel-pleach-manager")
+        {
+            let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": "studies"}]);
+            assert_eq!(
+                (&binding["subjects"], &binding["roleRef"]["name"]),
+                (&subjects, &json!("rel-pleach-manager"))
+            );
+        }
+        let policies = of_kind(&objects, "NetworkPolicy");
+        let policy = policies.into_iter().find(|is| name(is) == "rel-pleach-manager").expect("a policy");
+        let egress = policy["spec"]["egress"].as_array().expect("a list");
+        assert_eq!(!egress.is_empty(), tells, "{options:?}: {egress:?}");
+        // A worker is known by its pod's name, whatever its pool.
+        for worker in all.iter().filter(|is| is.value["name"] == "worker") {
+            let named = worker.value["args"].as_array().expect("arguments");
+            assert!(named.contains(&json!("--name=$(POD_NAME)")), "{}", worker.of);
+            let of_pod =
+                json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}});
+            assert!(worker.value["env"].as_array().is_some_and(|all| all.contains(&of_pod)), "{}", worker.of);
+        }
+    }
+}
+
 #[test]
 fn services_budgets_and_policies_select_the_pods_that_they_are_for() {
     let Some(tools) = Tools::of("services_budgets_and_policies_select_the_pods_that_they_are_for") else {
@@ -244,8 +293,10 @@ fn probes_ask_what_there_is() {
             assert!(openapi["paths"][path].is_object(), "{path}");
         }
         let worker = all.iter().find(|is| is.value["name"] == "worker").expect("a worker");
-        let get = &worker.value["livenessProbe"]["httpGet"];
-        assert_eq!((&get["path"], &get["port"]), (&json!("/healthz"), &json!("metrics")), "{values}");
+        for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+            let get = &worker.value[probe]["httpGet"];
+            assert_eq!(*get, json!({"path": path, "port": "metrics"}), "{values}, {probe}");
+        }
         let port =
             worker.value["ports"].as_array().expect("ports").iter().find(|port| port["name"] == "metrics");
         let option = format!("--metrics=0.0.0.0:{}", port.expect("a port")["containerPort"]);

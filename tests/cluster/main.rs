@@ -12,9 +12,12 @@ mod chart;
 mod cluster;
 #[path = "../support/data.rs"]
 mod data;
+mod deletion;
 mod disk;
 mod durable;
 mod hosts;
+#[path = "../support/kubernetes.rs"]
+mod kubernetes;
 mod logs;
 #[path = "../support/disk.rs"]
 mod mounted;
@@ -28,6 +31,7 @@ mod poison;
 mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;
+mod ready;
 mod refusals;
 mod release;
 mod rollout;

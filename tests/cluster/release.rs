@@ -5,8 +5,10 @@
 use crate::api::Api;
 use crate::chart::{Container, Tools, containers, strings};
 use crate::cluster::{Cluster, DEADLINE, LOOK_AGAIN};
+use crate::kubernetes::Kubernetes;
 use crate::place::Place;
 use crate::study::Study;
+use crate::watched::{address_of, asked};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ const CONTAINER: [&str; 8] = [
 pub(crate) struct Release<'a> {
     pub(crate) cluster: Cluster<'a>,
     api: Api,
+    kubernetes: Kubernetes,
     objects: Vec<Value>,
     /// Pods of workers, the oldest first.
     pub(crate) pods: Vec<String>,
@@ -58,7 +61,13 @@ impl<'a> Release<'a> {
         let mut cluster = Cluster::to_be(study);
         let api = Api::of(&objects, &cluster.path(""));
         cluster.state = cluster.path("pods/manager/var/lib/pleach/state");
-        let mut release = Self { cluster, api, objects, pods: Vec::new(), started: 0 };
+        let kubernetes = Kubernetes::start(&cluster.path("manager-account"));
+        cluster.environment.extend(kubernetes.environment());
+        let roles = objects.iter().filter(|object| object["kind"] == "Role");
+        let mut rules = roles.flat_map(|role| role["rules"].as_array().expect("rules"));
+        let pods = serde_json::json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]});
+        assert!(rules.any(|rule| *rule == pods), "the manager may do what it does");
+        let mut release = Self { cluster, api, kubernetes, objects, pods: Vec::new(), started: 0 };
         let hook = release.container("certificates");
         let output = release.api.run(&hook, &release.api.secret("rel-pleach-authority"));
         assert!(output.status.success(), "{}: {output:?}", hook.of);
@@ -128,23 +137,8 @@ impl<'a> Release<'a> {
 
     /// Whom the manager's pod tells the cluster to take first when there are to be fewer, once it has told.
     pub(crate) fn first_to_go(&self) -> String {
-        let mut command = self.shell("manager", &self.container("deletion-cost"));
-        let mut script = self.api.grant(command.env("INTERVAL", "1")).spawn().expect("a shell starts");
-        let pods = self.api.secret("pods");
-        let first = || {
-            let entries = fs::read_dir(&pods).ok()?.flatten();
-            let costs = entries.filter_map(|entry| {
-                let cost = fs::read_to_string(entry.path()).ok()?.parse::<i64>().ok()?;
-                Some((cost, entry.file_name().to_string_lossy().into_owned()))
-            });
-            costs.min()
-        };
-        self.cluster.wait_until(|_| first().is_some());
-        script.kill().expect("it is ours");
-        script.wait().expect("it ends");
-        let (cost, pod) = first().expect("a pod");
-        assert_eq!(cost, -100_000);
-        pod
+        self.cluster.wait_until(|_| self.kubernetes.costs().first().is_some_and(|(cost, _)| *cost < 0));
+        self.kubernetes.costs().remove(0).1
     }
 
     /// Starts the manager's pod: what comes first, then what stays.
@@ -155,7 +149,10 @@ impl<'a> Release<'a> {
         assert!(output.status.success(), "{output:?}");
         let manager = self.container("manager");
         self.mount("manager", &manager);
-        let args = self.here("manager", &manager.command[1..]);
+        let mut args = self.here("manager", &manager.command[1..]);
+        // Where the cluster mounts it, there is none here.
+        assert_eq!(manager.pod["automountServiceAccountToken"], true);
+        args.push(format!("--service-account={}", self.kubernetes.account.display()));
         self.cluster.called.insert("manager".to_owned(), args);
         self.cluster.start_manager();
     }
@@ -197,21 +194,20 @@ impl<'a> Release<'a> {
         let args = self.here(&name, &worker.command[1..]);
         self.cluster.called.insert(name.clone(), args);
         self.cluster.places.insert(name.clone(), Place::by(CONTAINER));
+        self.kubernetes.add_pod(&name);
         self.cluster.start_worker(&name, &[]);
         self.pods.push(name);
     }
 
     /// Waits until the readiness probes of all workers succeed.
     pub(crate) fn wait_until_ready(&self) {
-        let probe = strings(&self.container("worker").value["readinessProbe"]["exec"]["command"]);
+        let probe = &self.container("worker").value["readinessProbe"]["httpGet"];
+        assert_eq!(probe["port"], "metrics");
+        let path = probe["path"].as_str().expect("a path");
         for pod in &self.pods {
-            let words = self.here(pod, &probe);
-            self.cluster.wait_until(|_| {
-                let asked = Command::new(&words[0]).args(&words[1..]).status();
-                asked.is_ok_and(|status| status.success())
-            });
-            // What the chart's minReadySeconds are for: whoever leaves next needs somebody to hand over to.
-            self.cluster.wait_until(|cluster| cluster.log(pod).contains("connected to manager"));
+            self.cluster.wait_until(|cluster| cluster.log(pod).contains("metrics are at"));
+            let url = format!("http://{}{path}", address_of(&self.cluster.log(pod)));
+            self.cluster.wait_until(|_| asked(&url).0 == 200);
         }
     }
 

@@ -4,7 +4,8 @@ use crate::cluster::{self, Cluster};
 use serde_json::Value;
 use std::fs;
 
-const POOLS: &str = "\
+/// One pool, whose workers are w0, w1, ….
+pub(crate) const POOLS: &str = "\
 [[pool]]
 name = \"w\"
 workers = \"w\"

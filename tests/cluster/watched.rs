@@ -10,8 +10,8 @@ use crate::cluster::{self, Cluster, expected};
 use crate::scaling::cluster_with_a_pool;
 use crate::skipped;
 use expressions::{Expression, expressions, label_values};
-pub(crate) use server::get;
 use server::{Prometheus, has_tools, promtool};
+pub(crate) use server::{asked, get};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +20,8 @@ fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What a process shows.
-fn metrics_of(worker_log: &str) -> String {
+/// Where a worker answers for itself, by what it has said.
+pub(crate) fn address_of(worker_log: &str) -> String {
     let (_, rest) = worker_log.split_once("metrics are at http://").expect("it says where");
     rest.split_once("/metrics").expect("a path").0.to_owned()
 }
@@ -39,7 +39,7 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
         cluster.start_worker(name, &["--metrics", "127.0.0.1:0"]);
         cluster.wait_until(|cluster| cluster.log(name).contains("metrics are at"));
     }
-    let workers = ["w0", "w1"].map(|name| metrics_of(&cluster.log(name)));
+    let workers = ["w0", "w1"].map(|name| address_of(&cluster.log(name)));
     let prometheus = Prometheus::start(&cluster.path("ca/ca.pem"), &cluster.http, &workers);
     prometheus.wait_for("count(up == 1) == 3");
 
@@ -85,7 +85,7 @@ fn promtool_finds_nothing_to_say() {
     let mut cluster = Cluster::new(&study);
     cluster.start_worker("w0", &["--metrics", "127.0.0.1:0"]);
     cluster.submit_and_wait(&[]);
-    let worker = get(&format!("http://{}/metrics", metrics_of(&cluster.log("w0"))));
+    let worker = get(&format!("http://{}/metrics", address_of(&cluster.log("w0"))));
     assert!(
         worker.contains("pleach_task_duration_seconds_count{device=\"cpu\",operation=\"nuclei."),
         "{worker}"

@@ -19,12 +19,7 @@ impl Api {
         let roles = objects.iter().filter(|object| object["kind"] == "Role");
         let rules = roles.flat_map(|role| role["rules"].as_array().expect("rules"));
         let patches = rules.filter(|rule| strings(&rule["verbs"]).contains(&"patch".to_owned()));
-        let patched: Vec<String> = patches
-            .flat_map(|rule| {
-                let named = strings(&rule["resourceNames"]);
-                if named.is_empty() { strings(&rule["resources"]) } else { named }
-            })
-            .collect();
+        let patched: Vec<String> = patches.flat_map(|rule| strings(&rule["resourceNames"])).collect();
         let secrets = folder.join("secrets");
         std::fs::create_dir_all(&secrets).expect("a folder");
         let mut child = Command::new("python3")

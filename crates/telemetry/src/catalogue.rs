@@ -100,6 +100,9 @@ catalogue! {
         "Workers that are connected: active, or draining, which are to leave.";
     Gauge WORKERS_WANTED = "pleach_workers_wanted" ["pool"], Count Manager Sampled:
         "Workers of a pool that the open studies want, by their deadlines and budgets; there where the manager knows pools.";
+    Counter POD_DELETION_COSTS = "pleach_pod_deletion_costs_total" ["outcome"], Count Manager Recorded:
+        "Times that the cluster was told what deleting a worker's pod costs: set, gone (there is no such pod), refused, or failed, \
+         without an answer or with an error of the cluster's; there with --pod-deletion-cost.";
     Gauge SLOTS = "pleach_slots", Count Manager Sampled:
         "Tasks that the active workers can run at once.";
     Counter WORKER_JOINS = "pleach_worker_joins_total", Count Manager Recorded:

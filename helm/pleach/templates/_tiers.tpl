@@ -31,6 +31,11 @@ max = {{ .autoscaling.max }}
 {{- end -}}
 {{- end }}
 
+{{/* "true" where the manager tells the cluster whom to take first: there has to be a pool that gets smaller. */}}
+{{- define "pleach.deletionCost" -}}
+{{- and .Values.manager.podDeletionCost (include "pleach.scaled" . | trim | empty | not) | ternary "true" "" -}}
+{{- end }}
+
 {{- define "pleach.tier.ssd" -}}
 [[tier]]
 kind = "ssd"

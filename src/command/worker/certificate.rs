@@ -3,6 +3,7 @@
 //! A worker that was given a certificate keeps it, whatever becomes of it. What a token is and who answers is in
 //! `pleach_actors`.
 
+use super::standing::Standing;
 use crate::cli::WorkerProcessArgs;
 use crate::command::node::random;
 use crate::exit::{Outcome, Stop};
@@ -26,6 +27,8 @@ pub(super) struct Place<'a> {
     pub(super) network: &'a Network,
     pub(super) settings: &'a Settings,
     pub(super) clock: &'a Arc<dyn Clock>,
+    /// Told why there is none yet.
+    pub(super) standing: &'a Standing,
 }
 
 /// Gets a certificate for a token, unless there is one that is good. A manager that does not answer is waited for. False when
@@ -48,7 +51,7 @@ pub(super) async fn obtain(
         info!("the certificate is over; the token is to bring another one");
         remove(&args.certs)?;
     }
-    let Place { manager, network, settings, clock } = place;
+    let Place { manager, network, settings, clock, standing } = place;
     let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random()?);
     let mut last = String::new();
     loop {
@@ -64,6 +67,7 @@ pub(super) async fn obtain(
             Err(join::JoinError::Refused(refusal)) if !refusal.cause.is_permanent() => refusal.to_string(),
             Err(error) => return Err(Stop::Refused(format!("no certificate from {manager}: {error}"))),
         };
+        standing.failed(&format!("no certificate: {refusal}"));
         if refusal != last {
             warn!("no certificate from {manager}: {refusal}; trying again");
             last = refusal;

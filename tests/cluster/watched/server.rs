@@ -43,10 +43,19 @@ pub(super) fn promtool(args: &[&str], input: &str, folder: &Path) -> String {
 
 /// What there is at an address, whatever certificate is shown there.
 pub(crate) fn get(url: &str) -> String {
-    ask(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
+    asked(url).1
+}
+
+/// The same, with the status.
+pub(crate) fn asked(url: &str) -> (u16, String) {
+    answer(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
 fn ask(url: &str, query: &[(&str, &str)]) -> Result<String, ureq::Error> {
+    answer(url, query).map(|(_, text)| text)
+}
+
+fn answer(url: &str, query: &[(&str, &str)]) -> Result<(u16, String), ureq::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder().disable_verification(true);
     let tls = tls.unversioned_rustls_crypto_provider(provider).build();
@@ -56,7 +65,8 @@ fn ask(url: &str, query: &[(&str, &str)]) -> Result<String, ureq::Error> {
     for (name, value) in query {
         request = request.query(*name, *value);
     }
-    request.call()?.body_mut().read_to_string()
+    let mut answer = request.call()?;
+    Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
 }
 
 /// See the module. It ends with its value.

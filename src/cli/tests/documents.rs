@@ -1,0 +1,159 @@
+//! What the documents tell people to type: every call in a block is parsed by the grammar itself, and every one in a sentence
+//! as far as it goes.
+
+use super::{Cli, root};
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Commands that take the manager's address from the environment, which a document has said before.
+const CLIENTS: [&str; 6] = ["submit", "status", "watch", "results", "cancel", "drain"];
+
+/// Files and folders of documents.
+const DOCUMENTS: [&str; 8] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs",
+    "examples",
+    "deploy/slurm",
+    "deploy/systemd",
+    "helm/pleach/README.md",
+    "helm/pleach/templates/NOTES.txt",
+];
+
+fn documents() -> Vec<PathBuf> {
+    fn gather(path: PathBuf, found: &mut Vec<PathBuf>) {
+        if !path.is_dir() {
+            found.push(path);
+            return;
+        }
+        let entries = fs::read_dir(&path).expect("a folder");
+        entries.for_each(|entry| gather(entry.expect("an entry").path(), found));
+    }
+    let mut found = Vec::new();
+    DOCUMENTS.iter().for_each(|path| gather(root().join(path), &mut found));
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "md" || ending == "txt"));
+    found.sort();
+    found
+}
+
+/// The calls in blocks, and those in sentences. Of notes without blocks every indented line is one of a block.
+fn calls(path: &Path) -> (Vec<String>, Vec<String>) {
+    let text = fs::read_to_string(path).expect("UTF-8");
+    let has_blocks = path.extension().is_some_and(|ending| ending == "md");
+    let (mut is_block, mut lines, mut prose) = (false, Vec::new(), String::new());
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+        } else if is_block || (!has_blocks && line.starts_with("  ")) {
+            lines.push(line);
+        } else {
+            prose = format!("{prose}{line} ");
+        }
+    }
+    let blocks = lines.join("\n").replace("\\\n", " ");
+    let blocks = blocks.lines().flat_map(calls_of_line).collect();
+    let inline = prose.split('`').skip(1).step_by(2).filter(|code| code.starts_with("pleach "));
+    (blocks, inline.map(str::to_owned).collect())
+}
+
+/// The calls of a line of shell: each from its name to where something else begins.
+fn calls_of_line(line: &str) -> Vec<String> {
+    let line = line.split(" #").next().unwrap_or_default();
+    let parts = line.split([';', '|', '&', '>', '(', ')']).map(str::trim);
+    // A user that it is called as, or variables, may stand before.
+    let call = |part: &str| {
+        // What a version says of itself is no call.
+        let is_version = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+        let from = if part.starts_with("pleach ") { 0 } else { part.rfind(" pleach ")? + 1 };
+        let before = part[..from].split_whitespace().next();
+        let leads = before.is_none_or(|word| ["runuser", "nohup", "$"].contains(&word) || word.contains('='));
+        let rest = part[from..].strip_prefix("pleach ")?;
+        (leads && !is_version(rest)).then(|| part[from..].to_owned())
+    };
+    parts.filter_map(call).collect()
+}
+
+/// What the grammar has to say of a call. Where a document leaves out something, or stands for it, that is allowed.
+fn complaint(call: &str) -> Option<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in call.split_whitespace() {
+        words.push(word.trim_matches(['[', ']', '"', '\'']).to_owned());
+    }
+    let leaves_out = words.iter().any(|word| word == "…");
+    words.retain(|word| word != "…");
+    if words.get(1).is_some_and(|name| CLIENTS.contains(&name.as_str())) {
+        words.extend(["--manager", "https://m:7118", "--certs", "me"].map(str::to_owned));
+    }
+    let error = Cli::try_parse_from(words).err()?;
+    let is_left_out = leaves_out && error.kind() == ErrorKind::MissingRequiredArgument;
+    (!is_left_out).then(|| error.to_string())
+}
+
+/// The same for a sentence, which names a command or an option of it, and may stand for values.
+fn complaint_in_prose(call: &str) -> Option<String> {
+    // Alternatives are no call.
+    if call.contains('|') {
+        return None;
+    }
+    let stands_for = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let has_places = call.split([' ', '=', '.']).any(stands_for);
+    let words = call.split_whitespace().map(|word| word.trim_matches(['[', ']'])).filter(|word| *word != "…");
+    let error = Cli::try_parse_from(words).err()?;
+    let is_fine = match error.kind() {
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+        // The option is named without its value.
+        ErrorKind::InvalidValue => has_places || error.to_string().contains("a value is required"),
+        ErrorKind::ValueValidation => has_places,
+        _ => false,
+    };
+    (!is_fine).then(|| error.to_string())
+}
+
+#[test]
+fn the_binary_knows_what_the_documents_tell_people_to_type() {
+    let (mut in_blocks, mut in_prose, mut complaints) = (0, 0, Vec::new());
+    for path in documents() {
+        let (blocks, prose) = calls(&path);
+        in_blocks += blocks.len();
+        in_prose += prose.len();
+        let found = blocks.iter().filter_map(|call| Some((call, complaint(call)?)));
+        let found = found.chain(prose.iter().filter_map(|call| Some((call, complaint_in_prose(call)?))));
+        complaints.extend(found.map(|(call, what)| format!("{}: {call}\n{what}", path.display())));
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(in_blocks > 30 && in_prose > 30, "{in_blocks} in blocks, {in_prose} in sentences");
+}
+
+/// The test above can fail.
+#[test]
+fn what_the_binary_does_not_know_is_seen_in_documents() {
+    let of = |line: &str| calls_of_line(line).join(", ");
+    assert_eq!(of("(umask 077; pleach certs token --dir a > b)   # pleach x"), "pleach certs token --dir a");
+    assert_eq!(of("runuser -u pleach -- pleach certs init --dir a && id"), "pleach certs init --dir a");
+    assert_eq!(of("install -d -o pleach -g pleach certs"), "");
+    for (call, is_wrong) in [
+        ("pleach certs token --dir a --ttl 1h --once", false),
+        ("pleach certs token --dir a --ttl 1x", true),
+        ("pleach certs token --dirs a", true),
+        ("pleach worker … --metrics 0.0.0.0:7120", false),
+        ("pleach worker --metrics 0.0.0.0:7120", true),
+        ("pleach status [ID] [--json]", false),
+    ] {
+        assert_eq!(complaint(call).is_some(), is_wrong, "{call}: {:?}", complaint(call));
+    }
+    for (call, is_wrong) in [
+        ("pleach certs token", false),
+        ("pleach certs tokens", true),
+        ("pleach manager --pools FILE", false),
+        ("pleach manager --pool FILE", true),
+        ("pleach run --memory SIZE", false),
+        ("pleach run --memory much", true),
+    ] {
+        assert_eq!(complaint_in_prose(call).is_some(), is_wrong, "{call}: {:?}", complaint_in_prose(call));
+    }
+}

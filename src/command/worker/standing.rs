@@ -1,0 +1,92 @@
+//! How a worker's process stands with its manager, from its start to its end: what it answers to whoever asks whether it is
+//! ready, and what it measures once there is a worker.
+//!
+//! Nothing is decided here: whether there is a link, and whether the worker drains, the worker itself is asked.
+
+use super::figures::Figures;
+use crate::exporter::{Looked, Readiness, Sampled};
+use pleach_actors::worker::Measure;
+use pleach_telemetry::catalogue as of;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What the process has come to by now.
+#[derive(Debug)]
+struct Reached {
+    /// Whether it was connected at some time.
+    has_joined: bool,
+    /// Why the last attempt failed, as long as none has succeeded since.
+    refusal: Option<String>,
+}
+
+struct Kept {
+    manager: SocketAddr,
+    reached: Mutex<Reached>,
+    /// As soon as there is a worker.
+    figures: OnceLock<Figures>,
+}
+
+/// See the module. Clones are of the same process.
+#[derive(Clone)]
+pub(super) struct Standing(Arc<Kept>);
+
+impl Standing {
+    pub(super) fn new(manager: SocketAddr) -> Self {
+        let reached = Mutex::new(Reached { has_joined: false, refusal: None });
+        Self(Arc::new(Kept { manager, reached, figures: OnceLock::new() }))
+    }
+
+    /// There is a worker now.
+    pub(super) fn begin(&self, figures: Figures) {
+        // There is one worker in a process.
+        let _ = self.0.figures.set(figures);
+    }
+
+    /// The manager could not be reached, or did not give what it was asked for.
+    pub(super) fn failed(&self, why: &str) {
+        self.reached().refusal = Some(why.to_owned());
+    }
+
+    /// The manager has taken the worker.
+    pub(super) fn joined(&self) {
+        *self.reached() = Reached { has_joined: true, refusal: None };
+    }
+
+    fn reached(&self) -> MutexGuard<'_, Reached> {
+        self.0.reached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nobody is there to work for.
+    fn unconnected(&self) -> String {
+        let (manager, reached) = (self.0.manager, self.reached());
+        let what = match reached.has_joined {
+            true => format!("the manager at {manager} is lost"),
+            false => format!("the worker has not joined the manager at {manager} yet"),
+        };
+        reached.refusal.as_ref().map_or_else(|| what.clone(), |why| format!("{what}: {why}"))
+    }
+}
+
+impl Sampled for Standing {
+    fn look(&self) -> Looked<'_> {
+        Box::pin(async move {
+            let Some(figures) = self.0.figures.get() else {
+                let nobody: Box<dyn FnOnce() + Send> = Box::new(|| of::MANAGER_CONNECTED.with([]).set(0.0));
+                return Some(nobody);
+            };
+            figures.look().await
+        })
+    }
+
+    fn ready(&self) -> Readiness<'_> {
+        Box::pin(async move {
+            let Some(figures) = self.0.figures.get() else { return Err(self.unconnected()) };
+            match figures.worker.send(Measure).await {
+                Err(_) => Err("the worker has left".to_owned()),
+                Ok(worker) if worker.is_draining => Err("the worker leaves".to_owned()),
+                Ok(worker) if !worker.is_connected => Err(self.unconnected()),
+                Ok(_) => Ok(()),
+            }
+        })
+    }
+}

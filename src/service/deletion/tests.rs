@@ -1,0 +1,77 @@
+//! What the cluster is told of which pods, and when.
+
+use super::*;
+
+fn worker(name: &str, state: WorkerState) -> WorkerView {
+    WorkerView {
+        name: name.to_owned(),
+        host: None,
+        state,
+        slots: 1,
+        leases: 0,
+        bytes: 0,
+        memory_bytes: 0,
+        below_bytes: 0,
+        lacking: Vec::new(),
+        lease_end_seconds: None,
+    }
+}
+
+fn active(names: &[&str]) -> Vec<WorkerView> {
+    names.iter().map(|name| worker(name, WorkerState::Active)).collect()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn all(wanted: Vec<(String, i32)>, costs: &mut Costs) -> Vec<(String, i32)> {
+    wanted.iter().for_each(|(name, cost)| costs.told(name, *cost));
+    wanted
+}
+
+#[test]
+fn who_should_go_first_costs_least_and_only_changes_are_told() {
+    let (mut costs, now) = (Costs::default(), Instant::now());
+    let workers = active(&["a", "b", "c"]);
+    let wanted = costs.changes(&names(&["b", "a"]), &workers, now);
+    assert_eq!(all(wanted, &mut costs), [("b".to_owned(), LEAST), ("a".to_owned(), LEAST + 1)]);
+    assert_eq!(costs.changes(&names(&["b", "a"]), &workers, now), []);
+    // One of them is wanted again, the other one goes second.
+    let wanted = costs.changes(&names(&["c", "b"]), &workers, now);
+    let expected = [("c".to_owned(), LEAST), ("b".to_owned(), LEAST + 1), ("a".to_owned(), 0)];
+    assert_eq!(all(wanted, &mut costs), expected);
+    assert_eq!(costs.names_with(&[]), ["b", "c"]);
+    // What was not heard is told again.
+    assert_eq!(costs.changes(&[], &workers, now), costs.changes(&[], &workers, now));
+    let wanted = costs.changes(&[], &workers, now);
+    all(wanted, &mut costs);
+    assert_eq!((costs.changes(&[], &workers, now), costs.0.len()), (Vec::new(), 0));
+}
+
+#[test]
+fn whoever_is_about_to_go_keeps_its_cost_and_is_forgotten_when_it_is_gone() {
+    let (mut costs, now) = (Costs::default(), Instant::now());
+    let wanted = costs.changes(&names(&["a"]), &active(&["a"]), now);
+    all(wanted, &mut costs);
+    let draining = [worker("a", WorkerState::Draining)];
+    assert_eq!(costs.changes(&[], &draining, now + 2 * AWAY), []);
+    assert_eq!(costs.changes(&[], &[], now + 3 * AWAY), []);
+    // It comes back, and goes again: that is another absence.
+    assert_eq!(costs.changes(&[], &draining, now + 4 * AWAY), []);
+    assert_eq!(costs.changes(&[], &[], now + 5 * AWAY), []);
+    let last = costs.changes(&[], &[], now + 6 * AWAY);
+    assert_eq!(all(last, &mut costs), [("a".to_owned(), 0)]);
+    assert_eq!(costs.changes(&[], &[], now + 9 * AWAY), []);
+}
+
+#[test]
+fn another_start_of_the_manager_takes_back_what_the_last_one_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pod-costs.json");
+    assert_eq!(kept(&file), Vec::<String>::new());
+    publish(&file, br#"["a", "b"]"#).unwrap();
+    let mut costs = Costs(kept(&file).into_iter().map(|name| (name, Told::default())).collect());
+    let wanted = costs.changes(&names(&["b"]), &active(&["a", "b"]), Instant::now());
+    assert_eq!(wanted, [("b".to_owned(), LEAST), ("a".to_owned(), 0)]);
+}

@@ -1,0 +1,193 @@
+//! What answers for the API of a Kubernetes cluster where a manager asks it: over TLS, by a token that changes, it takes merge
+//! patches of pods. As there, whoever shows no good token is unauthorised (401), and a pod that is not there is not found
+//! (404). Nothing else of a cluster is here.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The annotation that is looked at.
+const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Patch {
+    pub(crate) pod: String,
+    pub(crate) cost: Option<String>,
+    pub(crate) status: u16,
+}
+
+#[derive(Default)]
+struct Kept {
+    token: String,
+    /// Each with its annotations.
+    pods: BTreeMap<String, Value>,
+    /// What is answered instead of doing anything.
+    fails: Option<u16>,
+    patches: Vec<Patch>,
+}
+
+/// See the module. It answers as long as this process lives.
+pub(crate) struct Kubernetes {
+    address: SocketAddr,
+    /// As a pod sees its service account.
+    pub(crate) account: PathBuf,
+    kept: Arc<Mutex<Kept>>,
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kubernetes {
+    /// A cluster without pods, and an account of its namespace `studies` in a folder.
+    pub(crate) fn start(account: &Path) -> Self {
+        fs::create_dir_all(account).expect("a folder");
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = authority.self_signed(&key).expect("a certificate");
+        // While an authority is replaced there are two; the one in use need not be the first.
+        let before = authority.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate");
+        fs::write(account.join("ca.crt"), before.pem() + &certificate.pem()).expect("a file");
+        fs::write(account.join("namespace"), "studies").expect("a file");
+        let authority = Issuer::new(authority, key);
+        let key = KeyPair::generate().expect("a key");
+        let server = CertificateParams::new(["kubernetes.default.svc".to_owned(), "127.0.0.1".to_owned()]);
+        let server = server.expect("names").signed_by(&key, &authority).expect("a certificate");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![server.der().clone()], key);
+        let config = Arc::new(config.expect("a configuration"));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let kept: Arc<Mutex<Kept>> = Arc::default();
+        let of_server = Arc::clone(&kept);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let (config, kept) = (Arc::clone(&config), Arc::clone(&of_server));
+                std::thread::spawn(move || serve(socket, config, &kept));
+            }
+        });
+        let cluster = Self { address, account: account.to_owned(), kept };
+        cluster.give_token("first");
+        cluster
+    }
+
+    /// What every pod has in its environment.
+    pub(crate) fn environment(&self) -> [(String, String); 2] {
+        let (host, port) = (self.address.ip().to_string(), self.address.port().to_string());
+        [("KUBERNETES_SERVICE_HOST".to_owned(), host), ("KUBERNETES_SERVICE_PORT".to_owned(), port)]
+    }
+
+    /// From now on only this token is good.
+    pub(crate) fn give_token(&self, token: &str) {
+        let mut kept = lock(&self.kept);
+        kept.token = token.to_owned();
+        fs::write(self.account.join("token"), token).expect("a file");
+    }
+
+    pub(crate) fn add_pod(&self, name: &str) {
+        lock(&self.kept).pods.insert(name.to_owned(), json!({"metadata": {"annotations": {"kept": "so"}}}));
+    }
+
+    /// Answers with this status, or as it should.
+    pub(crate) fn fail(&self, status: Option<u16>) {
+        lock(&self.kept).fails = status;
+    }
+
+    /// All requests so far.
+    pub(crate) fn patches(&self) -> Vec<Patch> {
+        lock(&self.kept).patches.clone()
+    }
+
+    /// The pods that have a cost, as a replica set would take them: the least first.
+    pub(crate) fn costs(&self) -> Vec<(i64, String)> {
+        let kept = lock(&self.kept);
+        let cost = |(name, pod): (&String, &Value)| {
+            let annotations = &pod["metadata"]["annotations"];
+            assert_eq!(annotations["kept"], "so", "what else there is stays");
+            Some((annotations[COST].as_str()?.parse().expect("a number"), name.clone()))
+        };
+        let mut costs: Vec<_> = kept.pods.iter().filter_map(cost).collect();
+        costs.sort_unstable();
+        costs
+    }
+}
+
+/// Answers the requests of one connection.
+fn serve(socket: TcpStream, config: Arc<ServerConfig>, kept: &Mutex<Kept>) {
+    let connection = ServerConnection::new(config).expect("a connection");
+    let mut stream = BufReader::new(StreamOwned::new(connection, socket));
+    // A client that goes, or does not believe us, is done.
+    while let Ok((status, message)) = request(&mut stream, kept) {
+        let body =
+            json!({"kind": "Status", "apiVersion": "v1", "code": status, "message": message}).to_string();
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let stream = stream.get_mut();
+        if stream.write_all((head + &body).as_bytes()).and_then(|()| stream.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn request(stream: &mut impl BufRead, kept: &Mutex<Kept>) -> std::io::Result<(u16, String)> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let header = |name: &str| {
+        let of = |line: &String| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        };
+        lines.iter().find_map(of).unwrap_or_default()
+    };
+    let mut body = vec![0; header("content-length").parse().expect("a length")];
+    stream.read_exact(&mut body)?;
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    let mut words = lines[0].split(' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let pod = path.strip_prefix("/api/v1/namespaces/studies/pods/").unwrap_or_default();
+    let cost = body["metadata"]["annotations"][COST].as_str();
+    let mut kept = lock(kept);
+    let answer = if header("authorization") != format!("Bearer {}", kept.token) {
+        (401, "Unauthorized".to_owned())
+    } else if let Some(status) = kept.fails {
+        (status, format!("pods \"{pod}\" is forbidden: not in the mood"))
+    } else if method != "PATCH" || header("content-type") != "application/merge-patch+json" {
+        (415, format!("{method}, {}", header("content-type")))
+    } else if !kept.pods.contains_key(pod) {
+        (404, format!("pods \"{pod}\" not found"))
+    } else if body != json!({"metadata": {"annotations": {COST: cost}}})
+        || cost.is_none_or(|cost| cost.parse::<i32>().is_err())
+    {
+        (422, body.to_string())
+    } else {
+        kept.pods.get_mut(pod).expect("it is there")["metadata"]["annotations"][COST] = json!(cost);
+        (200, String::new())
+    };
+    kept.patches.push(Patch { pod: pod.to_owned(), cost: cost.map(str::to_owned), status: answer.0 });
+    Ok(answer)
+}
