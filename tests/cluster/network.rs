@@ -30,6 +30,7 @@ fn a_worker_is_cut_off_for_ten_seconds_and_comes_back() {
         cluster.start_worker("w0", &[]);
         cluster.through = Some(proxy.address.to_string());
         cluster.start_worker("w1", &[]);
+        cluster.wait_until(|cluster| cluster.log("w1").contains("connected to manager"));
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, 300 + 100 * (seed % 7));
         proxy.cut(true);

@@ -45,7 +45,6 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
 
     // With a deadline there is something to be said of what it will cost.
     let id = cluster.submit(&["--deadline", "60m"]);
-    cluster.wait_for_responses(&id, 2000);
     // As soon as something is known of each stage.
     prometheus.wait_for("max(pleach_predicted_seconds_left) > 0");
     cluster.start_worker("w2", &[]);

@@ -80,9 +80,10 @@ impl Cluster<'_> {
         self.state.join(format!("studies/{id}/ended.json")).exists()
     }
 
-    /// Responses that are on disk, in bytes.
+    /// Responses that are on disk, in bytes: what follows the journal's first line, which says whose they are.
     pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
-        fs::metadata(self.journal(id)).map_or(0, |file| file.len())
+        let journal = fs::read(self.journal(id)).unwrap_or_default();
+        journal.iter().position(|byte| *byte == b'\n').map_or(0, |end| (journal.len() - end - 1) as u64)
     }
 
     /// Waits until so much of a study is on disk, or it has ended.

@@ -165,7 +165,7 @@ impl Prometheus {
         let seconds =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |passed| passed.as_secs_f64());
         let (start, end) = (seconds(self.begun).to_string(), seconds(SystemTime::now()).to_string());
-        let query = [("query", expression), ("start", &start), ("end", &end), ("step", "0.5")];
+        let query = [("query", expression), ("start", &start), ("end", &end), ("step", "0.1")];
         let answer = self.api("query_range", &query)?;
         if answer["status"] != "success" {
             return Err(answer["error"].to_string());
