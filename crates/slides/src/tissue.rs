@@ -12,6 +12,9 @@ use pleach_regions::Raster;
 /// above 25.
 pub const MOST_SATURATION: u8 = 20;
 
+/// Of a variance, what rounding may add.
+const ROUNDING: f64 = 1e-9;
+
 /// Which pixels of an overview show tissue.
 #[derive(Clone, Debug)]
 pub struct Tissue {
@@ -67,7 +70,7 @@ fn saturation_of(pixel: &[u8]) -> u8 {
 }
 
 /// The value at and below which the two classes of values have the greatest variance between them; the smallest such one,
-/// and 0 where all values are one.
+/// and 0 where all values are one. Variances that differ by less than rounding may are the same.
 fn otsu(values: &[u8]) -> u8 {
     let mut histogram = [0_u64; 256];
     values.iter().for_each(|value| histogram[usize::from(*value)] += 1);
@@ -82,7 +85,7 @@ fn otsu(values: &[u8]) -> u8 {
         if below > 0.0 && above > 0.0 {
             let difference = sum_below / below - (total - sum_below) / above;
             let between = below * above * difference * difference;
-            if between > best.0 {
+            if between > best.0 * (1.0 + ROUNDING) {
                 best = (between, value);
             }
         }
@@ -106,8 +109,7 @@ mod tests {
             let (low, high) = (class(&|value| value <= threshold), class(&|value| value > threshold));
             if !low.is_empty() && !high.is_empty() {
                 let between = (low.len() * high.len()) as f64 * (mean(&low) - mean(&high)).powi(2);
-                // Equal but for rounding is equal.
-                if between > best.0 * (1.0 + 1e-9) {
+                if between > best.0 * (1.0 + ROUNDING) {
                     best = (between, threshold);
                 }
             }
