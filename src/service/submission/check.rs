@@ -165,6 +165,9 @@ mod tests {
 
     const UNTIL: Until = Until { ci_width: 0.1, max_evaluations: 100, metric: 0 };
 
+    /// Makes something of it that no study file gives.
+    type Edit = fn(&mut Submission);
+
     fn screening() -> Method {
         Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None }
     }
@@ -188,7 +191,7 @@ mod tests {
         assert!(in_phases().has_sound_parts());
         let file = || Method::Table { file: PathBuf::from("secret.csv") };
         let elsewhere = Until { metric: 9, ..UNTIL };
-        let wrong: [(&str, fn(&mut Submission)); 9] = [
+        let wrong: [(&str, Edit); 9] = [
             ("one phase", |made| made.study.phases.truncate(1)),
             ("no rule", |made| made.study.phases[0].survivors = None),
             ("a rule at the end", |made| made.study.phases[1].survivors = made.study.phases[0].survivors),
