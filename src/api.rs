@@ -16,7 +16,7 @@ pub(crate) mod token;
 pub(crate) mod view;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use problem::MEDIA_TYPE as PROBLEM;
 

@@ -29,7 +29,7 @@ const HIGH: usize = (SAMPLES - 1) / (2 * HARMONICS);
 
 /// A study with this method, of which few parameters vary.
 fn study_of(method: &str) -> Study {
-    let study = Study::of_tissue(64);
+    let study = Study::of_tissue(96);
     let held = ["B", "G", "R", "T1", "G2", "FillHoles", "MorphRecon", "Watershed", "minSizePl"];
     let held = held.iter().chain(&["minSizeSeg", "maxSizeSeg", "maxSize"]);
     let defaults = ["220", "220", "220", "5", "40", "4", "8", "8", "20", "20", "1000", "1000"];

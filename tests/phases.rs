@@ -441,7 +441,7 @@ fn phases_that_cannot_be_are_refused() {
         (
             format!("{MOAT}{MOST}"),
             "kind = \"table\"\nfile = \"t.csv\"\n",
-            "study.toml: phase[2].kind: \"table\" is not allowed; allowed: \"moat\", \"vbd\" or \"correlation\" in a phase",
+            "study.toml: phase[2].kind: \"table\" is not allowed; allowed: \"moat\", \"vbd\", \"fast\" or \"correlation\" in a phase",
         ),
         (
             format!("{MOAT}{MOST}"),

@@ -5,6 +5,6 @@ mod client;
 mod contract;
 mod cuts;
 mod limits;
-mod memory;
+pub(crate) mod memory;
 mod schema;
 mod site;

@@ -121,7 +121,7 @@ fn plan(prepared: &Prepared, choice: PlanChoice, workers: Workers) -> Outcome<Pl
 struct Cluster<'a> {
     shared: &'a Arc<Shared>,
     id: StudyId,
-    /// Another one may follow of the same study.
+    /// See [`Parts`].
     keeps: bool,
     inputs: std::collections::HashMap<pleach_regions::RegionKey, pleach_dispatch::message::InputFile>,
     replan: Option<weave::Replan>,
@@ -168,7 +168,8 @@ struct Parts<'a, F> {
     choice: PlanChoice,
     /// The present one, from 0.
     phase: usize,
-    /// Another one follows.
+    /// Workers keep what tasks have computed, until the study is over: for the parts that follow, and for the last one where
+    /// they come back to another manager.
     keeps: bool,
     past: Past,
     /// What earlier phases came to, as far as it does not count for this one.
@@ -209,7 +210,7 @@ impl<F: FnMut(Followed)> parts::Runner for Parts<'_, F> {
             phase: number(self.phase, "phases")?,
             round: number(round, "times its sample has grown")?,
         };
-        let keeps = self.keeps || prepared.study.until.is_some();
+        let keeps = self.keeps;
         let inputs = self.shared.input_files(self.id, prepared);
         let mut cluster = Cluster { shared: self.shared, id, keeps, inputs, replan };
         let (stage, tree) = results::merged(plan, &prepared.study.workflow.stages);
@@ -274,7 +275,7 @@ impl<F: FnMut(Followed)> Parts<'_, F> {
         let mut planned = Some(planned);
         let parts = phases::execute(whole, out, |phase, out| {
             let start = Instant::now();
-            (self.phase, self.keeps) = (phase.number, phase.keeps);
+            self.phase = phase.number;
             let planned = planned.take().map_or_else(|| parts::Runner::plan(self, &phase.prepared), Ok)?;
             let (number, of) = (phase.number + 1, names.len());
             info!(study = self.id, phase = number, "study {}: phase {number} of {of} begins", self.id);
@@ -314,7 +315,7 @@ pub(crate) fn run(
         id,
         choice,
         phase: 0,
-        keeps: false,
+        keeps: first.is_some() || whole.study.until.is_some(),
         past: Past::default(),
         before: Counts::default(),
         rounds_tasks: 0,

@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0-tile.png", "run.json"];
 
 /// A submission of files.
-pub(super) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
+pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
     let registry = application::registry();
     let study = pleach_workflow::Study {
         name: name.to_owned(),

@@ -155,3 +155,69 @@ impl Submission {
         if stage.outputs.iter().all(output) { Ok(()) } else { dangling("an output") }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::tests::memory::submission;
+    use pleach_workflow::{SurvivorRule, Survivors};
+    use std::path::PathBuf;
+
+    const UNTIL: Until = Until { ci_width: 0.1, max_evaluations: 100, metric: 0 };
+
+    /// Makes something of it that no study file gives.
+    type Edit = fn(&mut Submission);
+
+    fn screening() -> Method {
+        Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None }
+    }
+
+    /// A screening and a decomposition, both of which may grow.
+    fn in_phases() -> Submission {
+        let mut made = submission("phases", Vec::new());
+        let rule = SurvivorRule::MostInfluential(2);
+        let second = Method::Vbd { samples: 2, second_order: false, base: Default::default() };
+        made.study.phases = vec![
+            Phase { method: screening(), until: Some(UNTIL), survivors: Some(Survivors { rule, metric: 0 }) },
+            Phase { method: second, until: Some(UNTIL), survivors: None },
+        ];
+        made.study.until = Some(UNTIL);
+        made.evaluations = vec![Vec::new()];
+        made
+    }
+
+    #[test]
+    fn parts_that_no_study_file_gives_are_refused() {
+        assert!(in_phases().has_sound_parts());
+        let file = || Method::Table { file: PathBuf::from("secret.csv") };
+        let elsewhere = Until { metric: 9, ..UNTIL };
+        let wrong: [(&str, Edit); 9] = [
+            ("one phase", |made| made.study.phases.truncate(1)),
+            ("no rule", |made| made.study.phases[0].survivors = None),
+            ("a rule at the end", |made| made.study.phases[1].survivors = made.study.phases[0].survivors),
+            ("no screening", |made| made.study.phases[0].method = made.study.phases[1].method.clone()),
+            ("another first one", |made| made.study.until = None),
+            ("a phase of a phase", |made| made.study.phase = Some(1)),
+            ("a table", |made| made.is_table = true),
+            ("nothing to begin with", |made| made.evaluations.clear()),
+            ("no evaluations", |made| {
+                made.study.phases[1].until = Some(Until { max_evaluations: 0, ..UNTIL });
+            }),
+        ];
+        for (what, edit) in wrong {
+            let mut made = in_phases();
+            edit(&mut made);
+            assert!(!made.has_sound_parts(), "{what}");
+        }
+        let mut made = in_phases();
+        made.study.phases[1].until = Some(elsewhere);
+        assert!(!made.has_sound_parts(), "a response that is not analysed");
+        // A file of whoever sends it would be read here.
+        let mut made = in_phases();
+        made.study.phases[1].method = file();
+        assert!(!made.has_sound_parts(), "a file");
+        let mut made = submission("grown", Vec::new());
+        (made.study.until, made.study.method) = (Some(UNTIL), file());
+        assert!(!made.has_sound_parts(), "a file that grows");
+    }
+}
