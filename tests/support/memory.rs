@@ -323,6 +323,15 @@ impl OpenFile for MemoryFile {
         self.change(Change::Write { node, offset, bytes: bytes.to_vec() })
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.set_length(length_bytes)
+    }
+
+    /// What is not synced may be on the medium or not: nothing more can be said of this.
+    fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
+        self.files.state().alive()
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.change(Change::Cut { node: self.node, length: length_bytes as usize })
     }

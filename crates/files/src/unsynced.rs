@@ -91,6 +91,14 @@ impl OpenFile for UnsyncedFile {
         self.0.write_at(bytes, offset)
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.0.reserve(length_bytes)
+    }
+
+    fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.0.set_length(length_bytes)
     }

@@ -120,9 +120,8 @@ fn measure_writers(criterion: &mut Criterion) {
             let place = folder();
             let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
             group.bench_function(BenchmarkId::new(name, writers), |bencher| {
-                let empty =
-                    || (0..REGIONS).for_each(|number| drop(tier.remove(key(number)).expect("removed")));
-                let store = |number| drop(tier.insert(key(number), &region).expect("room"));
+                let empty = || (0..REGIONS).for_each(|number| assert!(tier.remove(key(number)).is_ok()));
+                let store = |number| assert!(tier.insert(key(number), &region).is_ok());
                 bencher.iter_batched(empty, |()| share(writers, store), BatchSize::PerIteration);
             });
         }
