@@ -1,6 +1,6 @@
 //! One study of the manager's, from its plan to its results, on a thread of its own.
 
-use super::inputs::InputStore;
+use super::inputs::{InputDigest, InputStore};
 use super::state::{Ended, Kept};
 use super::studies::{Followed, Shared};
 use crate::analysis::Collected;
@@ -10,7 +10,7 @@ use crate::command::way::{BucketLimits, Way};
 use crate::execution::{self, Executor, ToExecute};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::previews::Previews;
-use crate::inputs;
+use crate::inputs::content_digest;
 use crate::journal::WriterError;
 use crate::output::record::Plan;
 use crate::progress::Shown;
@@ -19,10 +19,12 @@ use crate::session::{self, Found};
 use crate::study::Prepared;
 use crate::weave::{self, Loom, Woven};
 use pleach_actors::embedded::Finished;
+use pleach_actors::files::gather;
 use pleach_actors::manager::{Begin, Durable, Halt, ManagerActor, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::memory::Needs;
+use pleach_dispatch::message::FileContent;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,12 +44,21 @@ pub(crate) struct Planned {
 }
 
 /// A file of this content: where the client has it, if it lies there here as well, or as clients have sent it.
-pub(crate) fn find(store: &InputStore, path: &Path, digest: super::inputs::InputDigest) -> Option<PathBuf> {
+pub(crate) fn find_one(store: &InputStore, path: &Path, digest: InputDigest) -> Option<PathBuf> {
     let sent = store.path(digest);
     if sent.is_file() {
         return Some(sent);
     }
-    (inputs::digest(path)? == digest.bytes()).then(|| path.to_owned())
+    (content_digest(path)? == digest.bytes()).then(|| path.to_owned())
+}
+
+/// The same of a file that may be a slide in several: where all of them lie as they do there.
+fn find(store: &InputStore, file: &FileContent) -> Option<PathBuf> {
+    let place = |part: FileContent| {
+        find_one(store, Path::new(&part.path), blake3::Hash::from_bytes(part.digest).into())
+    };
+    let places = file.parts().map(place).collect::<Option<Vec<PathBuf>>>()?;
+    gather(store.folder(), file, places).ok()
 }
 
 /// Plans a study for workers of so many processors and so much memory.
@@ -62,7 +73,7 @@ pub(crate) fn plan(
     memory_bytes: u64,
 ) -> Outcome<Planned> {
     let start = Instant::now();
-    let mut prepared = kept.submission.prepare(id, |path, digest| find(store, path, digest))?;
+    let mut prepared = kept.submission.prepare(id, |file| find(store, file))?;
     let choice = kept.submission.plan;
     prepared.costs = pleach_dispatch::costs::Costs::default();
     let way = Way::new(choice.strategy, choice.reuse);

@@ -16,6 +16,8 @@ mod disk;
 mod durable;
 mod hosts;
 mod logs;
+#[path = "../support/mirax.rs"]
+mod mirax;
 #[path = "../support/disk.rs"]
 mod mounted;
 mod namespaces;
@@ -31,6 +33,7 @@ mod refusals;
 mod release;
 mod rollout;
 mod scaling;
+mod slides;
 #[path = "../support/study.rs"]
 mod study;
 mod watched;

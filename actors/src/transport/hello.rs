@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// What is spoken after the first frame, and in it behind the build. Raised with every change of a message: nodes of
 /// different numbers do not work together.
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;
 
 /// The longest first frame: room for thousands of operations.
 pub const LONGEST_HELLO_BYTES: usize = 256 << 10;
