@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::open::remove_left_over;
 use super::{failed, read};
 use crate::TierError;
-use pleach_files::Files;
+use pleach_files::{Files, Opening};
 use pleach_regions::RegionKey;
 use std::io;
 use std::path::Path;
@@ -24,11 +24,13 @@ pub(super) fn finish(
     if found.regions.contains_key(&key) || !is_whole(files, draft)? {
         return remove_left_over(files, draft);
     }
+    // Whoever wrote it may have been killed before it waited for that, and nobody looks at it again once it is a region.
+    let synced = files.open_anywhere(draft, Opening::Write).and_then(|file| file.sync());
     let path = layout.region(key);
-    match files.rename(draft, &path) {
+    match synced.and_then(|()| files.rename(draft, &path)) {
         // Another process that opens a shared folder was faster.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed.map_err(failed("publish", &path))?,
+        published => published.map_err(failed("publish", &path))?,
     }
     let taken_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
     found.regions.insert(key, taken_bytes);
