@@ -327,6 +327,11 @@ impl OpenFile for MemoryFile {
         self.set_length(length_bytes)
     }
 
+    /// There is room without end, and nobody sees what was taken of it.
+    fn reserve_behind(&self, _: u64) -> io::Result<()> {
+        self.files.state().alive()
+    }
+
     /// What is not synced may be on the medium or not: nothing more can be said of this.
     fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
         self.files.state().alive()

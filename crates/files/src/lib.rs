@@ -89,6 +89,10 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
     /// looks for room nor makes the file longer. Where the file system cannot do that, nothing is done.
     fn reserve(&self, length_bytes: u64) -> io::Result<()>;
 
+    /// Takes room of the medium for the file to become so long, and leaves its length as it is. Cutting the file gives that
+    /// room back. Where the file system cannot do that, nothing is done.
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()>;
+
     /// Has bytes that were written go to the medium from now on, and waits for nothing. It promises nothing either: that is
     /// what [`sync`](Self::sync) is for, which finds less to do then.
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()>;
@@ -263,6 +267,13 @@ impl NewFile for File {
     }
 }
 
+fn take_room(file: &File, flags: FallocateFlags, length_bytes: u64) -> io::Result<()> {
+    match fallocate(file, flags, 0, length_bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
 impl OpenFile for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
@@ -286,10 +297,11 @@ impl OpenFile for File {
     }
 
     fn reserve(&self, length_bytes: u64) -> io::Result<()> {
-        match fallocate(self, FallocateFlags::empty(), 0, length_bytes) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            done => Ok(done?),
-        }
+        take_room(self, FallocateFlags::empty(), length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        take_room(self, FallocateFlags::KEEP_SIZE, length_bytes)
     }
 
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {

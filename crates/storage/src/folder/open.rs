@@ -127,8 +127,8 @@ fn lock(
     }
 }
 
-/// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where nothing can
-/// be written.
+/// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where no file can be
+/// made; of a folder that is a tier already, a full disk is no hindrance: something may be removed.
 fn mark(
     files: &dyn Files,
     layout: &Layout,
@@ -139,8 +139,10 @@ fn mark(
     let (root, part, marker) = (&layout.root, layout.marker_part(unique), layout.named(MARKER_NAME));
     let write = || -> io::Result<SystemTime> {
         let mut file = files.create(&part)?;
-        file.write_all(format!("{MARKER}\n").as_bytes())?;
-        file.sync()?;
+        if is_new {
+            file.write_all(format!("{MARKER}\n").as_bytes())?;
+            file.sync()?;
+        }
         Ok(files.look(&part)?.modified)
     };
     let now = write().map_err(failed("write", &part))?;

@@ -86,7 +86,11 @@ impl FolderTier {
         }
         let reserved = reserved?;
         if is_packed {
-            let inserted = self.pack.insert(key, &head(), body);
+            let head = head();
+            let mut inserted = self.pack.insert(key, &head, body);
+            if inserted.as_ref().is_err_and(TierError::is_lack_of_room) && self.compact_worn(0) > 0 {
+                inserted = self.pack.insert(key, &head, body);
+            }
             self.count_packed();
             return inserted;
         }

@@ -90,6 +90,10 @@ impl OpenFile for StaleFile {
         self.set_length(length_bytes)
     }
 
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        self.file.reserve_behind(length_bytes)
+    }
+
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
         self.file.begin_sync(offset, length_bytes)
     }
