@@ -5,9 +5,9 @@
 
 mod slide;
 
-use crate::service::submission::InputFile as SubmittedFile;
+use crate::service::submission::Submission;
 use crate::study::Prepared;
-use pleach_actors::files::Files;
+use pleach_actors::files::{Files, digest_of_files};
 use pleach_actors::storage::{Preparation, Source};
 use pleach_actors::worker::Opener;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
@@ -58,23 +58,18 @@ impl Source for File {
 /// BLAKE3 of a file's content; of a slide in several files, of all that it is made of, by whichever name of its own. None
 /// where one of them cannot be read.
 pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
-    let content = |path: &Path| {
-        let mut hash = blake3::Hasher::new();
-        hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
-        Some(*hash.finalize().as_bytes())
-    };
     let files = files_of(path).ok()?;
     let [first, others @ ..] = &files[..] else { return None };
-    let first = content(first)?;
-    if others.is_empty() {
-        return Some(first);
-    }
+    let first = content_digest(first)?;
+    let others =
+        others.iter().map(|file| Some((file.file_name()?.as_encoded_bytes(), content_digest(file)?)));
+    Some(digest_of_files(first, others.collect::<Option<Vec<_>>>()?))
+}
+
+/// BLAKE3 of one file's content; none where it cannot be read.
+pub(crate) fn content_digest(path: &Path) -> Option<[u8; 32]> {
     let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach slide 1").update(&first);
-    for file in others {
-        let name = file.file_name()?.as_encoded_bytes();
-        hash.update(&(name.len() as u64).to_le_bytes()).update(name).update(&content(file)?);
-    }
+    hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
     Some(*hash.finalize().as_bytes())
 }
 
@@ -113,19 +108,15 @@ pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>
     sources
 }
 
-/// What workers are told of the files of a study, by key; `files` are those of [`Prepared::files`], in that order, as they
-/// are where the study was submitted.
-pub(crate) fn specified(prepared: &Prepared, files: &[SubmittedFile]) -> HashMap<RegionKey, InputFile> {
-    let content = |file: &SubmittedFile| FileContent {
-        path: file.path.clone(),
-        digest: file.digest.bytes(),
-        bytes: file.bytes,
-    };
+/// What workers are told of the files of a study, by key; those that were submitted are those of [`Prepared::files`], in that
+/// order.
+pub(crate) fn specified(prepared: &Prepared, submission: &Submission) -> HashMap<RegionKey, InputFile> {
+    let files = &submission.inputs;
     let elements = prepared.study.workflow.reference_elements();
     let images = &prepared.study.workflow.inputs;
     let mut inputs = HashMap::new();
     for (number, facts) in prepared.tiles.iter().enumerate() {
-        let tile = content(&files[number]);
+        let tile = submission.content(&files[number]);
         let part = prepared.study.tiles[number].slide.as_ref();
         for (&key, input) in facts.inputs.iter().zip(images) {
             let slide = part.map(|part| (input.element, part.clone()));
@@ -134,7 +125,7 @@ pub(crate) fn specified(prepared: &Prepared, files: &[SubmittedFile]) -> HashMap
         if let Some(mask) = files.get(prepared.tiles.len() + number) {
             for (&key, &element) in facts.inputs[images.len()..].iter().zip(&elements) {
                 let reference = Some((element, tile.clone()));
-                inputs.insert(key, InputFile { key, file: content(mask), reference, slide: None });
+                inputs.insert(key, InputFile { key, file: submission.content(mask), reference, slide: None });
             }
         }
     }
@@ -163,11 +154,10 @@ impl WorkersFile {
     }
 
     fn here(&self, file: &FileContent) -> Result<PathBuf, TaskFailure> {
-        let gone = || TaskFailure {
+        self.files.here(file).map_err(|path| TaskFailure {
             at: "input".to_owned(),
-            cause: format!("{}: it has changed since the study was submitted", file.path),
-        };
-        self.files.here(file).ok_or_else(gone)
+            cause: format!("{path}: it has changed since the study was submitted"),
+        })
     }
 }
 
@@ -180,10 +170,8 @@ impl Source for WorkersFile {
         let files = Arc::clone(&self.files);
         Some(Box::pin(async move {
             for file in contents {
-                files.get(&file).await.map_err(|cause| TaskFailure {
-                    at: "input".to_owned(),
-                    cause: format!("{}: {cause}", file.path),
-                })?;
+                let failure = |cause| TaskFailure { at: "input".to_owned(), cause };
+                files.get(&file).await.map_err(failure)?;
             }
             Ok(())
         }))

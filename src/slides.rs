@@ -126,7 +126,7 @@ fn sides(bounds: &SpatialBounds) -> [u32; 4] {
 ///
 /// # Errors
 /// [`SlideError::Files`] where they are not known.
-pub(crate) fn is_in_several_files(path: &Path) -> Result<bool, SlideError> {
+fn is_in_several_files(path: &Path) -> Result<bool, SlideError> {
     Ok(files_of(path)?.len() > 1)
 }
 

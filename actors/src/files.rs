@@ -1,7 +1,13 @@
 //! Input files on a worker: where they lie if they lie here, and otherwise fetched from the manager by what they hold.
 //!
+//! The files of a slide in several files are looked for one by one, and then lie together, by links (`files/gather.rs`).
+//!
 //! A file counts as here when its content has the digest that it is known by, wherever it is. Fetched files are kept in a
 //! folder by digest: written under another name, synced, and renamed, so that a file of that name is whole.
+
+mod gather;
+
+pub use gather::{digest_of_all, digest_of_files, gather};
 
 use crate::exchange::file_key;
 use crate::transport::quic::Arrival;
@@ -32,6 +38,8 @@ pub struct Files {
     /// Asks the manager for content.
     ask: UnboundedSender<[u8; 32]>,
     digested: Mutex<HashMap<PathBuf, (Looks, [u8; 32])>>,
+    /// Held while the files of a slide are put together.
+    gathering: Mutex<()>,
     /// Content that has been asked for, by the key under which it comes.
     awaited: Mutex<HashMap<RegionKey, Awaited>>,
 }
@@ -49,12 +57,23 @@ impl Files {
                 fs::remove_file(path)?;
             }
         }
-        Ok(Self { folder, ask, digested: Mutex::default(), awaited: Mutex::default() })
+        let (digested, gathering, awaited) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self { folder, ask, digested, gathering, awaited })
     }
 
-    /// The file, if it is here. It reads the file that is at its path, unless it did before.
-    #[must_use]
-    pub fn here(&self, file: &FileContent) -> Option<PathBuf> {
+    /// The file, if it is here, as a slide in several files if all of them are. It reads the files that are at their paths,
+    /// unless it did before.
+    ///
+    /// # Errors
+    /// The path of a file that is not here.
+    pub fn here(&self, file: &FileContent) -> Result<PathBuf, String> {
+        let place = |part: FileContent| self.part_here(&part).ok_or(part.path);
+        let places = file.parts().map(place).collect::<Result<Vec<PathBuf>, String>>()?;
+        let _one_by_one = self.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+        gather(&self.folder, file, places).map_err(|error| format!("{}: {error}", file.path))
+    }
+
+    fn part_here(&self, file: &FileContent) -> Option<PathBuf> {
         let kept = self.kept(&file.digest);
         if kept.is_file() {
             return Some(kept);
@@ -63,12 +82,19 @@ impl Files {
         (self.digest(path)? == file.digest).then(|| path.to_owned())
     }
 
-    /// The file, fetched from the manager if need be.
+    /// Has the file here, with its companions, fetched from the manager if need be.
     ///
     /// # Errors
-    /// Why it cannot be had, in words.
-    pub async fn get(&self, file: &FileContent) -> Result<PathBuf, String> {
-        if let Some(path) = self.here(file) {
+    /// Which file cannot be had, and why.
+    pub async fn get(&self, file: &FileContent) -> Result<(), String> {
+        for part in file.parts() {
+            self.get_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?;
+        }
+        Ok(())
+    }
+
+    async fn get_part(&self, file: &FileContent) -> Result<PathBuf, String> {
+        if let Some(path) = self.part_here(file) {
             return Ok(path);
         }
         let key = file_key(&Digest(file.digest));
@@ -100,7 +126,10 @@ impl Files {
     pub fn arrived(&self, arrival: Arrival) {
         let (key, content) = match arrival {
             Ok(region) => (region.key, Ok(region.bytes)),
-            Err(lost) => (lost.key, Err(lost.to_string())),
+            Err(lost) => {
+                let why = format!("it did not come whole, and may have changed where it lies: {lost}");
+                (lost.key, Err(why))
+            }
         };
         let digest = {
             let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);

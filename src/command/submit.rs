@@ -53,7 +53,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
             "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
         ));
         let transfer = Transfer::new("sending files", is_quiet);
-        let sent = upload::missing(client, &submission.inputs, &submitted.missing, &transfer);
+        let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
         transfer.finish();
         sent?;
         // The same key, so the same study: says what is missing still.

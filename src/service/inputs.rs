@@ -137,6 +137,11 @@ impl InputStore {
         self.path(digest).is_file()
     }
 
+    /// Where all files are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where the file is, if it is here.
     pub(crate) fn path(&self, digest: InputDigest) -> PathBuf {
         self.folder.join(digest.to_string())

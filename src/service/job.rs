@@ -3,7 +3,7 @@
 //! A study of several parts is several plans of the manager actor, one after another: each phase, and each size of a sample that
 //! grows, under an id that is the same after a restart. `parts` says what follows what.
 
-use super::inputs::InputStore;
+use super::inputs::{InputDigest, InputStore};
 use super::state::{Ended, Kept};
 use super::studies::{Followed, Shared};
 use super::submission::PlanChoice;
@@ -14,7 +14,7 @@ use crate::command::way::{BucketLimits, Way};
 use crate::execution::{self, Executed, Executor, ToExecute};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::previews::Previews;
-use crate::inputs;
+use crate::inputs::content_digest;
 use crate::journal::{self, WriterError};
 use crate::output::folder::Folder;
 use crate::output::record::{Plan, Run};
@@ -25,10 +25,12 @@ use crate::session::{self, Found, Session};
 use crate::study::Prepared;
 use crate::weave::{self, Loom};
 use pleach_actors::embedded::Finished;
+use pleach_actors::files::gather;
 use pleach_actors::manager::{Begin, Durable, Halt, Look, ManagerActor, ManagerView, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::memory::Needs;
+use pleach_dispatch::message::FileContent;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,12 +73,21 @@ impl Workers {
 }
 
 /// A file of this content: where the client has it, if it lies there here as well, or as clients have sent it.
-pub(crate) fn find(store: &InputStore, path: &Path, digest: super::inputs::InputDigest) -> Option<PathBuf> {
+pub(crate) fn find_one(store: &InputStore, path: &Path, digest: InputDigest) -> Option<PathBuf> {
     let sent = store.path(digest);
     if sent.is_file() {
         return Some(sent);
     }
-    (inputs::digest(path)? == digest.bytes()).then(|| path.to_owned())
+    (content_digest(path)? == digest.bytes()).then(|| path.to_owned())
+}
+
+/// The same of a file that may be a slide in several: where all of them lie as they do there.
+fn find(store: &InputStore, file: &FileContent) -> Option<PathBuf> {
+    let place = |part: FileContent| {
+        find_one(store, Path::new(&part.path), blake3::Hash::from_bytes(part.digest).into())
+    };
+    let places = file.parts().map(place).collect::<Option<Vec<PathBuf>>>()?;
+    gather(store.folder(), file, places).ok()
 }
 
 /// Makes a study ready for these workers.
@@ -85,7 +96,7 @@ pub(crate) fn find(store: &InputStore, path: &Path, digest: super::inputs::Input
 /// [`Stop::Input`] when the study cannot be planned.
 pub(crate) fn ready(id: u32, kept: &Kept, store: &InputStore, workers: Workers) -> Outcome<Ready> {
     let start = Instant::now();
-    let whole = kept.submission.prepare(id, |path, digest| find(store, path, digest))?;
+    let whole = kept.submission.prepare(id, |file| find(store, file))?;
     let first = (!whole.study.phases.is_empty()).then(|| whole.of_phase(0, None)).transpose()?;
     let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, workers)?;
     Ok(Ready { whole, first, planned, start })

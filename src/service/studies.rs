@@ -21,6 +21,7 @@ use pleach_actors::manager::{Forget, Keep, Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -111,27 +112,26 @@ impl Shared {
 
     /// Files of a submission that are nowhere here.
     fn missing(&self, submission: &Submission) -> Vec<InputDigest> {
-        let is_missing = |input: &&super::submission::InputFile| {
-            job::find(&self.store, std::path::Path::new(&input.path), input.digest).is_none()
+        let is_here = |file: &super::submission::InputFile| {
+            job::find_one(&self.store, Path::new(&file.path), file.digest).is_some()
         };
+        let files = submission.files().into_iter();
         let mut missing: Vec<InputDigest> =
-            submission.inputs.iter().filter(is_missing).map(|input| input.digest).collect();
+            files.filter(|file| !is_here(file)).map(|file| file.digest).collect();
         missing.sort_unstable();
         missing.dedup();
         missing
     }
 
     /// Where a file of this content lies that some study reads.
-    pub(crate) fn find_file(&self, digest: &[u8; 32]) -> Option<std::path::PathBuf> {
+    pub(crate) fn find_file(&self, digest: &[u8; 32]) -> Option<PathBuf> {
         let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
         let sent = self.store.path(digest);
         if sent.is_file() {
             return Some(sent);
         }
         let entries = self.entries();
-        let mut inputs = entries.values().flat_map(|entry| &entry.kept.submission.inputs);
-        let input = inputs.find(|input| input.digest == digest)?;
-        let path = std::path::PathBuf::from(&input.path);
+        let path = entries.values().find_map(|entry| entry.kept.submission.path_of(digest))?;
         path.is_file().then_some(path)
     }
 
@@ -139,7 +139,7 @@ impl Shared {
     pub(crate) fn input_files(&self, id: u32, prepared: &Prepared) -> HashMap<RegionKey, InputFile> {
         let entries = self.entries();
         let Some(entry) = entries.get(&id) else { return HashMap::new() };
-        inputs::specified(prepared, &entry.kept.submission.inputs)
+        inputs::specified(prepared, &entry.kept.submission)
     }
 
     /// Takes a study, unless it was taken before under the same key.

@@ -7,13 +7,16 @@ mod check;
 use super::inputs::InputDigest;
 use crate::cli::{ReuseName, StrategyName, SubmitArgs, Until};
 use crate::exit::{Outcome, Stop};
-use crate::slides;
 use crate::study::{Prepared, Received};
 use crate::weave::{TileFacts, identity};
+use pleach_actors::files::digest_of_all;
+use pleach_dispatch::message::{self, FileContent};
+use pleach_slides::files_of;
 use pleach_workflow::{Reference, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +33,9 @@ pub(crate) struct Submission {
     pub(crate) name: String,
     /// Its tiles, then its references, where those are files.
     pub(crate) inputs: Vec<InputFile>,
+    /// The further files of slides in several files, in the order of their names, by the path of the slide.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) companions: BTreeMap<String, Vec<Companion>>,
     /// Of each tile.
     pub(crate) pixels: Vec<u64>,
     /// As read from its file, with absolute paths.
@@ -70,7 +76,58 @@ pub(crate) struct InputFile {
     pub(crate) bytes: u64,
 }
 
+/// A further file of a slide.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Companion {
+    /// Below the folder of the file that the slide is named by: a file's name, or a folder's and a file's.
+    pub(crate) name: String,
+    /// BLAKE3 of its content.
+    pub(crate) digest: InputDigest,
+    pub(crate) bytes: u64,
+}
+
 impl Submission {
+    /// A file that the study reads, as workers are told of it.
+    pub(crate) fn content(&self, input: &InputFile) -> FileContent {
+        let companion = |companion: &Companion| message::Companion {
+            name: companion.name.clone(),
+            digest: companion.digest.bytes(),
+            bytes: companion.bytes,
+        };
+        let companions = self.companions.get(&input.path).into_iter().flatten().map(companion).collect();
+        FileContent { path: input.path.clone(), digest: input.digest.bytes(), bytes: input.bytes, companions }
+    }
+
+    /// Where the client has a file of this content that the study reads.
+    pub(crate) fn path_of(&self, digest: InputDigest) -> Option<PathBuf> {
+        let input = self.inputs.iter().find(|input| input.digest == digest);
+        let companion = || {
+            self.companions.iter().find_map(|(path, companions)| {
+                let companion = companions.iter().find(|companion| companion.digest == digest)?;
+                Some(Path::new(path).with_file_name(&companion.name))
+            })
+        };
+        input.map(|input| PathBuf::from(&input.path)).or_else(companion)
+    }
+
+    /// All files that the study reads, each by itself and once.
+    pub(crate) fn files(&self) -> Vec<InputFile> {
+        // The tiles of a slide are one file.
+        let inputs: BTreeMap<&str, &InputFile> =
+            self.inputs.iter().map(|input| (&*input.path, input)).collect();
+        let parts = inputs.into_values().flat_map(|input| {
+            let parts: Vec<FileContent> = self.content(input).parts().collect();
+            parts
+        });
+        let file = |part: FileContent| InputFile {
+            path: part.path,
+            digest: blake3::Hash::from_bytes(part.digest).into(),
+            bytes: part.bytes,
+        };
+        parts.map(file).collect()
+    }
+
     /// The study of a file, its input files digested.
     ///
     /// # Errors
@@ -81,11 +138,17 @@ impl Submission {
         crate::command::weigh(&mut prepared, args.way.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
-        let mut inputs = Vec::new();
+        let (mut inputs, mut companions) = (Vec::new(), BTreeMap::new());
         for file in prepared.files() {
             let input = match known.get(file) {
                 Some(input) => input.clone(),
-                None => input_file(file)?,
+                None => {
+                    let (input, others) = input_file(file)?;
+                    if !others.is_empty() {
+                        companions.insert(input.path.clone(), others);
+                    }
+                    input
+                }
             };
             known.insert(file, input.clone());
             inputs.push(input);
@@ -108,6 +171,7 @@ impl Submission {
             build: env!("CARGO_PKG_VERSION").to_owned(),
             name: study.name.clone(),
             inputs,
+            companions,
             pixels: prepared.tiles.iter().map(|tile| tile.pixels).collect(),
             parameter_sets: prepared.parameter_sets().to_owned(),
             is_table,
@@ -132,7 +196,7 @@ impl Submission {
     pub(crate) fn prepare(
         &self,
         id: u32,
-        find: impl Fn(&Path, InputDigest) -> Option<PathBuf>,
+        find: impl Fn(&FileContent) -> Option<PathBuf>,
     ) -> Outcome<Prepared> {
         self.check().map_err(|what| Stop::Input(format!("study {}: {what}", self.name)))?;
         let received = Received {
@@ -141,14 +205,17 @@ impl Submission {
             is_table: self.is_table,
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles(id),
-            file_digests: self.inputs.iter().map(|input| Some(input.digest.bytes())).collect(),
+            file_digests: self.inputs.iter().map(|input| Some(digest_of_all(&self.content(input)))).collect(),
         };
         let mut prepared = Prepared::received(received)?;
         prepared.check_runnable()?;
         // Only now: what a study is does not depend on where its files lie.
-        let place = |path: &mut PathBuf, input: &InputFile| {
-            if let Some(found) = find(path, input.digest) {
-                *path = found;
+        // The tiles of a slide are one file.
+        let mut known: HashMap<String, Option<PathBuf>> = HashMap::new();
+        let mut place = |path: &mut PathBuf, input: &InputFile| {
+            if let Some(found) = known.entry(input.path.clone()).or_insert_with(|| find(&self.content(input)))
+            {
+                path.clone_from(found);
             }
         };
         let (tiles, masks) = self.inputs.split_at(self.pixels.len());
@@ -205,21 +272,23 @@ fn now() -> u64 {
     u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
 }
 
-fn input_file(path: &Path) -> Outcome<InputFile> {
-    let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
-    let path = path.canonicalize().map_err(fail)?;
-    if slides::is_in_several_files(&path).map_err(Stop::input)? {
-        return Err(Stop::Input(format!(
-            "{}: is a slide in several files, which neither managers nor workers take yet; pleach run reads it where it \
-             lies, and a slide in one file can be submitted",
-            path.display()
-        )));
-    }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(&path).map_err(fail)?).map_err(fail)?;
-    Ok(InputFile {
-        path: path.to_string_lossy().into_owned(),
-        digest: InputDigest::from(hasher.finalize()),
-        bytes: hasher.count(),
-    })
+fn input_file(path: &Path) -> Outcome<(InputFile, Vec<Companion>)> {
+    let fail = |path: &Path, error: io::Error| Stop::Input(format!("{}: {error}", path.display()));
+    let path = path.canonicalize().map_err(|error| fail(path, error))?;
+    let look = |path: &Path| -> Outcome<(InputDigest, u64)> {
+        let mut hasher = blake3::Hasher::new();
+        let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
+        read.map_err(|error| fail(path, error))?;
+        Ok((InputDigest::from(hasher.finalize()), hasher.count()))
+    };
+    let (digest, bytes) = look(&path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let companion = |file: &PathBuf| {
+        let (digest, bytes) = look(file)?;
+        let name = file.strip_prefix(folder).map_err(Stop::defect)?.to_string_lossy().into_owned();
+        Ok(Companion { name, digest, bytes })
+    };
+    let files = files_of(&path).map_err(Stop::input)?;
+    let companions = files.iter().skip(1).map(companion).collect::<Outcome<_>>()?;
+    Ok((InputFile { path: path.to_string_lossy().into_owned(), digest, bytes }, companions))
 }

@@ -19,6 +19,8 @@ mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
 mod logs;
+#[path = "../support/mirax.rs"]
+mod mirax;
 #[path = "../support/disk.rs"]
 mod mounted;
 mod namespaces;
@@ -36,6 +38,7 @@ mod refusals;
 mod release;
 mod rollout;
 mod scaling;
+mod slides;
 #[path = "../support/study.rs"]
 mod study;
 mod watched;

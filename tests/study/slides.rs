@@ -362,14 +362,6 @@ fn a_slide_in_several_files_is_known_by_all_of_them() {
         study.write(part, bytes);
         assert_eq!(cached(&part.replace('/', "-")), (true, true), "{part}");
     }
-    let certs = |arguments: &[&str]| pleach(study.folder(), &[&["certs"], arguments].concat()).done();
-    certs(&["init", "--dir", "ca"]);
-    certs(&["issue", "--dir", "ca", "--name", "c", "--role", "client", "--out", "c"]);
-    let manager = ["submit", "study.toml", "--manager", "https://localhost:1", "--certs", "c"];
-    let answer = pleach(study.folder(), &manager);
-    let expected = "s.mrxs: is a slide in several files, which neither managers nor workers take yet; pleach run reads it \
-                    where it lies, and a slide in one file can be submitted\n";
-    assert!(answer.code == 2 && answer.stderr.ends_with(expected), "{answer:?}");
     std::fs::remove_file(study.path("slides/s/Data0001.dat")).expect("removed");
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "lacking", "--quiet"]);
     assert_ne!(answer.code, 0, "{answer:?}");

@@ -323,6 +323,20 @@ impl OpenFile for MemoryFile {
         self.change(Change::Write { node, offset, bytes: bytes.to_vec() })
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.set_length(length_bytes)
+    }
+
+    /// There is room without end, and nobody sees what was taken of it.
+    fn reserve_behind(&self, _: u64) -> io::Result<()> {
+        self.files.state().alive()
+    }
+
+    /// What is not synced may be on the medium or not: nothing more can be said of this.
+    fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
+        self.files.state().alive()
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.change(Change::Cut { node: self.node, length: length_bytes as usize })
     }

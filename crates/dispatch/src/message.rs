@@ -7,6 +7,7 @@ use pleach_regions::{ElementType, RegionKey, Table};
 use pleach_workflow::{Durable, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// From a worker to the manager.
 ///
@@ -296,6 +297,32 @@ pub struct FileContent {
     pub digest: [u8; 32],
     /// Its length.
     pub bytes: u64,
+    /// The further files of a slide in several files, in the order of their names; none of any other file.
+    pub companions: Vec<Companion>,
+}
+
+/// A further file of a slide, without which the one that it is named by cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Companion {
+    /// Its path below the folder of the file that the slide is named by: a file's name, or a folder's and a file's.
+    pub name: String,
+    /// BLAKE3 of its content.
+    pub digest: [u8; 32],
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl FileContent {
+    /// All files that there are to it, each by itself: this one, then its companions.
+    pub fn parts(&self) -> impl Iterator<Item = FileContent> {
+        let own = Self { companions: Vec::new(), ..self.clone() };
+        std::iter::once(own).chain(self.companions.iter().map(|companion| Self {
+            path: Path::new(&self.path).with_file_name(&companion.name).to_string_lossy().into_owned(),
+            digest: companion.digest,
+            bytes: companion.bytes,
+            companions: Vec::new(),
+        }))
+    }
 }
 
 /// A bucket as a worker gets it.

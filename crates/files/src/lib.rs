@@ -3,11 +3,13 @@
 //!
 //! [`Disk`] is the real one, and [`Unsynced`] one that waits for no medium. Nothing here knows what files hold.
 
+mod ahead;
 mod unsynced;
 
 pub use unsynced::Unsynced;
 
-use rustix::fs::statvfs;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -82,6 +84,18 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
 
     /// Writes all of `bytes` at `offset`; after an error, some of them may have been.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes a new file so long, by zeros, on room of the medium that is taken now: what is written there later neither
+    /// looks for room nor makes the file longer. Where the file system cannot do that, nothing is done.
+    fn reserve(&self, length_bytes: u64) -> io::Result<()>;
+
+    /// Takes room of the medium for the file to become so long, and leaves its length as it is. Cutting the file gives that
+    /// room back. Where the file system cannot do that, nothing is done.
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()>;
+
+    /// Has bytes that were written go to the medium from now on, and waits for nothing. It promises nothing either: that is
+    /// what [`sync`](Self::sync) is for, which finds less to do then.
+    fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()>;
 
     /// Cuts the file, or makes it longer by zeros.
     fn set_length(&self, length_bytes: u64) -> io::Result<()>;
@@ -253,6 +267,13 @@ impl NewFile for File {
     }
 }
 
+fn take_room(file: &File, flags: FallocateFlags, length_bytes: u64) -> io::Result<()> {
+    match fallocate(file, flags, 0, length_bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
 impl OpenFile for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
@@ -273,6 +294,18 @@ impl OpenFile for File {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(bytes, offset)
+    }
+
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        take_room(self, FallocateFlags::empty(), length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        take_room(self, FallocateFlags::KEEP_SIZE, length_bytes)
+    }
+
+    fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
+        ahead::begin(self, offset, length_bytes)
     }
 
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {

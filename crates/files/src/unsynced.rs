@@ -91,6 +91,18 @@ impl OpenFile for UnsyncedFile {
         self.0.write_at(bytes, offset)
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.0.reserve(length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        self.0.reserve_behind(length_bytes)
+    }
+
+    fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.0.set_length(length_bytes)
     }

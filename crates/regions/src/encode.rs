@@ -144,6 +144,17 @@ impl DataRegion {
         self.coded(digest, effort, bounds, 0)
     }
 
+    /// As [`encode_parts`](Self::encode_parts), before anybody knows the digest. None where what follows the head depends on
+    /// it: of all but images, masks, label maps and tables.
+    #[must_use]
+    pub fn encode_ahead(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
+        let effort = if is_small { Effort::Quick } else { Effort::None };
+        coding::is_of_first(self.element(), effort).then(|| {
+            let (head, body) = self.coded(&Digest([0; 32]), effort, None, 0);
+            (UndigestedHead(head), body)
+        })
+    }
+
     /// The head, and what follows it behind `room` bytes; where it is borrowed, there are none.
     fn coded(
         &self,
@@ -218,8 +229,24 @@ impl Head {
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut digest = [0; 32];
-        digest.copy_from_slice(&self.0[16..]);
+        digest.copy_from_slice(&self.0[Self::DIGEST..]);
         Digest(digest)
+    }
+
+    /// Where its digest begins, which goes to its end.
+    const DIGEST: usize = 16;
+}
+
+/// A head without the digest, which is computed while others write what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndigestedHead(Head);
+
+impl UndigestedHead {
+    /// The head, with the digest of its region.
+    #[must_use]
+    pub fn with(mut self, digest: &Digest) -> Head {
+        self.0.0[Head::DIGEST..].copy_from_slice(&digest.0);
+        self.0
     }
 }
 

@@ -31,7 +31,9 @@ pub use array::{ArrayError, DenseArray, MAX_AXES};
 pub use bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use digest::Digest;
 pub use element::ElementType;
-pub use encode::{DecodeError, Decoder, Description, Effort, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES};
+pub use encode::{
+    DecodeError, Decoder, Description, Effort, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES, UndigestedHead,
+};
 pub use key::RegionKey;
 pub use labels::LabelMap;
 pub use ledger::Ledger;

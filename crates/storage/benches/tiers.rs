@@ -1,6 +1,8 @@
 //! What storing and reading a region costs in each tier, beside copying as many bytes and writing them to a synced file.
 //! Figures are bytes of the region in memory a second.
 //!
+//! Several writers store as many regions of 16 MB together as one does alone, beside as many plain files of theirs.
+//!
 //! `PLEACH_BENCH_FOLDER` names a folder on the disk to be measured; without it the system's folder for temporary files is
 //! taken. What is read has just been written: it comes from the page cache, and what is measured is the way from there.
 
@@ -89,5 +91,56 @@ fn measure(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, measure);
+/// Regions that all writers store together: each of eight has two.
+const REGIONS: u64 = 16;
+
+/// Calls `store` with the numbers of all regions, on so many threads.
+fn share(writers: u64, store: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for writer in 0..writers {
+            let store = &store;
+            scope.spawn(move || (writer..REGIONS).step_by(writers as usize).for_each(store));
+        }
+    });
+}
+
+fn measure_writers(criterion: &mut Criterion) {
+    let region = image(2310);
+    let source = region.raster(region.element()).expect("an image").data();
+    // In leaves of their own, as keys that are digests mostly are.
+    let key = |number: u64| RegionKey([(number * 37) as u8; 16]);
+    let mut group = criterion.benchmark_group("writers");
+    group.sample_size(10).throughput(Throughput::Bytes(REGIONS * region.bytes()));
+    for writers in [1, 2, 4, 8] {
+        for (name, settings) in [
+            ("folder", FolderSettings::new(FolderKind::Ssd, 1 << 30)),
+            ("shared folder", FolderSettings::new(FolderKind::Lustre, 1 << 30)),
+            ("scratch folder", FolderSettings::new(FolderKind::Ssd, 1 << 30).scratch()),
+        ] {
+            let place = folder();
+            let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
+            group.bench_function(BenchmarkId::new(name, writers), |bencher| {
+                let empty = || (0..REGIONS).for_each(|number| assert!(tier.remove(key(number)).is_ok()));
+                let store = |number| assert!(tier.insert(key(number), &region).is_ok());
+                bencher.iter_batched(empty, |()| share(writers, store), BatchSize::PerIteration);
+            });
+        }
+        let place = folder();
+        group.bench_function(BenchmarkId::new("write and fsync", writers), |bencher| {
+            let path = |number: u64| place.path().join(number.to_string());
+            let empty = || {
+                (0..REGIONS).for_each(|number| drop(fs::remove_file(path(number))));
+                File::open(place.path()).and_then(|folder| folder.sync_all()).expect("synced");
+            };
+            let store = |number| {
+                let mut file = File::create_new(path(number)).expect("a new file");
+                file.write_all(source).and_then(|()| file.sync_all()).expect("written");
+            };
+            bencher.iter_batched(empty, |()| share(writers, store), BatchSize::PerIteration);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, measure, measure_writers);
 criterion_main!(benches);

@@ -1,11 +1,14 @@
 //! A folder as a tier: one file a region, on a disk of any kind.
 //!
-//! A region is written under a temporary name, synced, renamed, and its folder synced; only then is it said to be there.
-//! Scratch folders do the same without syncing (`folder/scratch.rs`).
+//! A region is written under a temporary name that tells its key, and synced, and so is its folder; only then is it renamed and
+//! said to be there. Whoever opens the folder after a loss of power finds it under either name (`folder/drafts.rs`). In shared
+//! folders, which others have open meanwhile, it is renamed before the folder is synced. Scratch folders do the same without
+//! syncing (`folder/scratch.rs`).
 //! Small ones share files (`folder/pack.rs`), since each file takes blocks, a name and two waits. Making room is left to
 //! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
 
 mod books;
+mod drafts;
 mod inventory;
 mod layout;
 mod open;
@@ -123,7 +126,7 @@ impl FolderTier {
     pub fn refresh(&self) -> Result<(), TierError> {
         for leaf in 0..layout::LEAVES {
             let _held = self.hold(leaf);
-            let (found, _) = open::scan(&*self.files, &self.layout, leaf)?;
+            let open::Scanned { found, .. } = open::scan(&*self.files, &self.layout, leaf)?;
             self.books().replace(leaf, found);
         }
         let refreshed = self.pack.refresh();

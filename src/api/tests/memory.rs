@@ -40,6 +40,7 @@ pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         build: String::new(),
         name: name.to_owned(),
         inputs,
+        companions: Default::default(),
         pixels: Vec::new(),
         study,
         parameter_sets: PathBuf::from("study.toml"),

@@ -3,9 +3,11 @@
 //! The workflow was checked where it was read. Here it is only looked at whether what it refers to is there, so that
 //! nothing that follows can stumble.
 
-use super::{Submission, VERSION};
+use super::{Companion, Submission, VERSION};
 use crate::application;
 use pleach_workflow::{Method, Origin, Phase, Read, Reference, Stage, Tile, Until};
+use std::collections::HashSet;
+use std::path::Path;
 use thiserror::Error;
 
 /// What is wrong with a submission.
@@ -23,6 +25,8 @@ pub(crate) enum Unsound {
     Operation { name: String, version: u32 },
     #[error("a tile of a slide is none that a slide can have")]
     Slide,
+    #[error("{path}: a slide in several files has one at {found:?}, which is no name beside it")]
+    Companion { path: String, found: String },
     #[error("budget {found}; 0 or more is allowed")]
     Budget { found: f64 },
     #[error("its phases, or its until, are none that a study file gives")]
@@ -65,6 +69,7 @@ impl Submission {
         if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
             return Err(Unsound::Slide);
         }
+        self.check_companions()?;
         for row in &self.evaluations {
             count("values of a parameter set", row.len(), workflow.parameters.len())?;
         }
@@ -154,6 +159,35 @@ impl Submission {
         };
         if stage.outputs.iter().all(output) { Ok(()) } else { dangling("an output") }
     }
+
+    /// Whether all companions are of files that the study reads, and lie beside them.
+    fn check_companions(&self) -> Result<(), Unsound> {
+        let inputs: HashSet<&str> = self.inputs.iter().map(|input| &*input.path).collect();
+        for (path, companions) in &self.companions {
+            if !inputs.contains(&**path) {
+                return Err(Unsound::Slide);
+            }
+            check_names(path, companions)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether all companions lie in the folder of their slide, or in one of its own there, each where no other does: links of these
+/// names are made.
+fn check_names(path: &str, companions: &[Companion]) -> Result<(), Unsound> {
+    let named = Path::new(path);
+    let stem = named.file_stem().and_then(|stem| stem.to_str());
+    let mut known: HashSet<&str> = named.file_name().and_then(|name| name.to_str()).into_iter().collect();
+    for Companion { name, .. } in companions {
+        let (folder, file) =
+            name.rsplit_once('/').map_or((None, &**name), |(folder, file)| (Some(folder), file));
+        let is_plain = !matches!(file, "" | "." | "..") && !file.contains(['\\', '\0']);
+        if !is_plain || folder.is_some_and(|folder| Some(folder) != stem) || !known.insert(name) {
+            return Err(Unsound::Companion { path: path.to_owned(), found: name.clone() });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -219,5 +253,24 @@ mod tests {
         let mut made = submission("grown", Vec::new());
         (made.study.until, made.study.method) = (Some(UNTIL), file());
         assert!(!made.has_sound_parts(), "a file that grows");
+    }
+
+    #[test]
+    fn companions_lie_beside_their_slide() {
+        let check = |names: &[&str]| {
+            let companion = |name: &&str| Companion {
+                name: (*name).to_owned(),
+                digest: blake3::hash(name.as_bytes()).into(),
+                bytes: 1,
+            };
+            check_names("/slides/a.mrxs", &names.iter().map(companion).collect::<Vec<_>>())
+        };
+        assert!(check(&["a/Index.dat", "a/Slidedat.ini", "map.opt"]).is_ok());
+        for name in ["", "..", "/etc/passwd", "../b", "a/..", "a/b/c", "b/c", "a\\..", "a.mrxs", "a/", "/a/x"]
+        {
+            let error = check(&["a/Index.dat", name]).unwrap_err();
+            assert!(matches!(&error, Unsound::Companion { found, .. } if found == name), "{name}");
+        }
+        assert!(check(&["a/1", "a/1"]).is_err());
     }
 }

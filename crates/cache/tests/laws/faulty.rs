@@ -175,6 +175,21 @@ impl OpenFile for FaultyFile {
         outcome
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.files.changes()?;
+        self.file.reserve(length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        self.files.changes()?;
+        self.file.reserve_behind(length_bytes)
+    }
+
+    fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
+        self.files.changes()?;
+        self.file.begin_sync(offset, length_bytes)
+    }
+
     fn set_length(&self, bytes: u64) -> io::Result<()> {
         self.files.changes()?;
         self.file.set_length(bytes)

@@ -5,6 +5,8 @@
 //! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
 //! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
 //! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
+//! - `a/b/ab….0123….draft` is one that is being written in a private folder that is to survive a loss of power. Whoever finds
+//!   it there when it opens the folder makes it a region if it is whole: it may have been said to be stored.
 //! - `pack/0003-00000007.pack` is the seventh of the files in which owner 3 has small regions behind each other
 //!   (`folder/pack.rs`); `pack/0003.lock` is locked by the process that is owner 3, if the folder is shared.
 //! - `pack/board` says how far each owner's files are to be read (`folder/pack/board.rs`).
@@ -29,6 +31,7 @@ pub(super) const LOST_AND_FOUND: &str = "lost+found";
 
 const REGION_SUFFIX: &str = ".region";
 const PART_SUFFIX: &str = ".part";
+const DRAFT_SUFFIX: &str = ".draft";
 const SEGMENT_SUFFIX: &str = ".pack";
 const OWNER_SUFFIX: &str = ".lock";
 pub(super) const BOARD_NAME: &str = "board";
@@ -50,6 +53,7 @@ pub(super) fn leaf_of(key: RegionKey) -> usize {
 pub(super) enum Named {
     Region(RegionKey),
     Part,
+    Draft(RegionKey),
     /// Nothing of ours.
     Other,
 }
@@ -85,6 +89,11 @@ impl Layout {
     /// A name that no file has had, where `unique` is.
     pub(super) fn part(&self, key: RegionKey, unique: u64) -> PathBuf {
         self.leaf(leaf_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
+    }
+
+    /// The same of what becomes a region if it is whole.
+    pub(super) fn draft(&self, key: RegionKey, unique: u64) -> PathBuf {
+        self.leaf(leaf_of(key)).join(format!("{key}.{unique:016x}{DRAFT_SUFFIX}"))
     }
 
     pub(super) fn marker_part(&self, unique: u64) -> PathBuf {
@@ -141,8 +150,12 @@ pub(super) fn named(leaf: usize, name: &str) -> Named {
     {
         return Named::Region(key);
     }
-    let part = name.strip_suffix(PART_SUFFIX).and_then(|name| name.split_once('.'));
-    if part.is_some_and(|(key, _)| self::key(key).is_some()) { Named::Part } else { Named::Other }
+    let begun = |suffix| key(name.strip_suffix(suffix)?.split_once('.')?.0);
+    match (begun(PART_SUFFIX), begun(DRAFT_SUFFIX)) {
+        (Some(_), _) => Named::Part,
+        (None, Some(key)) if leaf_of(key) == leaf => Named::Draft(key),
+        _ => Named::Other,
+    }
 }
 
 /// A key, only in the one way that it is written.
@@ -167,6 +180,8 @@ mod tests {
         assert_eq!(named(0xa7, &name(&path)), Named::Region(key));
         assert_eq!(named(0xa6, &name(&path)), Named::Other, "in a leaf where nobody looks for it");
         assert_eq!(named(0xa7, &name(&layout.part(key, 9))), Named::Part);
+        assert_eq!(named(0xa7, &name(&layout.draft(key, 9))), Named::Draft(key));
+        assert_eq!(named(0xa6, &name(&layout.draft(key, 9))), Named::Other);
         let segment = SegmentName { owner: 3, number: 0xa7 };
         assert_eq!(segment_name(&name(&layout.segment(segment))), Some(segment));
         assert_eq!(segment_name("0003-+00000a7.pack").or(segment_name("000000a7.pack")), None);

@@ -9,9 +9,10 @@ use super::layout::{
     QUARANTINE_NAME, is_marker_part, named,
 };
 use super::pack::{self, Pack};
-use super::{FolderSettings, FolderTier, failed, scratch};
+use super::{FolderSettings, FolderTier, drafts, failed, scratch};
 use crate::{Durability, TierError};
 use pleach_files::{Files, Held, Sharing};
+use pleach_regions::RegionKey;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -50,11 +51,14 @@ impl FolderTier {
         let mut books = Books::new(overhead_bytes(&*files, &layout)?);
         let mut empty_bytes = books.bytes();
         for leaf in 0..LEAVES {
-            let (found, parts) = scan(&*files, &layout, leaf)?;
+            let Scanned { mut found, parts, drafts } = scan(&*files, &layout, leaf)?;
             for (part, modified) in parts {
                 if is_left_over(settings, now, modified) {
                     remove_left_over(&*files, &part)?;
                 }
+            }
+            for (key, draft) in drafts {
+                drafts::finish(&*files, &layout, key, &draft, &mut found)?;
             }
             sync(&*files, &layout.leaf(leaf))?;
             empty_bytes += found.other_bytes;
@@ -123,8 +127,8 @@ fn lock(
     }
 }
 
-/// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where nothing can
-/// be written.
+/// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where no file can be
+/// made; of a folder that is a tier already, a full disk is no hindrance: something may be removed.
 fn mark(
     files: &dyn Files,
     layout: &Layout,
@@ -135,8 +139,10 @@ fn mark(
     let (root, part, marker) = (&layout.root, layout.marker_part(unique), layout.named(MARKER_NAME));
     let write = || -> io::Result<SystemTime> {
         let mut file = files.create(&part)?;
-        file.write_all(format!("{MARKER}\n").as_bytes())?;
-        file.sync()?;
+        if is_new {
+            file.write_all(format!("{MARKER}\n").as_bytes())?;
+            file.sync()?;
+        }
         Ok(files.look(&part)?.modified)
     };
     let now = write().map_err(failed("write", &part))?;
@@ -192,15 +198,18 @@ fn overhead_bytes(files: &dyn Files, layout: &Layout) -> Result<u64, TierError> 
 }
 
 /// What a leaf holds, and the files in it that are being written, or were.
-pub(super) fn scan(
-    files: &dyn Files,
-    layout: &Layout,
-    leaf: usize,
-) -> Result<(Leaf, Vec<(PathBuf, SystemTime)>), TierError> {
+pub(super) struct Scanned {
+    pub(super) found: Leaf,
+    parts: Vec<(PathBuf, SystemTime)>,
+    drafts: Vec<(RegionKey, PathBuf)>,
+}
+
+/// Looks at a leaf.
+pub(super) fn scan(files: &dyn Files, layout: &Layout, leaf: usize) -> Result<Scanned, TierError> {
     let path = layout.leaf(leaf);
     let other_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
     let mut found = Leaf { other_bytes, ..Leaf::default() };
-    let mut parts = Vec::new();
+    let (mut parts, mut drafts) = (Vec::new(), Vec::new());
     for (name, about) in files.list(&path).map_err(failed("list", &path))? {
         match named(leaf, &name) {
             Named::Region(key) if !about.is_folder => {
@@ -208,10 +217,11 @@ pub(super) fn scan(
             }
             // Whoever writes it has room reserved for it.
             Named::Part => parts.push((path.join(&name), about.modified)),
-            Named::Region(_) | Named::Other => found.other_bytes += about.taken_bytes,
+            Named::Draft(key) if !about.is_folder => drafts.push((key, path.join(&name))),
+            Named::Region(_) | Named::Draft(_) | Named::Other => found.other_bytes += about.taken_bytes,
         }
     }
-    Ok((found, parts))
+    Ok(Scanned { found, parts, drafts })
 }
 
 /// Whether a file that was being written is so no more: in a private folder nobody else writes.
@@ -220,7 +230,7 @@ fn is_left_over(settings: FolderSettings, now: SystemTime, modified: SystemTime)
 }
 
 /// Removes a file; that it is gone is no error.
-fn remove_left_over(files: &dyn Files, path: &Path) -> Result<(), TierError> {
+pub(super) fn remove_left_over(files: &dyn Files, path: &Path) -> Result<(), TierError> {
     match files.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),

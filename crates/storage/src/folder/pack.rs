@@ -16,8 +16,8 @@
 //! behind the remover's own records: a mark in another's file would be a second writer of its last page, which NFS may write
 //! back whole with what it held before, and on Lustre would take the lock of that file from whoever is storing; and readers
 //! would not see it without reading all of a file again. A stone names the record by an id that copies keep, so that it does
-//! not matter who is copying it meanwhile. It takes 104 bytes until what it buries is gone: on a disk without any room, nothing
-//! packed can be removed from a shared folder.
+//! not matter who is copying it meanwhile. It takes 104 bytes until what it buries is gone, and removal is what a full disk needs:
+//! behind its last record, every owner's file has room on the disk that only stones are written to (`pack/reserve.rs`).
 //!
 //! Shared folders need locks that all machines see (Lustre's `flock`); without any, nothing is packed. A network file system
 //! that shows names late shows regions late.
@@ -31,6 +31,7 @@ mod index;
 mod open;
 mod owner;
 mod record;
+mod reserve;
 mod tails;
 
 use super::layout::{Layout, PACK_NAME, SegmentName};
@@ -38,7 +39,7 @@ use super::{failed, read};
 use crate::{Inserted, TierError};
 use board::{Board, Slot, Slots};
 use index::{Index, Place};
-use pleach_files::{Files, Held, OpenFile, Opening};
+use pleach_files::{Files, Held, OpenFile};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
 use record::{BURIED, HEADER_BYTES, Header, STATE};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ struct Segment {
     is_whole: bool,
     /// What it takes of the disk, as far as is known.
     taken_bytes: u64,
+    /// How far this process has taken room for it.
+    room_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -208,7 +211,7 @@ impl Pack {
 
     /// Whether an encoding of so many bytes can be packed.
     pub(super) fn may_hold(&self, encoding_bytes: u64) -> Result<bool, TierError> {
-        let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes;
+        let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes - self.reserve_bytes();
         Ok(fits && self.claim(&mut self.state())?)
     }
 
@@ -233,15 +236,7 @@ impl Pack {
         let bytes = header.record_bytes();
         // Who writes for the first time goes on in the last file of the owner that it becomes.
         self.writer(state, header.key)?;
-        if let Some(active) = state.active
-            && state.segments[&active].end + bytes > self.segment_bytes
-        {
-            self.seal(state)?;
-        }
-        let segment = match state.active {
-            Some(active) => active,
-            None => self.begin(state, header.key)?,
-        };
+        let segment = self.segment_for(state, &header)?;
         let path = self.layout.segment(segment);
         let Some(Segment { file, end, .. }) = state.segments.get_mut(&segment) else {
             return Err(TierError::Stopped { key: header.key, path });
@@ -253,20 +248,6 @@ impl Pack {
         state.dirty.insert(segment);
         state.written += 1;
         Ok(Place { segment, offset, body_bytes: header.body_bytes, id: header.id })
-    }
-
-    /// Makes the next file the active one.
-    fn begin(&self, state: &mut State, key: RegionKey) -> Result<SegmentName, TierError> {
-        let owner = self.writer(state, key)?;
-        let name = SegmentName { owner, number: state.next_number };
-        let path = self.layout.segment(name);
-        let file = self.files.open_anywhere(&path, Opening::Create).map_err(failed("write", &path))?;
-        state.next_number += 1;
-        let segment = Segment { file: file.into(), end: 0, is_whole: false, taken_bytes: 0 };
-        state.segments.insert(name, segment);
-        state.active = Some(name);
-        state.is_folder_dirty = true;
-        Ok(name)
     }
 
     /// Takes a record out of the index, and says so in the files. That is not on the medium yet.

@@ -1,15 +1,26 @@
-//! How a region becomes a file: room is reserved, the file written and synced, then renamed, and its folder synced.
+//! How a region becomes a file: room is reserved, the file written and synced, its folder synced, and the file renamed; in
+//! shared folders, renamed before the folder is synced.
 //!
-//! Nothing here makes room.
+//! Of a large region the medium is kept busy meanwhile: room on it is taken at once, every piece is on its way as soon as it is
+//! written, and the digest is computed beside all that. Nothing here makes room in the folder.
 
-use super::layout::leaf_of;
+use super::layout::{Layout, leaf_of};
 use super::{FolderKind, FolderTier, failed};
-use crate::{Inserted, Place, TierError};
+use crate::{Durability, Inserted, Place, TierError};
+use pleach_files::Opening;
 use pleach_regions::{DataRegion, ElementType, Head, RegionKey};
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::{self, Builder};
+
+/// What is worth a thread for its digest, and more calls: writing it takes a millisecond.
+const LARGE_BYTES: u64 = 1 << 20;
+
+/// What is on its way to the medium at a time: a disk takes as long for a few smaller pieces as for one of these.
+const PIECE_BYTES: usize = 8 << 20;
 
 /// Blocks that a folder may grow by when it gets one more name: a table of names is split, the table of tables as well,
 /// and either may be the first of its kind.
@@ -46,7 +57,27 @@ impl FolderTier {
         // Masks and labels become many times smaller. Images hardly do, and an SSD writes them in less time than trying takes.
         let is_flat = matches!(region.element(), ElementType::Mask | ElementType::Labels);
         let is_small = is_flat || self.settings.kind != FolderKind::Ssd;
-        let (head, body) = region.encode_parts(&region.digest(), is_small);
+        if bytes < LARGE_BYTES {
+            let (head, body) = region.encode_parts(&region.digest(), is_small);
+            return self.store(key, &body, || head);
+        }
+        thread::scope(|scope| {
+            let digesting = Builder::new().spawn_scoped(scope, || region.digest());
+            let digest = || match digesting {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system gives no thread.
+                Err(_) => region.digest(),
+            };
+            if let Some((head, body)) = region.encode_ahead(is_small) {
+                return self.store(key, &body, || head.with(&digest()));
+            }
+            let (head, body) = region.encode_parts(&digest(), is_small);
+            self.store(key, &body, || head)
+        })
+    }
+
+    /// Stores an encoding, whose head is asked for when what follows it is on its way.
+    fn store(&self, key: RegionKey, body: &[u8], head: impl FnOnce() -> Head) -> Result<Inserted, TierError> {
         let length_bytes = (Head::BYTES + body.len()) as u64;
         let is_packed = length_bytes < self.settings.pack_below_bytes && self.pack.may_hold(length_bytes)?;
         let mut reserved = self.reserve(key, length_bytes);
@@ -55,18 +86,36 @@ impl FolderTier {
         }
         let reserved = reserved?;
         if is_packed {
-            let inserted = self.pack.insert(key, &head, &body);
+            let head = head();
+            let mut inserted = self.pack.insert(key, &head, body);
+            if inserted.as_ref().is_err_and(TierError::is_lack_of_room) && self.compact_worn(0) > 0 {
+                inserted = self.pack.insert(key, &head, body);
+            }
             self.count_packed();
             return inserted;
         }
-        let part = self.layout.part(key, self.unique());
-        let published =
-            self.write_part(&part, &head, &body).and_then(|()| self.publish(key, &part, reserved));
+        let is_draft = self.makes_drafts();
+        let name = if is_draft { Layout::draft } else { Layout::part };
+        let part = name(&self.layout, key, self.unique());
+        let written = self.write_part(&part, body, head);
+        let _held = self.hold(leaf_of(key));
+        let published = written.and_then(|()| self.publish(key, &part, reserved));
         if !matches!(published, Ok(Inserted::New)) {
-            // Its name is all that is left of it; if that stays, the next who opens the folder removes it.
+            // While the leaf is held, so that a removal that comes next has this on the medium as well. If its name stays,
+            // the next who opens the folder removes it, or finds it whole.
             let _ = self.files.remove(&part);
         }
+        if is_draft && published.is_err() {
+            // It was not said to be there.
+            let _ = self.files.sync_folder(&self.layout.leaf(leaf_of(key)));
+        }
         published
+    }
+
+    /// Whether files become regions by being whole, whatever their names: of a shared folder others read by name, and of
+    /// scratch nobody looks for what the power has left.
+    fn makes_drafts(&self) -> bool {
+        !self.is_shared() && self.settings.durability == Durability::PowerLoss
     }
 
     /// Whether the region is there, on the medium.
@@ -167,17 +216,29 @@ impl FolderTier {
         TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes }
     }
 
-    fn write_part(&self, part: &Path, head: &Head, body: &[u8]) -> Result<(), TierError> {
+    /// Writes a file, and waits until its content is on the medium. The head comes last, since the digest does.
+    fn write_part(&self, part: &Path, body: &[u8], head: impl FnOnce() -> Head) -> Result<(), TierError> {
         let write = || -> io::Result<()> {
-            let mut file = self.files.create(part)?;
-            file.write_all(&head.0)?;
-            file.write_all(body)?;
+            let file = self.files.open_anywhere(part, Opening::Create)?;
+            let mut end = Head::BYTES as u64;
+            let is_large = body.len() as u64 >= LARGE_BYTES;
+            if is_large {
+                file.reserve(end + body.len() as u64)?;
+            }
+            for piece in body.chunks(PIECE_BYTES) {
+                file.write_at(piece, end)?;
+                if is_large {
+                    file.begin_sync(end, piece.len() as u64)?;
+                }
+                end += piece.len() as u64;
+            }
+            file.write_at(&head().0, 0)?;
             file.sync()
         };
         write().map_err(failed("write", part))
     }
 
-    /// Gives a file that is on the medium the name of its region.
+    /// Gives a file whose content is on the medium the name of its region. The caller holds the leaf.
     fn publish(
         &self,
         key: RegionKey,
@@ -186,7 +247,6 @@ impl FolderTier {
     ) -> Result<Inserted, TierError> {
         let (path, leaf) = (self.layout.region(key), self.layout.leaf(leaf_of(key)));
         let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.taken_bytes;
-        let _held = self.hold(leaf_of(key));
         // Another thread may have been faster, or have found that nothing can be synced.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
@@ -208,8 +268,13 @@ impl FolderTier {
             reserved.bytes = needed_bytes;
         }
         let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.taken_bytes;
+        let is_draft = self.makes_drafts();
+        if is_draft {
+            // By this name it is found from here on. Most file systems have it on the medium already: it came with the file.
+            self.sync_leaf(key)?;
+        }
         self.files.rename(part, &path).map_err(failed("publish", &path))?;
-        if let Err(error) = self.sync_leaf(key) {
+        if !is_draft && let Err(error) = self.sync_leaf(key) {
             // It was not said to be there. If it cannot be removed either, whoever opens the tier next finds it whole.
             let _ = self.files.remove(&path);
             return Err(error);

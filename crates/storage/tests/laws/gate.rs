@@ -120,6 +120,21 @@ impl OpenFile for GatedFile {
         self.file.length()
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        (self.gate.ask)("reserve", &self.path);
+        self.file.reserve(length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        (self.gate.ask)("reserve", &self.path);
+        self.file.reserve_behind(length_bytes)
+    }
+
+    fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
+        (self.gate.ask)("begin to sync", &self.path);
+        self.file.begin_sync(offset, length_bytes)
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         (self.gate.ask)("cut", &self.path);
         self.file.set_length(length_bytes)

@@ -103,7 +103,7 @@ fn parts(folder: &Path) -> usize {
             if path.is_dir() {
                 parts(&path)
             } else {
-                usize::from(path.extension().is_some_and(|end| end == "part"))
+                usize::from(path.extension().is_some_and(|end| end == "part" || end == "draft"))
             }
         })
         .sum()

@@ -3,7 +3,7 @@
 //! and in those that two have open. With `PLEACH_EVERY_CHANGE`, none of the changes is left out by which a new folder is made.
 
 use crate::memory::Memory;
-use crate::regions::{AMPLE_BYTES, key, region};
+use crate::regions::{AMPLE_BYTES, key, noise, region};
 use pleach_regions::RegionKey;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier, Upkeep};
 use proptest::prelude::*;
@@ -178,7 +178,7 @@ fn after_every_change() {
     let act = |number, what, who, kill_after| Act { number, what, who, kill_after };
     let acts = [
         act(0, Insert, 0, None),
-        act(1, Insert, 0, Some(4)), // in a file of its own: renamed, its folder not synced
+        act(1, Insert, 0, Some(5)), // in a file of its own: on the medium, and its folder too, by the name of a draft
         act(1, Insert, 1, None),
         act(0, Remove, 1, None), // another's
         act(2, Insert, 0, None),
@@ -201,6 +201,36 @@ fn after_every_change() {
             if is_open {
                 // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
                 [0, 5, 1].into_iter().for_each(|fate| check(&files, &moments, changes, None, || fate));
+            }
+        }
+    }
+}
+
+/// What is written in pieces, behind room that was taken and before its head: found by the name of a draft or by its own, whole,
+/// or not at all.
+#[test]
+fn while_a_large_region_is_stored() {
+    for kind in [FolderKind::Ssd, FolderKind::Lustre] {
+        let files = Memory::default();
+        let tier = open(&files, (kind, 0));
+        let region = noise(1, 9_000_000);
+        let began = files.changes();
+        tier.insert(key(1), &region).unwrap();
+        let stored = files.changes();
+        assert!(tier.remove(key(1)).unwrap());
+        let removed = files.changes();
+        for changes in began..=removed {
+            for fate in 0..6 {
+                let seed = (changes * 6 + fate) as u32;
+                let mut seeded = random(seed * 7919 + 1);
+                let left =
+                    files.after_power_loss(changes, || if fate < 3 { [0, 5, 1][fate] } else { seeded() });
+                let tier = open(&left, (kind, 0));
+                let found = tier.get(key(1)).unwrap();
+                assert_eq!(tier.list().unwrap().len(), usize::from(found.is_some()));
+                assert!(found.as_ref().is_none_or(|found| *found == region), "{changes} changes");
+                assert!(changes != stored || found.is_some(), "{kind:?}: stored, and lost");
+                assert!(changes != removed || found.is_none(), "{kind:?}: removed, and back");
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use crate::apart::{done, folder_of_child, on_new_file_system};
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on};
-use pleach_storage::files::Disk;
+use pleach_storage::files::{Disk, Files};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -172,5 +173,58 @@ fn a_disk_that_becomes_read_only() {
     assert!(refusal(&folder, KIND).ends_with("Read-only file system (os error 30)"));
     run(&["umount"]);
     assert_eq!(open(&folder, KIND).get(key(0)).unwrap(), Some(noise(0, 10_000)));
+    done(&folder);
+}
+
+/// What a full disk has of room for removing is taken of it while there is some.
+#[test]
+fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
+    const NAME: &str = "rooms::packed_regions_are_removed_from_a_shared_folder_on_a_full_disk";
+    let Some(folder) = folder_of_child() else { return on_new_file_system(NAME, "8m") };
+    let settings = FolderSettings::new(FolderKind::Lustre, 128 << 20).packed();
+    let open = || FolderTier::open(Arc::new(Disk), &folder, settings).unwrap();
+    let (tier, other) = (open(), open());
+    other.insert(key(0), &noise(0, 1000)).unwrap();
+    let region = |number| noise(number, 2000);
+    let mut stored = 1;
+    while tier.insert(key(stored), &region(stored)).is_ok() {
+        stored += 1;
+    }
+    // Segments are of 2 MiB: there are several.
+    assert!(stored > 2000, "{stored} regions");
+    // Somebody takes the rest, to the last byte.
+    let free = || Disk.space(&folder).unwrap().free_bytes;
+    let filler = folder.join("pack/filler");
+    let mut file = fs::File::create(&filler).unwrap();
+    while free() > 0 {
+        assert!(file.write(&[7; 4096]).is_ok_and(|written| written > 0));
+    }
+    assert!(matches!(tier.insert(key(9999), &region(9999)), Err(error) if error.is_lack_of_room()));
+    // By whoever has stored it, and by whoever has not.
+    for number in 0..200 {
+        assert!(tier.remove(key(2 * number)).unwrap(), "region {number}");
+        assert!(other.remove(key(2 * number + 1)).unwrap(), "region {number}");
+        assert!(!tier.contains(key(2 * number + 1)).unwrap() && !other.contains(key(2 * number)).unwrap());
+    }
+    // So far nothing is regained: what else lies in those files is needed.
+    assert_eq!(free(), 0);
+    let left = (400..stored).map(key).collect::<std::collections::BTreeSet<_>>();
+    let listed = || tier.list().unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(listed(), left);
+    // Nor does a process forget that comes later, and goes on in the file of one that is dead.
+    drop(other);
+    let later = open();
+    assert_eq!(later.list().unwrap().into_iter().collect::<std::collections::BTreeSet<_>>(), left);
+    assert!(later.remove(key(400)).unwrap() && !tier.contains(key(400)).unwrap());
+    // What it has open takes room for as long as it does not look again.
+    drop(later);
+    // All that is left: files go as they become empty, and there is room for stones again.
+    for number in 401..stored {
+        assert!(tier.remove(key(number)).unwrap(), "region {number} of {stored}");
+    }
+    assert_eq!(listed().len(), 0);
+    assert!(free() > 4 << 20);
+    tier.insert(key(9999), &region(9999)).unwrap();
+    fs::remove_file(&filler).unwrap();
     done(&folder);
 }

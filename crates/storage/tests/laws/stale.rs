@@ -86,6 +86,18 @@ impl OpenFile for StaleFile {
         Ok(())
     }
 
+    fn reserve(&self, length_bytes: u64) -> io::Result<()> {
+        self.set_length(length_bytes)
+    }
+
+    fn reserve_behind(&self, length_bytes: u64) -> io::Result<()> {
+        self.file.reserve_behind(length_bytes)
+    }
+
+    fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
+        self.file.begin_sync(offset, length_bytes)
+    }
+
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
         self.file.set_length(length_bytes)?;
         self.seen.lock().unwrap().resize(length_bytes as usize, 0);

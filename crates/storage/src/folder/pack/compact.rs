@@ -41,11 +41,11 @@ impl Pack {
         self.own(&state).map(|(name, _)| state.index.needed(*name).bytes()).sum()
     }
 
-    /// What has to stay free, so that files can be compacted.
+    /// What has to stay free, so that files can be compacted, and have room for stones.
     pub(in crate::folder) fn spare_bytes(&self) -> u64 {
         let state = self.state();
         let has_files = self.own(&state).next().is_some();
-        if has_files { self.segment_bytes } else { 0 }
+        if has_files { self.segment_bytes + self.reserve_ahead_bytes() } else { 0 }
     }
 
     fn own<'a>(&'a self, state: &'a State) -> impl Iterator<Item = (&'a SegmentName, &'a Segment)> {

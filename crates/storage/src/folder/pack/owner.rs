@@ -156,7 +156,9 @@ impl Pack {
             }
         }
         file.sync().map_err(failed("sync", &path))?;
-        state.segments.insert(name, Segment { file: file.into(), end, is_whole, taken_bytes: 0 });
+        state
+            .segments
+            .insert(name, Segment { file: file.into(), end, is_whole, taken_bytes: 0, room_bytes: 0 });
         Ok(())
     }
 

@@ -126,7 +126,8 @@ impl Pack {
         let length_bytes = file.length().map_err(failed("read", &path))?;
         let end = self.read_records(state, name, &*file, (from, committed.unwrap_or(length_bytes)), false)?;
         let taken_bytes = state.segments.get(&name).map_or(end, |segment| segment.taken_bytes);
-        let segment = Segment { file: file.into(), end, is_whole: committed.is_none(), taken_bytes };
+        let segment =
+            Segment { file: file.into(), end, is_whole: committed.is_none(), taken_bytes, room_bytes: 0 };
         state.segments.insert(name, segment);
         Ok(committed.is_none_or(|committed| end >= committed))
     }
