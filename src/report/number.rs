@@ -162,10 +162,12 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -
     joined
 }
 
-/// With a capital at the start.
+/// With a capital at the start, unless that is a Greek symbol: a capital mu is an M.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        std::iter::once(first.to_ascii_uppercase()).chain(letters).collect()
+    })
 }
 
 /// Digits before the point in groups of three from 10,000 on, and a real minus.
@@ -204,6 +206,12 @@ pub(super) fn quantile(ascending: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_and_a_symbol_stays_what_it_is() {
+        let shown = ["the mean area", "Dice", "μ* of the first", "σ", ""].map(capital);
+        assert_eq!(shown, ["The mean area", "Dice", "μ* of the first", "σ", ""]);
+    }
 
     #[test]
     fn columns_are_rounded_alike() {

@@ -62,7 +62,7 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     }
     if let Some(drawing) = plots::scattered(&drawn, &metric) {
         let caption = html![
-            strong(format!("{metric} over each parameter.")),
+            strong(capital(&format!("{metric} over each parameter."))),
             " Dots: evaluations; line, where they are enough: their mean along the parameter.",
         ];
         text.push(figure(drawing.finish(), caption));

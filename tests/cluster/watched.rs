@@ -31,7 +31,8 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
     if !has_tools() {
         return skipped("prometheus_finds_what_dashboards_and_rules_ask_for", "there is no prometheus");
     }
-    let study = cluster::study(80, 256);
+    // Long enough to be looked at many times.
+    let study = cluster::study(240, 512);
     study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
