@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::recorder::{Step, check, steps};
-use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_settled, open_with, region};
 use pleach_regions::Ledger;
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{
@@ -27,7 +27,7 @@ fn check_folder(
     let capacity_bytes = room_bytes.map_or(AMPLE_BYTES, |room| empty_bytes + room);
     let settings =
         FolderSettings { pack_below_bytes, durability, ..FolderSettings::new(kind, capacity_bytes) };
-    check(&|| Box::new(FolderTier::open(Arc::clone(files), path, settings).unwrap()), steps);
+    check(&|| Box::new(open_settled(files, path, settings)), steps);
 }
 
 /// What all files and folders take of the disk, by another way.
@@ -116,7 +116,7 @@ fn what_is_held_is_what_the_disk_says() {
     for kind in [FolderKind::Ssd, FolderKind::Lustre] {
         let folder = tempfile::tempdir().unwrap();
         let settings = FolderSettings { pack_below_bytes: 9000, ..FolderSettings::new(kind, AMPLE_BYTES) };
-        let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+        let tier = open_with(folder.path(), settings);
         assert_eq!(tier.held_bytes(), walked_bytes(folder.path()));
         for number in 0..60 {
             tier.insert(key(number), &noise(number, 1 + number * 331)).unwrap();
@@ -138,10 +138,10 @@ fn many_threads() {
     let private = open(folder.path(), FolderKind::Ssd);
     let place = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES).packed();
-    let packed = FolderTier::open(Arc::new(Disk), place.path(), settings).unwrap();
+    let packed = open_with(place.path(), settings);
     let common = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).packed();
-    let shared = FolderTier::open(Arc::new(Disk), common.path(), settings).unwrap();
+    let shared = open_with(common.path(), settings);
     for tier in [&ram as &dyn Tier, &private, &packed, &shared] {
         let empty_bytes = tier.held_bytes();
         std::thread::scope(|scope| {

@@ -2,16 +2,14 @@
 //! nothing else. `PLEACH_KILLS` says how often; what a loss of power leaves besides is shown in `power.rs`.
 
 use crate::apart::{child, folder_of_child};
-use crate::regions::{AMPLE_BYTES, key, noise};
+use crate::regions::{AMPLE_BYTES, key, noise, open_with};
 use pleach_regions::RegionKey;
-use pleach_storage::files::Disk;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 
 /// Numbers that a child begins with.
 const FIRST: &str = "PLEACH_STORAGE_TEST_FIRST";
@@ -48,19 +46,19 @@ fn write(folder: &Path, open: fn(&Path) -> FolderTier) {
 /// A third of the regions is packed.
 fn open(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed();
-    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
+    open_with(folder, settings)
 }
 
 /// Others have it open as well.
 fn open_shared(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).packed();
-    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
+    open_with(folder, settings)
 }
 
 /// What is not on the medium is there nevertheless, as long as the power does not fail.
 fn open_scratch(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed().scratch();
-    FolderTier::open(Arc::new(Disk), folder, settings).unwrap()
+    open_with(folder, settings)
 }
 
 fn size_bytes(number: u32) -> u32 {

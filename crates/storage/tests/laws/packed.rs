@@ -2,8 +2,8 @@
 
 use crate::gate::Gate;
 use crate::memory::Memory;
-use crate::regions::{AMPLE_BYTES, key, noise, open, region};
-use pleach_storage::files::{Disk, Files};
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_with, region};
+use pleach_storage::files::Files;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
 use proptest::prelude::*;
 use std::fs;
@@ -15,7 +15,7 @@ const KINDS: [FolderKind; 2] = [FolderKind::Ssd, FolderKind::Lustre];
 
 fn packed(path: &Path, kind: FolderKind) -> FolderTier {
     let settings = FolderSettings::new(kind, AMPLE_BYTES).packed();
-    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+    open_with(path, settings)
 }
 
 fn segments(path: &Path) -> Vec<PathBuf> {
@@ -70,7 +70,7 @@ fn dead_room_is_regained() {
         let folder = tempfile::tempdir().unwrap();
         let empty_bytes = open(folder.path(), kind).held_bytes();
         let settings = FolderSettings::new(kind, empty_bytes + 1_000_000).packed();
-        let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+        let tier = open_with(folder.path(), settings);
         let fill = |from: u32| {
             let mut number = from;
             while tier.insert(key(number), &noise(number, 20_000)).is_ok() {
@@ -96,7 +96,7 @@ fn dead_room_is_regained() {
         verify(&tier);
         let held_bytes = tier.held_bytes();
         drop(tier);
-        let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+        let tier = open_with(folder.path(), settings);
         verify(&tier);
         assert_eq!(tier.held_bytes(), held_bytes, "{kind:?}");
     }

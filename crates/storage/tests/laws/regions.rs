@@ -7,9 +7,14 @@ use pleach_storage::files::{Disk, Files};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, TierError};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// More than any test stores.
 pub(crate) const AMPLE_BYTES: u64 = 1 << 30;
+
+/// Within this a process has become what it was started as.
+const STARTED: Duration = Duration::from_secs(30);
 
 /// Keys of two leaves.
 pub(crate) fn key(number: u32) -> RegionKey {
@@ -78,6 +83,23 @@ pub(crate) fn open_on(files: Arc<dyn Files>, path: &Path, kind: FolderKind) -> R
     FolderTier::open(files, path, FolderSettings::new(kind, AMPLE_BYTES))
 }
 
+/// Opens a folder that nobody has open any more. A process that another test is starting has what this one had open, and with
+/// it the lock, until it has become another program: that is waited for.
+pub(crate) fn open_settled(files: &Arc<dyn Files>, path: &Path, settings: FolderSettings) -> FolderTier {
+    let begun = Instant::now();
+    loop {
+        match FolderTier::open(Arc::clone(files), path, settings) {
+            Err(TierError::InUse { .. }) if begun.elapsed() < STARTED => thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+/// The same on the disk.
+pub(crate) fn open_with(path: &Path, settings: FolderSettings) -> FolderTier {
+    open_settled(&(Arc::new(Disk) as Arc<dyn Files>), path, settings)
+}
+
 pub(crate) fn open(path: &Path, kind: FolderKind) -> FolderTier {
-    open_on(Arc::new(Disk), path, kind).unwrap()
+    open_with(path, FolderSettings::new(kind, AMPLE_BYTES))
 }

@@ -1,7 +1,7 @@
 //! Where there is no room, or no folder that can be written to.
 
 use crate::apart::{done, folder_of_child, on_new_file_system};
-use crate::regions::{AMPLE_BYTES, key, noise, open, open_on};
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_with};
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
 use std::fs;
@@ -67,7 +67,7 @@ fn a_private_folder_is_opened_once() {
 fn small_regions_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let settings = FolderSettings { least_bytes: 1000, ..FolderSettings::new(KIND, AMPLE_BYTES) };
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    let tier = open_with(folder.path(), settings);
     assert!(matches!(tier.insert(key(1), &noise(1, 999)), Err(TierError::TooSmall { bytes: 999, .. })));
     assert_eq!(tier.insert(key(1), &noise(1, 1000)).unwrap(), Inserted::New);
 }
@@ -78,7 +78,7 @@ fn capacity_is_kept_and_used() {
     let folder = tempfile::tempdir().unwrap();
     let empty_bytes = open(folder.path(), KIND).held_bytes();
     let settings = FolderSettings::new(KIND, empty_bytes + 200_000);
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    let tier = open_with(folder.path(), settings);
     let mut count = 0;
     let error = loop {
         match tier.insert(key(count), &noise(count, 9000)) {
@@ -96,7 +96,7 @@ fn capacity_is_kept_and_used() {
     // Opened with less, it holds what it held, and takes nothing more.
     drop(tier);
     let settings = FolderSettings::new(KIND, empty_bytes + 100_000);
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap();
+    let tier = open_with(folder.path(), settings);
     assert_eq!(tier.list().unwrap().len(), count as usize);
     assert!(matches!(tier.insert(key(0), &noise(0, 1)), Err(TierError::Full { .. })));
 }
@@ -108,7 +108,7 @@ fn a_full_disk() {
     };
     // What is kept free is kept free.
     let settings = FolderSettings { reserve_bytes: 1 << 20, ..FolderSettings::new(KIND, AMPLE_BYTES) };
-    let tier = FolderTier::open(Arc::new(Disk), &folder, settings).unwrap();
+    let tier = open_with(&folder, settings);
     tier.insert(key(0), &noise(0, 500_000)).unwrap();
     let error = tier.insert(key(1), &noise(1, 600_000)).unwrap_err();
     assert!(matches!(error, TierError::DiskFull { reserve_bytes: 1_048_576, .. }), "{error}");
@@ -182,7 +182,7 @@ fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
     const NAME: &str = "rooms::packed_regions_are_removed_from_a_shared_folder_on_a_full_disk";
     let Some(folder) = folder_of_child() else { return on_new_file_system(NAME, "8m") };
     let settings = FolderSettings::new(FolderKind::Lustre, 128 << 20).packed();
-    let open = || FolderTier::open(Arc::new(Disk), &folder, settings).unwrap();
+    let open = || open_with(&folder, settings);
     let (tier, other) = (open(), open());
     other.insert(key(0), &noise(0, 1000)).unwrap();
     let region = |number| noise(number, 2000);

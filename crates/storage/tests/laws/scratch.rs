@@ -3,7 +3,7 @@
 
 use crate::gate::Gate;
 use crate::memory::Memory;
-use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, region};
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_with, region};
 use pleach_storage::files::{Disk, Files};
 use pleach_storage::{Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError, Upkeep};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn nothing_waits_for_the_medium() {
 #[test]
 fn the_next_process_finds_everything() {
     let folder = tempfile::tempdir().unwrap();
-    let open_it = || FolderTier::open(Arc::new(Disk), folder.path(), scratch()).unwrap();
+    let open_it = || open_with(folder.path(), scratch());
     let tier = open_it();
     (0..COUNT).for_each(|number| store(&tier, number));
     assert!(tier.remove(key(3)).unwrap());
@@ -72,24 +72,24 @@ fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
     assert_eq!(found(), None);
     let empty_bytes = open(folder.path(), FolderKind::Ssd).held_bytes();
     assert_eq!(found(), Some(Durability::PowerLoss));
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), scratch()).unwrap();
+    let tier = open_with(folder.path(), scratch());
     (0..COUNT).for_each(|number| store(&tier, number));
     drop(tier);
     assert_eq!(found(), Some(Durability::Process));
     let error = open_on(Arc::new(Disk), folder.path(), FolderKind::Lustre).unwrap_err();
     assert!(matches!(error, TierError::Scratch { .. }), "{error}");
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), durable()).unwrap();
+    let tier = open_with(folder.path(), durable());
     assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![], empty_bytes));
     tier.insert(key(1), &region(1)).unwrap();
     drop(tier);
     // What was durable stays, as long as the power does.
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), scratch()).unwrap();
+    let tier = open_with(folder.path(), scratch());
     assert_eq!(tier.list().unwrap(), [key(1)]);
     drop(tier);
     // A shared folder is none, whatever is asked for.
     let place = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).scratch();
-    let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).unwrap();
+    let tier = open_with(place.path(), settings);
     assert_eq!(tier.durability(), Durability::PowerLoss);
 }
 

@@ -2,20 +2,18 @@
 //! packed.
 
 use crate::apart::{child, folder_of_child};
-use crate::regions::{AMPLE_BYTES, key, noise, open};
-use pleach_storage::files::Disk;
+use crate::regions::{AMPLE_BYTES, key, noise, open, open_with};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Tier};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const KIND: FolderKind = FolderKind::Lustre;
 
 fn packed(path: &Path) -> FolderTier {
     let settings = FolderSettings::new(KIND, AMPLE_BYTES).packed();
-    FolderTier::open(Arc::new(Disk), path, settings).unwrap()
+    open_with(path, settings)
 }
 
 #[test]
