@@ -35,13 +35,17 @@ class Cluster:
 
     window = 128
 
-    def __init__(self, pleach, folder, workers):
+    def settle(self, pleach, folder, workers):
+        """A folder with the certificates that everybody needs."""
         self.pleach, self.folder, self.processes = pleach, folder, []
         if not (folder / "ca").exists():
             self.call("certs", "init", "--dir", "ca")
         for name, role in [("boss", "manager"), ("me", "client")] + [(f"w{n}", "worker") for n in range(workers)]:
             if not (folder / "ca" / name).exists():
                 self.call("certs", "issue", "--dir", "ca", "--name", name, "--role", role)
+
+    def __init__(self, pleach, folder, workers):
+        self.settle(pleach, folder, workers)
         log = folder / f"manager-{workers}.log"
         state = tempfile.mkdtemp(dir=folder)
         self.manager = self.start(

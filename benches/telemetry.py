@@ -37,12 +37,7 @@ class Cluster(overhead.Cluster):
     """One that says where it is before it starts, since one of the two says nothing at all."""
 
     def __init__(self, pleach, folder, workers, measured, scrape):
-        self.pleach, self.folder, self.processes = pleach, folder, []
-        if not (folder / "ca").exists():
-            self.call("certs", "init", "--dir", "ca")
-        for name, role in [("boss", "manager"), ("me", "client")] + [(f"w{n}", "worker") for n in range(workers)]:
-            if not (folder / "ca" / name).exists():
-                self.call("certs", "issue", "--dir", "ca", "--name", name, "--role", role)
+        self.settle(pleach, folder, workers)
         (listen,) = free_ports(socket.SOCK_DGRAM, 1)
         http, *metrics = free_ports(socket.SOCK_STREAM, 1 + workers)
         state = tempfile.mkdtemp(dir=folder)

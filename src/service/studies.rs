@@ -298,7 +298,7 @@ impl Shared {
 
     /// A study cannot go on now. It is tried again when the manager is started again: what is known of it by now is kept.
     fn fail(&self, id: u32, why: String) {
-        let message = format!("{why}; it goes on when the manager is started again");
+        let message = format!("{why}; it is tried again when the manager is started again");
         error!(study = id, "study {id} cannot go on: {message}");
         if let Some(entry) = self.entries().get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))

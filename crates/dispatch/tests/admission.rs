@@ -398,14 +398,20 @@ fn room_is_made_below_before_a_task_is_refused() {
     assert_eq!(grants(&mut worker), [1, 0]);
 }
 
-#[test]
-fn room_that_others_have_filled_meanwhile_is_made_again() {
+/// Of 100 bytes, 80 are stored, of which 50 could leave; a task of 45 waits until 25 have.
+fn in_need_of_room() -> Worker {
     let mut worker = worker(100, 0);
     worker.handle_below(50, 1000);
     worker.handle_stored(80);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(45));
     assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 25, lease: LeaseId(0) }));
+    worker
+}
+
+#[test]
+fn room_that_others_have_filled_meanwhile_is_made_again() {
+    let mut worker = in_need_of_room();
     // 30 have left, and 40 have come.
     worker.handle_below(60, 970);
     worker.handle_stored(90);
@@ -445,12 +451,7 @@ fn room_is_made_for_what_goes_on_by_turns() {
 
 #[test]
 fn room_that_cannot_be_made_is_not_asked_for_again() {
-    let mut worker = worker(100, 0);
-    worker.handle_below(50, 1000);
-    worker.handle_stored(80);
-    assign(&mut worker, 0, 0);
-    worker.handle_demand(LeaseId(0), task(45));
-    assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 25, lease: LeaseId(0) }));
+    let mut worker = in_need_of_room();
     // The disk is broken: as much is stored as before.
     worker.handle_below(50, 1000);
     worker.handle_stored(80);
