@@ -1,27 +1,41 @@
 //! What a process measures and how it is, over plain HTTP: `GET /metrics` for Prometheus, `GET /healthz` for whoever restarts
 //! it, `GET /readyz` for whoever waits until it works.
 //!
-//! None says anything about what studies hold. Nothing is decided here, and nothing else is served.
+//! None says anything about what studies hold. Nothing is decided here, and nothing else is served. All clients are without
+//! credentials, and bounded as [`listener`] does it.
+
+mod text;
+
+pub(crate) use text::Text;
 
 use crate::exit::{Outcome, Stop};
-use actix_web::dev::ServerHandle;
-use actix_web::{App, HttpResponse, HttpServer, web};
+use crate::listener::{self, Bounds, Serve, Server, Stream, answer_once};
+use actix_web::dev::Extensions;
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpResponse, web};
 use pleach_telemetry::Exposition;
 use std::future::Future;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
-use std::sync::{Arc, mpsc};
-use std::thread::{Builder, JoinHandle};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The media type of what is shown.
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Connections at once: Prometheus has one, and people another.
-const CONNECTIONS: usize = 16;
-
-/// For the head of a request: whoever is slower is not Prometheus.
-const HEAD: Duration = Duration::from_secs(5);
+/// Prometheus has one connection, probes another for a moment; a newcomer may end the oldest. An answer is there within
+/// milliseconds, and 200 kB of it within seconds at any speed that monitoring has.
+const BOUNDS: Bounds = Bounds {
+    connections: 64,
+    of_network: 48,
+    anonymous: 64,
+    anonymous_time: Duration::from_secs(10),
+    head: Duration::from_secs(5),
+    write: Duration::from_secs(5),
+};
 
 /// What is done to show what there is now; `None` when the process ends.
 pub(crate) type Looked<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send + 'a>>> + Send + 'a>>;
@@ -41,24 +55,7 @@ pub(crate) trait Sampled: Send + Sync + 'static {
 struct State {
     exposition: Exposition,
     sampled: Box<dyn Sampled>,
-}
-
-/// A running server. Dropped, it stops at once.
-#[derive(Debug)]
-pub(crate) struct Exporter {
-    handle: ServerHandle,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            // The server is told when the future is made; its thread ends when it has stopped.
-            drop(self.handle.stop(false));
-            // One that has panicked has ended the process.
-            let _ = thread.join();
-        }
-    }
+    text: Text,
 }
 
 /// Takes an address, before anything else is begun.
@@ -77,52 +74,36 @@ pub(crate) fn serve(
     listener: TcpListener,
     exposition: Exposition,
     sampled: Box<dyn Sampled>,
-) -> Outcome<Exporter> {
-    let (tell, told) = mpsc::channel();
-    let thread = Builder::new().name("metrics".to_owned()).spawn(move || {
-        actix_web::rt::System::new().block_on(async move {
-            match server(listener, State { exposition, sampled }) {
-                Err(error) => _ = tell.send(Err(error)),
-                Ok(server) => {
-                    // Whoever started the server waits for this.
-                    let _ = tell.send(Ok(server.handle()));
-                    // What the listener says at its end concerns nobody any more.
-                    let _ = server.await;
-                }
-            }
-        });
-    });
-    let thread = thread.map_err(Stop::defect)?;
-    let handle = told.recv().map_err(Stop::defect)?.map_err(Stop::defect)?;
-    Ok(Exporter { handle, thread: Some(thread) })
+) -> Outcome<Server> {
+    let state = State { exposition, sampled, text: Text::default() };
+    listener::start("metrics", listener, BOUNDS, move |draining| serving(state, draining)).map_err(Stop::defect)
 }
 
-fn server(listener: TcpListener, state: State) -> std::io::Result<actix_web::dev::Server> {
+async fn serving(state: State, draining: Rc<Notify>) -> io::Result<Serve> {
     let state = web::Data::new(Arc::new(state));
-    let app = move || {
-        App::new()
-            .app_data(web::Data::clone(&state))
-            .route("/metrics", web::get().to(metrics))
-            .route("/healthz", web::get().to(health))
-            .route("/readyz", web::get().to(ready))
-    };
-    let server = HttpServer::new(app)
-        .workers(1)
-        .max_connections(CONNECTIONS)
-        .client_request_timeout(HEAD)
-        .client_disconnect_timeout(HEAD)
-        .shutdown_timeout(0)
-        .disable_signals();
-    Ok(server.listen(listener)?.run())
+    let app = App::new()
+        .app_data(state)
+        .wrap(from_fn(answer_once))
+        .route("/metrics", web::get().to(metrics))
+        .route("/healthz", web::get().to(health))
+        .route("/readyz", web::get().to(ready));
+    Ok(Box::new(listener::service(app, BOUNDS, draining, on_connect).await?))
+}
+
+fn on_connect(stream: &Stream, data: &mut Extensions) {
+    data.insert(Rc::clone(stream.connection()));
 }
 
 async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
-    let Some(sample) = state.sampled.look().await else {
-        return HttpResponse::ServiceUnavailable().body("the process ends\n");
-    };
-    match state.exposition.text(sample) {
-        Ok(text) => HttpResponse::Ok().content_type(TEXT).body(text),
-        Err(error) => HttpResponse::InternalServerError().body(format!("{error}\n")),
+    let text = state.text.get(async {
+        let sample = state.sampled.look().await.ok_or_else(|| {
+            HttpResponse::ServiceUnavailable().body("the process ends\n")
+        })?;
+        state.exposition.text(sample).map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))
+    });
+    match text.await {
+        Ok(pieces) => HttpResponse::Ok().content_type(TEXT).body(pieces),
+        Err(why) => why,
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
 }
 
 /// BLAKE3 of one file's content; none where it cannot be read.
-pub(crate) fn content_digest(path: &Path) -> Option<[u8; 32]> {
+fn content_digest(path: &Path) -> Option<[u8; 32]> {
     let mut hash = blake3::Hasher::new();
     hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
     Some(*hash.finalize().as_bytes())

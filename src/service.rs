@@ -12,6 +12,7 @@
 pub(crate) mod deletion;
 pub(crate) mod inputs;
 pub(crate) mod job;
+pub(crate) mod local;
 pub(crate) mod metrics;
 pub(crate) mod scaling;
 pub(crate) mod state;

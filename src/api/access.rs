@@ -4,38 +4,47 @@
 
 use super::State;
 use super::problem::ApiError;
-use actix_tls::accept::rustls_0_23::TlsStream;
+use crate::listener::{Connection, Stream};
+use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
-use actix_web::rt::net::TcpStream;
 use actix_web::web::Data;
 use pleach_actors::transport::identity::{Identity, Role};
-use std::any::Any;
-
-/// A connection's client, who has shown a certificate that TLS has verified.
-struct Certified;
+use std::rc::Rc;
+use tokio_rustls::server::TlsStream;
 
 /// Notes who is connected, for all requests of the connection.
-pub(super) fn on_connect(connection: &dyn Any, data: &mut Extensions) {
-    let Some(connection) = connection.downcast_ref::<TlsStream<TcpStream>>() else { return };
-    let shown = connection.get_ref().1.peer_certificates().and_then(<[_]>::first);
+pub(super) fn on_connect(stream: &TlsStream<Stream>, data: &mut Extensions) {
+    let (stream, tls) = stream.get_ref();
+    let shown = tls.peer_certificates().and_then(<[_]>::first);
     let identity = shown.and_then(|certificate| Identity::of_certificate(certificate).ok());
-    if identity.is_some_and(|identity| identity.role == Role::Client) {
-        data.insert(Certified);
+    if let Some(identity) = identity.filter(|identity| identity.role == Role::Client) {
+        stream.connection().trust(Some(&identity.name.to_string()));
     }
+    data.insert(Rc::clone(stream.connection()));
 }
 
-/// Lets a request through, or not. Nothing of its body has been read then.
+/// Lets a request through, or not. Nothing of its body has been read then. A connection on which the token was shown counts as
+/// one with credentials; each request shows the token all the same.
 pub(super) async fn authenticate<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, actix_web::Error> {
-    if request.conn_data::<Certified>().is_none() {
+    let connection = request.conn_data::<Rc<Connection>>();
+    let connection = connection.ok_or_else(|| ApiError::Defect("a request without a connection".to_owned()))?;
+    if !connection.is_certified() {
         check_token(&request)?;
+        connection.trust(None);
     }
     next.call(request).await
+}
+
+/// The client of a request that was let through.
+pub(super) fn client(request: &HttpRequest) -> Result<Rc<str>, ApiError> {
+    let client = request.conn_data::<Rc<Connection>>().and_then(|connection| connection.client());
+    client.ok_or_else(|| ApiError::Defect("a request without a client".to_owned()))
 }
 
 fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {

@@ -4,7 +4,7 @@ use super::control::Refused;
 use super::view::Problem;
 use crate::service::inputs::InputError;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
+use actix_web::http::header::{ALLOW, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use thiserror::Error;
 
@@ -36,10 +36,12 @@ pub(super) enum ApiError {
         limit: u64,
     },
     /// The body did not come in time.
-    #[error("nothing of the body came for {seconds} s")]
+    #[error("the body came slower than {bytes} bytes in {seconds} s, the least that is allowed")]
     TooSlow {
+        /// Bytes in that time.
+        bytes: u64,
         /// How long was waited.
-        seconds: u64,
+        seconds: f64,
     },
     /// There is nothing at this path.
     #[error("{0}: there is nothing at this path; /api/v1/openapi.json says what there is")]
@@ -91,7 +93,7 @@ impl ResponseError for ApiError {
             }
             // The rest of the body is not read.
             Self::TooLong { .. } | Self::TooSlow { .. } => {
-                response.insert_header((CONNECTION, "close"));
+                response.force_close();
             }
             _ => {}
         }

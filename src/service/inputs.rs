@@ -96,7 +96,8 @@ pub(crate) enum InputError {
 }
 
 impl InputError {
-    fn at(path: &Path, source: io::Error) -> Self {
+    /// What went wrong at a file of the store.
+    pub(crate) fn at(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 Self::Full(path.parent().unwrap_or(path).to_owned())

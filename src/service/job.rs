@@ -3,7 +3,8 @@
 //! A study of several parts is several plans of the manager actor, one after another: each phase, and each size of a sample that
 //! grows, under an id that is the same after a restart. `parts` says what follows what.
 
-use super::inputs::{InputDigest, InputStore};
+use super::inputs::InputStore;
+use super::local::Lookup;
 use super::state::{Ended, Kept};
 use super::studies::{Followed, Shared};
 use super::submission::PlanChoice;
@@ -14,7 +15,6 @@ use crate::command::way::{BucketLimits, Way};
 use crate::execution::{self, Executed, Executor, ToExecute};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::previews::Previews;
-use crate::inputs::content_digest;
 use crate::journal::{self, WriterError};
 use crate::output::folder::Folder;
 use crate::output::record::{Plan, Run};
@@ -72,19 +72,12 @@ impl Workers {
     }
 }
 
-/// A file of this content: where the client has it, if it lies there here as well, or as clients have sent it.
-pub(crate) fn find_one(store: &InputStore, path: &Path, digest: InputDigest) -> Option<PathBuf> {
-    let sent = store.path(digest);
-    if sent.is_file() {
-        return Some(sent);
-    }
-    (content_digest(path)? == digest.bytes()).then(|| path.to_owned())
-}
-
-/// The same of a file that may be a slide in several: where all of them lie as they do there.
-fn find(store: &InputStore, file: &FileContent) -> Option<PathBuf> {
+/// A file, with its companions, that may be a slide in several: where all of them lie as they do at the client.
+fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<PathBuf> {
     let place = |part: FileContent| {
-        find_one(store, Path::new(&part.path), blake3::Hash::from_bytes(part.digest).into())
+        let digest = blake3::Hash::from_bytes(part.digest).into();
+        // What is no file now was one when the study was taken.
+        lookup.find(Path::new(&part.path), digest, part.bytes).ok().flatten()
     };
     let places = file.parts().map(place).collect::<Option<Vec<PathBuf>>>()?;
     gather(store.folder(), file, places).ok()
@@ -96,7 +89,8 @@ fn find(store: &InputStore, file: &FileContent) -> Option<PathBuf> {
 /// [`Stop::Input`] when the study cannot be planned.
 pub(crate) fn ready(id: u32, kept: &Kept, store: &InputStore, workers: Workers) -> Outcome<Ready> {
     let start = Instant::now();
-    let whole = kept.submission.prepare(id, |file| find(store, file))?;
+    let lookup = Lookup::new(store);
+    let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
     let first = (!whole.study.phases.is_empty()).then(|| whole.of_phase(0, None)).transpose()?;
     let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, workers)?;
     Ok(Ready { whole, first, planned, start })

@@ -5,6 +5,7 @@ mod entry;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Ready, Workers};
+use super::local::{Irregular, Lookup};
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{Ended, Kept, State};
 use super::submission::Submission;
@@ -40,8 +41,10 @@ pub(crate) struct Shared {
     pub(crate) manager: Manager,
     pub(crate) network: tokio::runtime::Handle,
     studies: Mutex<BTreeMap<u32, Entry>>,
-    /// Held while a study is taken: two that come at once get different numbers, and one that comes twice is one.
-    submitting: Mutex<()>,
+    /// Studies that are being taken, with their keys: two that come at once get different ids, and one that comes twice is one.
+    taking: Mutex<BTreeMap<u32, Option<String>>>,
+    /// A study has been taken, or refused.
+    taken: Condvar,
     /// A study has ended: another one may begin.
     ended: Condvar,
     scaler: Scaler,
@@ -60,11 +63,13 @@ impl Shared {
         pools: Option<Pools>,
     ) -> Outcome<Arc<Self>> {
         let kept = state.studies()?;
-        let (studies, submitting, ended) = (Mutex::default(), Mutex::default(), Condvar::new());
+        let (studies, taking) = (Mutex::default(), Mutex::default());
+        let (taken, ended) = (Condvar::new(), Condvar::new());
         let scaler = Scaler::new(pools, state.spent());
-        let shared = Arc::new(Self { state, store, manager, network, studies, submitting, ended, scaler });
+        let shared =
+            Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
         for (id, kept, ended) in kept {
-            let missing = shared.missing(&kept.submission);
+            let (missing, _) = shared.missing(&kept.submission);
             let phase = match ended {
                 Some(ended) => Phase::Ended(ended),
                 None if missing.is_empty() => Phase::Queued,
@@ -110,17 +115,21 @@ impl Shared {
         }
     }
 
-    /// Files of a submission that are nowhere here.
-    fn missing(&self, submission: &Submission) -> Vec<InputDigest> {
-        let is_here = |file: &super::submission::InputFile| {
-            job::find_one(&self.store, Path::new(&file.path), file.digest).is_some()
-        };
-        let files = submission.files().into_iter();
-        let mut missing: Vec<InputDigest> =
-            files.filter(|file| !is_here(file)).map(|file| file.digest).collect();
+    /// Files of a submission that are nowhere here, and one of them that cannot be. Holds no lock: file systems may hang.
+    fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<Irregular>) {
+        let lookup = Lookup::new(&self.store);
+        let (mut missing, mut irregular) = (Vec::new(), None);
+        for file in submission.files() {
+            match lookup.find(Path::new(&file.path), file.digest, file.bytes) {
+                Ok(Some(_)) => continue,
+                Ok(None) => {}
+                Err(error) => irregular = irregular.or(Some(error)),
+            }
+            missing.push(file.digest);
+        }
         missing.sort_unstable();
         missing.dedup();
-        missing
+        (missing, irregular)
     }
 
     /// Where a file of this content lies that some study reads.
@@ -149,17 +158,15 @@ impl Shared {
         key: Option<String>,
         view: &ManagerView,
     ) -> Result<Submitted, Refused> {
-        let _one_by_one = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = key.as_ref().and_then(|key| {
-            let entries = self.entries();
-            let of = |entry: &Entry| entry.kept.key.as_ref() == Some(key);
-            entries.iter().find(|(_, entry)| of(entry)).map(|(id, _)| *id)
-        });
-        if let Some(id) = known {
-            return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
+        let taking = match self.begin_taking(key.as_deref()) {
+            Ok(taking) => taking,
+            Err(id) => return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) }),
+        };
+        let id = taking.id;
+        let (missing, irregular) = self.missing(&submission);
+        if let Some(irregular) = irregular {
+            return Err(Refused::Study(format!("study {}: {irregular}", submission.name)));
         }
-        let id = self.entries().last_key_value().map_or(1, |(last, _)| last + 1);
-        let missing = self.missing(&submission);
         let submitted = OffsetDateTime::now_utc();
         let kept = Kept { submission, key, submitted };
         // Planned now, so that what cannot be executed is refused now.
@@ -189,6 +196,32 @@ impl Shared {
             self.start(id, Some(ready));
         }
         Ok(Submitted { id: id.to_string(), missing })
+    }
+
+    /// Takes an id for a study, or gives the id of the one that was taken under this key before. Waits while that is being
+    /// taken.
+    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, u32> {
+        let mut taking = self.taking();
+        loop {
+            let entries = self.entries();
+            let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
+            if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
+                return Err(*id);
+            }
+            if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
+                drop(entries);
+                taking = self.taken.wait(taking).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let last = entries.last_key_value().map(|(id, _)| *id);
+            let id = 1 + last.max(taking.last_key_value().map(|(id, _)| *id)).unwrap_or_default();
+            taking.insert(id, key.map(str::to_owned));
+            return Ok(Taking { shared: Arc::clone(self), id });
+        }
+    }
+
+    fn taking(&self) -> MutexGuard<'_, BTreeMap<u32, Option<String>>> {
+        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ready(&self, id: u32, kept: &Kept, view: &ManagerView) -> Outcome<Ready> {
@@ -313,6 +346,19 @@ impl Shared {
             });
         }
         self.ended.notify_all();
+    }
+}
+
+/// The id of a study that is being taken. Dropped, the study is among those that are there, or was refused.
+struct Taking {
+    shared: Arc<Shared>,
+    id: u32,
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.shared.taking().remove(&self.id);
+        self.shared.taken.notify_all();
     }
 }
 

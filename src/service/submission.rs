@@ -3,6 +3,7 @@
 //! The files themselves are sent apart ([`inputs`](super::inputs)), and only where the manager lacks them.
 
 mod check;
+mod rows;
 
 use super::inputs::InputDigest;
 use crate::cli::{ReuseName, StrategyName, SubmitArgs, Until};
@@ -45,6 +46,7 @@ pub(crate) struct Submission {
     /// They come from a table.
     pub(crate) is_table: bool,
     /// The parameter sets of evaluations 1, 2, …: those of the first phase, before its sample grows.
+    #[serde(deserialize_with = "rows::deserialize")]
     pub(crate) evaluations: Vec<Vec<Value>>,
     pub(crate) plan: PlanChoice,
     /// When it should have ended, in seconds since 1970.

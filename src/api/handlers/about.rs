@@ -25,7 +25,7 @@ pub(in crate::api) async fn ready(shared: Shared) -> Reply {
 }
 
 pub(in crate::api) async fn metrics(shared: Shared) -> Reply {
-    let text = shared.control.metrics().await?;
+    let text = shared.metrics.get(shared.control.metrics()).await?;
     Ok(HttpResponse::Ok().content_type(crate::exporter::TEXT).body(text))
 }
 

@@ -21,7 +21,7 @@ pub(in crate::api) async fn receive(
 ) -> Reply {
     let digest: InputDigest =
         digest.parse().map_err(|error| ApiError::Request(format!("{digest}: {error}")))?;
-    let mut body = Body::new(&request, payload, shared.limits.input_bytes, shared.limits.body)?;
+    let mut body = Body::new(&request, payload, shared.limits.input_bytes, &shared.limits)?;
     if shared.inputs.has(digest) {
         let mut bytes = 0;
         while let Some(piece) = body.next().await? {

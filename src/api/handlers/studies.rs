@@ -1,6 +1,7 @@
 //! Studies: submitted, listed, looked at, ended.
 
 use super::{Reply, Shared};
+use crate::api::access::client;
 use crate::api::body::Body;
 use crate::api::problem::ApiError;
 use crate::api::view::Studies;
@@ -8,6 +9,7 @@ use crate::service::submission::Submission;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
+use std::io::BufReader;
 
 /// The header by which a client says that it asks the same thing again.
 const KEY: &str = "Idempotency-Key";
@@ -36,13 +38,17 @@ pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, share
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::MediaType("Content-Type: application/json is allowed"));
     }
-    let limits = shared.limits;
-    let body = Body::new(&request, payload, limits.submission_bytes, limits.body)?;
+    let client = client(&request)?;
+    let body = Body::new(&request, payload, shared.limits.submission_bytes, &shared.limits)?;
+    // However slowly it comes, only this client waits.
+    let share = shared.bodies.take(&client).await?;
+    let body = body.spool(shared.inputs.folder()).await?;
+    drop(share);
+    let _of_client = shared.turns.take(&client).await?;
     let turn = shared.submissions.acquire().await;
     let _turn = turn.map_err(|error| ApiError::Defect(error.to_string()))?;
-    let body = body.all().await?;
     let understood = block(move || {
-        let mut json = serde_json::Deserializer::from_slice(&body);
+        let mut json = serde_json::Deserializer::from_reader(BufReader::new(body));
         let submission: Submission = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| ApiError::Request(format!("the submission: {error}")))?;
         let ended = json.end().map_err(|error| ApiError::Request(format!("the submission: {error}")));

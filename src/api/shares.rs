@@ -1,0 +1,67 @@
+//! What each client may have at once, whatever others have.
+
+use super::problem::ApiError;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Permits for clients, so many for each.
+#[derive(Debug)]
+pub(super) struct Shares {
+    each: usize,
+    clients: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl Shares {
+    pub(super) fn new(each: usize) -> Self {
+        Self { each, clients: Mutex::default() }
+    }
+
+    /// Waits until the client has one to spare.
+    ///
+    /// # Errors
+    /// [`ApiError::Defect`]; there is none.
+    pub(super) async fn take(&self, client: &str) -> Result<Share, ApiError> {
+        let semaphore = self.of(client);
+        let permit = Arc::clone(&semaphore).acquire_owned().await;
+        let permit = permit.map_err(|error| ApiError::Defect(error.to_string()))?;
+        Ok(Share { _permit: permit, _semaphore: semaphore })
+    }
+
+    fn of(&self, client: &str) -> Arc<Semaphore> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|_, semaphore| semaphore.strong_count() > 0);
+        if let Some(semaphore) = clients.get(client).and_then(Weak::upgrade) {
+            return semaphore;
+        }
+        let semaphore = Arc::new(Semaphore::new(self.each));
+        clients.insert(client.to_owned(), Arc::downgrade(&semaphore));
+        semaphore
+    }
+}
+
+/// One of a client's; dropped, it is free again.
+#[derive(Debug)]
+pub(super) struct Share {
+    _permit: OwnedSemaphorePermit,
+    _semaphore: Arc<Semaphore>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    #[actix_web::rt::test]
+    async fn client_with_all_of_its_shares_waits_alone() {
+        let shares = Shares::new(2);
+        let take = async |client: &str| timeout(Duration::ZERO, shares.take(client)).await.ok();
+        let held = [take("one").await, take("one").await];
+        assert!(held.iter().all(|taken| matches!(taken, Some(Ok(_)))));
+        assert!(take("one").await.is_none() && take("other").await.is_some());
+        drop(held);
+        assert!(take("one").await.is_some());
+        assert_eq!(shares.clients.lock().unwrap().len(), 1, "clients that have left are forgotten");
+    }
+}

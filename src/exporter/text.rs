@@ -1,0 +1,86 @@
+//! Metrics as text, rendered once for all who ask at the same time, and sent in pieces.
+//!
+//! Rendering takes milliseconds of a server's only thread. Clients that read slowly share the bytes: a connection holds a piece
+//! of its own and no more.
+
+use actix_web::body::{BodySize, MessageBody};
+use bytes::Bytes;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// A piece of text that is copied for a connection: half of what actix buffers before it waits for the client.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The latest text.
+#[derive(Debug, Default)]
+pub(crate) struct Text(Mutex<Option<(Instant, Bytes)>>);
+
+impl Text {
+    /// A text that shows at least all that had happened before the call: that of another caller, if rendering it began since, or
+    /// else what `render` gives. Renders one at a time.
+    ///
+    /// # Errors
+    /// Those of `render`.
+    pub(crate) async fn get<E>(&self, render: impl Future<Output = Result<String, E>>) -> Result<Pieces, E> {
+        let asked = Instant::now();
+        let mut latest = self.0.lock().await;
+        if let Some((_, text)) = latest.as_ref().filter(|(began, _)| *began >= asked) {
+            return Ok(Pieces(text.clone()));
+        }
+        let began = Instant::now();
+        let text = Bytes::from(render.await?);
+        *latest = Some((began, text.clone()));
+        Ok(Pieces(text))
+    }
+}
+
+/// A body of shared bytes.
+#[derive(Debug)]
+pub(crate) struct Pieces(Bytes);
+
+impl MessageBody for Pieces {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.0.len() as u64)
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let length = self.0.len().min(PIECE_BYTES);
+        Poll::Ready((length > 0).then(|| Ok(self.0.split_to(length))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use tokio::sync::Notify;
+
+    #[actix_web::rt::test]
+    async fn text_asked_for_at_once_is_rendered_twice() {
+        let (text, rendered, go) = (Text::default(), Cell::new(0), Notify::new());
+        let render = || async {
+            rendered.set(rendered.get() + 1);
+            go.notified().await;
+            Ok::<_, Infallible>(rendered.get().to_string())
+        };
+        let all = async {
+            let get = || async { text.get(render()).await.unwrap().0 };
+            tokio::join!(get(), get(), get(), get())
+        };
+        let release = async {
+            go.notify_one();
+            tokio::task::yield_now().await;
+            go.notify_one();
+        };
+        let (shown, ()) = tokio::join!(all, release);
+        // Those who came while the first was rendered share one that was rendered since.
+        assert_eq!([&shown.0[..], &shown.1, &shown.2, &shown.3], [b"1", b"2", b"2", b"2"]);
+        go.notify_one();
+        assert_eq!(text.get(render()).await.unwrap().0, "3", "nothing is shown of the past");
+    }
+}

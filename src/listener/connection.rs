@@ -1,0 +1,107 @@
+//! State of one connection, shared by the accept loop, its stream and the handlers of its requests.
+//!
+//! All of them are on the server's thread.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    network: IpAddr,
+    began: Instant,
+    /// The last time a byte went in either direction.
+    moved: Cell<Instant>,
+    /// Named as soon as it has shown credentials.
+    client: RefCell<Option<Rc<str>>>,
+    /// By a certificate, which holds for all of its requests.
+    is_certified: Cell<bool>,
+    /// A request has been answered.
+    is_answered: Cell<bool>,
+    /// The client does not take the bytes that are sent to it.
+    pub(super) is_stalled: Cell<bool>,
+    /// Bytes read.
+    pub(super) received: Cell<u64>,
+    end: Notify,
+}
+
+impl Connection {
+    pub(super) fn new(network: IpAddr) -> Self {
+        let now = Instant::now();
+        Self {
+            network,
+            began: now,
+            moved: Cell::new(now),
+            client: RefCell::default(),
+            is_certified: Cell::default(),
+            is_answered: Cell::default(),
+            is_stalled: Cell::default(),
+            received: Cell::default(),
+            end: Notify::new(),
+        }
+    }
+
+    /// The client has shown a certificate of this name, or the token. Clients that share the token are told apart by their
+    /// network.
+    pub(crate) fn trust(&self, name: Option<&str>) {
+        self.is_certified.set(self.is_certified() || name.is_some());
+        let client = || name.map_or_else(|| format!("token {}", self.network), |name| format!("node {name}"));
+        self.client.borrow_mut().get_or_insert_with(|| client().into());
+    }
+
+    /// Whether the client has shown a certificate.
+    pub(crate) fn is_certified(&self) -> bool {
+        self.is_certified.get()
+    }
+
+    /// The client, where it has shown credentials.
+    pub(crate) fn client(&self) -> Option<Rc<str>> {
+        self.client.borrow().clone()
+    }
+
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.client.borrow().is_none()
+    }
+
+    /// Whether another request may be answered; notes that one has been.
+    pub(super) fn may_answer(&self) -> bool {
+        !(self.is_answered.replace(true) && self.is_anonymous())
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered.get()
+    }
+
+    pub(super) fn network(&self) -> IpAddr {
+        self.network
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        self.moved.get().elapsed()
+    }
+
+    pub(super) fn moved(&self) {
+        self.moved.set(Instant::now());
+    }
+
+    /// Ends the connection, whatever it does.
+    pub(super) fn end(&self) {
+        self.end.notify_one();
+    }
+
+    pub(super) async fn ended(&self) {
+        self.end.notified().await;
+    }
+
+    /// Returns once the connection has lasted as long as it may without credentials.
+    pub(super) async fn expired(&self, time: Duration) {
+        tokio::time::sleep_until(self.began + time).await;
+        if !self.is_anonymous() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! An actix application behind the accept loop.
+
+use super::{Bounds, Connection};
+use crate::listener::Stream;
+use actix_http::{HttpService, Protocol, Request};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, map_config};
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{AppConfig, Extensions, Response, ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
+use actix_web::http::ConnectionType;
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+
+/// A connection being served, to its end.
+pub(crate) type Served = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Serves a connection.
+pub(crate) type Serve = Box<dyn Fn(Stream, SocketAddr) -> Served>;
+
+/// Serves requests of a stream, which may be one under TLS. `on_connect` gives requests what they ask of their connection.
+///
+/// # Errors
+/// When the application does not start.
+pub(crate) async fn service<T, A, S, B>(
+    app: A,
+    bounds: Bounds,
+    draining: Rc<Notify>,
+    on_connect: fn(&T, &mut Extensions),
+) -> io::Result<impl Fn(T, SocketAddr) -> Served + Clone>
+where
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    A: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let app = app.into_factory().map_err(|error| error.into().error_response());
+    let factory = HttpService::build()
+        .graceful_shutdown_signal(move || {
+            let draining = Rc::clone(&draining);
+            async move { draining.notified().await }
+        })
+        .client_request_timeout(bounds.head)
+        .client_disconnect_timeout(bounds.head)
+        .on_connect_ext(on_connect)
+        .finish(map_config(app, |()| AppConfig::default()));
+    let service = factory.new_service(()).await.map_err(|()| io::Error::other("the HTTP service does not start"))?;
+    let service = Rc::new(service);
+    Ok(move |stream: T, address: SocketAddr| -> Served {
+        let service = Rc::clone(&service);
+        Box::pin(async move {
+            // A connection that fails concerns its client, which sees it.
+            let _ = service.call((stream, Protocol::Http1, Some(address))).await;
+        })
+    })
+}
+
+/// Answers clients without credentials once, and closes their connection after that. Requests that they have sent besides get no
+/// answer of their own.
+pub(crate) async fn answer_once<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let connection = request.conn_data::<Rc<Connection>>().cloned();
+    let Some(connection) = connection else {
+        return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
+    };
+    if !connection.may_answer() {
+        return Ok(request.into_response(closing(HttpResponse::ServiceUnavailable().finish())));
+    }
+    let answered = next.call(request).await;
+    if connection.client().is_some() {
+        return answered.map(ServiceResponse::map_into_boxed_body);
+    }
+    match answered {
+        Ok(answer) => Ok(answer.map_body(|head, body| {
+            head.set_connection_type(ConnectionType::Close);
+            body.boxed()
+        })),
+        Err(error) => {
+            let answer = closing(error.error_response());
+            Err(InternalError::from_response("", answer).into())
+        }
+    }
+}
+
+fn closing(mut answer: HttpResponse) -> HttpResponse {
+    answer.head_mut().set_connection_type(ConnectionType::Close);
+    answer
+}

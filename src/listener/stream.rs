@@ -1,0 +1,110 @@
+//! A socket that fails when its client stops reading, and that reads no more than the server can answer.
+//!
+//! As long as a write waits, reads wait too: otherwise requests of a client that reads no answers would pile up. Of a client
+//! without credentials no more than the head of a request is read before it is answered. Bytes count as taken once the system has
+//! them, which holds back little of what it has not sent (see `tune`).
+
+use super::Connection;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+/// Read of a client without credentials before it is answered: TLS and the longest head that clients send, which is that of a
+/// certificate's chain and a token.
+const ANONYMOUS_BYTES: u64 = 48 << 10;
+
+/// A socket of a server.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    socket: TcpStream,
+    connection: Rc<Connection>,
+    /// How long a write may wait.
+    patience: Duration,
+    /// Since the write that waits.
+    stall: Option<Pin<Box<Sleep>>>,
+    /// The server has had its turn to answer what was read of a client without credentials.
+    has_paused: bool,
+}
+
+impl Stream {
+    pub(super) fn new(socket: TcpStream, connection: Rc<Connection>, patience: Duration) -> Self {
+        Self { socket, connection, patience, stall: None, has_paused: false }
+    }
+
+    /// The connection of this socket.
+    pub(crate) fn connection(&self) -> &Rc<Connection> {
+        &self.connection
+    }
+
+    fn written(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.connection.is_stalled.set(written.is_pending());
+        if written.is_ready() {
+            self.stall = None;
+            self.connection.moved();
+            return written;
+        }
+        let patience = self.patience;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(patience)));
+        stall.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let connection = Rc::clone(&self.connection);
+        if connection.is_stalled.get() {
+            // The write that waits wakes the task.
+            return Poll::Pending;
+        }
+        if connection.received.get() >= ANONYMOUS_BYTES && connection.is_anonymous() && !connection.is_answered() {
+            if self.has_paused {
+                return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
+            }
+            // The server looks at what it has: credentials may be in it.
+            self.has_paused = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, into);
+        let bytes = into.filled().len() - before;
+        if bytes > 0 {
+            connection.moved();
+            connection.received.set(connection.received.get() + bytes as u64);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.written(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bytes);
+        self.written(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}

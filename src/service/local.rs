@@ -1,0 +1,203 @@
+//! Input files where their client has them, if the manager has them there as well.
+//!
+//! A submission names paths of its client's machine. On the manager there may be anything: a file that is another one, a pipe, a
+//! device that never ends, a mount that does not answer. Only regular files are opened, no more is read than a file should have,
+//! and each look is on a thread of its own, which is left behind when it hangs. No lock is held meanwhile.
+
+use super::inputs::{InputDigest, InputStore};
+use rustix::fs::OFlags;
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A file system that gives nothing for so long hangs: slow ones give a block within a second.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Read at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Threads that hang, at most. They end when their file system answers.
+const MOST_HANGING: usize = 16;
+
+static HANGING: AtomicUsize = AtomicUsize::new(0);
+
+/// A path of a submission that is no file on the manager, and cannot be one that its client has read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("inputs: path {}: {found} is not allowed; a regular file is", path.display())]
+pub(crate) struct Irregular {
+    path: PathBuf,
+    found: &'static str,
+}
+
+/// A look for the files of one submission.
+#[derive(Debug)]
+pub(crate) struct Lookup<'a> {
+    store: &'a InputStore,
+    patience: Duration,
+    /// A file system hangs. Files that are not in the store count as missing: their client sends them.
+    has_hung: AtomicBool,
+}
+
+impl<'a> Lookup<'a> {
+    pub(crate) fn new(store: &'a InputStore) -> Self {
+        Self { store, patience: PATIENCE, has_hung: AtomicBool::new(false) }
+    }
+
+    /// A file of this content: as clients have sent it, or where the client has it if it is the same there. `None` where it is in
+    /// neither place, or cannot be read in time.
+    ///
+    /// # Errors
+    /// [`Irregular`].
+    pub(crate) fn find(
+        &self,
+        path: &Path,
+        digest: InputDigest,
+        bytes: u64,
+    ) -> Result<Option<PathBuf>, Irregular> {
+        let sent = self.store.path(digest);
+        if sent.is_file() {
+            return Ok(Some(sent));
+        }
+        if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MOST_HANGING {
+            return Ok(None);
+        }
+        let looked = self.look(path, bytes)?;
+        Ok((looked == Some(digest)).then(|| path.to_owned()))
+    }
+
+    fn look(&self, path: &Path, bytes: u64) -> Result<Option<InputDigest>, Irregular> {
+        let (answer, answered) = channel();
+        let read = Arc::new(AtomicU64::new(0));
+        let (of, counted) = (path.to_owned(), Arc::clone(&read));
+        let look = move || {
+            // The look may have been given up.
+            let _ = answer.send(digest(&of, bytes, &counted));
+        };
+        let Ok(thread) = Builder::new().name("input".to_owned()).spawn(look) else { return Ok(None) };
+        let mut before = 0;
+        loop {
+            match answered.recv_timeout(self.patience) {
+                Ok(looked) => return looked,
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = read.load(Ordering::Relaxed);
+            if now == before {
+                self.has_hung.store(true, Ordering::Relaxed);
+                HANGING.fetch_add(1, Ordering::Relaxed);
+                // Counts until the file system answers.
+                let wait = move || {
+                    let _ = thread.join();
+                    HANGING.fetch_sub(1, Ordering::Relaxed);
+                };
+                if Builder::new().name("input".to_owned()).spawn(wait).is_err() {
+                    HANGING.fetch_sub(1, Ordering::Relaxed);
+                }
+                return Ok(None);
+            }
+            before = now;
+        }
+    }
+}
+
+/// The digest of a regular file of this length. `None` for one of another length, and where there is none that can be read.
+fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDigest>, Irregular> {
+    let is_it = |facts: &Metadata| match irregular(facts.file_type()) {
+        Some(found) => Err(Irregular { path: path.to_owned(), found }),
+        None => Ok(facts.is_file() && facts.len() == bytes),
+    };
+    // Before it is opened: to open some devices does something.
+    let Ok(facts) = path.metadata() else { return Ok(None) };
+    if !is_it(&facts)? {
+        return Ok(None);
+    }
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
+    let Ok((file, facts)) = opened.and_then(|file| file.metadata().map(|facts| (file, facts))) else {
+        return Ok(None);
+    };
+    if !is_it(&facts)? {
+        return Ok(None);
+    }
+    Ok(digest_of(&file, bytes, read).ok())
+}
+
+fn digest_of(file: &File, bytes: u64, read: &AtomicU64) -> io::Result<InputDigest> {
+    let (mut hasher, mut block) = (blake3::Hasher::new(), vec![0; BLOCK_BYTES]);
+    // One that grows is another one, which a byte more shows.
+    let mut file = file.take(bytes.saturating_add(1));
+    loop {
+        match file.read(&mut block)? {
+            0 => return Ok(hasher.finalize().into()),
+            length => {
+                hasher.update(&block[..length]);
+                read.fetch_add(length as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// What a file is, if it can be no input of any client. A folder may be in the place of a client's file.
+fn irregular(kind: FileType) -> Option<&'static str> {
+    if kind.is_fifo() {
+        Some("a pipe (FIFO)")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_char_device() || kind.is_block_device() {
+        Some("a device")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    fn look(place: &Path, name: &str, content: &[u8]) -> Result<Option<PathBuf>, Irregular> {
+        let store = InputStore::open(&place.join("store")).unwrap();
+        let (digest, bytes) = (blake3::hash(content).into(), content.len() as u64);
+        Lookup::new(&store).find(&place.join(name), digest, bytes)
+    }
+
+    #[test]
+    fn path_that_is_no_regular_file_is_refused_unread() {
+        let place = tempfile::tempdir().unwrap();
+        mknodat(CWD, place.path().join("fifo"), Kind::Fifo, Mode::RWXU, 0).unwrap();
+        let _socket = UnixListener::bind(place.path().join("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", place.path().join("zero")).unwrap();
+        for (name, found) in [("fifo", "a pipe (FIFO)"), ("socket", "a socket"), ("zero", "a device")] {
+            let path = place.path().join(name);
+            let expected =
+                format!("inputs: path {}: {found} is not allowed; a regular file is", path.display());
+            assert_eq!(look(place.path(), name, b"one").unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn file_elsewhere_is_found_only_with_its_content_and_length() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("folder")).unwrap();
+        fs::write(place.path().join("same"), b"one").unwrap();
+        fs::write(place.path().join("other"), b"two").unwrap();
+        fs::write(place.path().join("longer"), b"onetwo").unwrap();
+        assert_eq!(look(place.path(), "same", b"one"), Ok(Some(place.path().join("same"))));
+        for name in ["other", "longer", "folder", "nothing"] {
+            assert_eq!(look(place.path(), name, b"one"), Ok(None), "{name}");
+        }
+        // A file without an end, as a sparse one of 8 EiB nearly is, is not read.
+        let sparse = File::create(place.path().join("sparse")).unwrap();
+        sparse.set_len(1 << 40).unwrap();
+        assert_eq!(look(place.path(), "sparse", b"one"), Ok(None));
+    }
+}
