@@ -14,7 +14,9 @@ mod cluster;
 mod data;
 mod deletion;
 mod disk;
+mod download;
 mod durable;
+mod gate;
 mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
