@@ -191,7 +191,11 @@ impl Source for WorkersFile {
             None => ReadAs::Tile,
             Some((element, tile)) => ReadAs::Reference { tile: self.here(tile)?, element: *element },
         };
-        File { path, digest: Some(self.input.file.digest), read_as }.load()
+        let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
+        if loaded.is_err() {
+            self.files.is_damaged(&self.input.file.digest);
+        }
+        loaded
     }
 }
 

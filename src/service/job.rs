@@ -74,9 +74,8 @@ impl Workers {
 
 /// A file of this content: where the client has it, if it lies there here as well, or as clients have sent it.
 pub(crate) fn find_one(store: &InputStore, path: &Path, digest: InputDigest) -> Option<PathBuf> {
-    let sent = store.path(digest);
-    if sent.is_file() {
-        return Some(sent);
+    if store.has(digest) {
+        return Some(store.path(digest));
     }
     (content_digest(path)? == digest.bytes()).then(|| path.to_owned())
 }
