@@ -5,9 +5,10 @@ use crate::exit::{Outcome, Stop};
 use crate::tiers::{self, Kind, TierList};
 use pleach_actors::below::Below;
 use pleach_storage::TierStack;
-use std::fs;
+use pleach_storage::files::private::{self, Claim};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::warn;
 
 /// Tiers, opened, and what each may hold, the fastest first.
 #[derive(Debug)]
@@ -54,6 +55,9 @@ fn regions_of(ssd: &Path) -> Outcome<PathBuf> {
     if !ssd.is_dir() {
         return Err(Stop::Input(format!("--ssd {}: a folder that exists is needed", ssd.display())));
     }
-    fs::create_dir_all(&path).map_err(unusable)?;
+    match private::claim(&path).map_err(unusable)? {
+        Claim::Private => {}
+        claim => warn!("--ssd {}: {claim}", path.display()),
+    }
     Ok(path)
 }

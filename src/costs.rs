@@ -4,7 +4,8 @@
 //! seen more runs is believed. What is learned, and how, is `pleach-dispatch`'s ([`Costs`]).
 
 use pleach_dispatch::costs::Costs;
-use std::fs::{File, OpenOptions};
+use pleach_storage::files::private;
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub(crate) fn read(cache: &Path) -> Costs {
 /// What the system says; what was kept before is then as good as lost.
 pub(crate) fn keep(cache: &Path, learned: &Costs) -> io::Result<()> {
     let path = cache.join(NAME);
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
     let mut costs = parse(&text(&file)?);
     costs.merge(learned);

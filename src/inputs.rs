@@ -67,7 +67,7 @@ pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
 }
 
 /// BLAKE3 of one file's content; none where it cannot be read.
-fn content_digest(path: &Path) -> Option<[u8; 32]> {
+pub(crate) fn content_digest(path: &Path) -> Option<[u8; 32]> {
     let mut hash = blake3::Hasher::new();
     hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
     Some(*hash.finalize().as_bytes())
@@ -191,7 +191,11 @@ impl Source for WorkersFile {
             None => ReadAs::Tile,
             Some((element, tile)) => ReadAs::Reference { tile: self.here(tile)?, element: *element },
         };
-        File { path, digest: Some(self.input.file.digest), read_as }.load()
+        let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
+        if loaded.is_err() {
+            self.files.is_damaged(&self.input.file.digest);
+        }
+        loaded
     }
 }
 

@@ -3,7 +3,8 @@
 //! The files of a slide in several files are looked for one by one, and then lie together, by links (`files/gather.rs`).
 //!
 //! A file counts as here when its content has the digest that it is known by, wherever it is. Fetched files are kept in a
-//! folder by digest: written under another name, synced, and renamed, so that a file of that name is whole.
+//! folder by digest: written under another name, synced, and renamed. Each is verified before its first use in a process; a
+//! damaged one is removed and fetched again. All of them are private: they are other users' images.
 
 mod gather;
 
@@ -13,17 +14,16 @@ use crate::exchange::file_key;
 use crate::transport::quic::Arrival;
 use pleach_dispatch::message::FileContent;
 use pleach_regions::{Digest, RegionKey};
+use pleach_storage::files::Looks;
+use pleach_storage::files::private::{self, Claim};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
-
-/// What a file looked like when its content was digested.
-type Looks = (u64, Option<SystemTime>);
+use tracing::warn;
 
 /// What came of a fetch: a file, or why there is none.
 type Come = Option<Result<PathBuf, String>>;
@@ -50,7 +50,10 @@ impl Files {
     /// # Errors
     /// When there cannot be such a folder. What an earlier process did not finish is removed.
     pub fn open(folder: PathBuf, ask: UnboundedSender<[u8; 32]>) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
+        match private::claim(&folder)? {
+            Claim::Private => {}
+            claim => warn!("{}: {claim}", folder.display()),
+        }
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "part") {
@@ -75,8 +78,10 @@ impl Files {
 
     fn part_here(&self, file: &FileContent) -> Option<PathBuf> {
         let kept = self.kept(&file.digest);
-        if kept.is_file() {
-            return Some(kept);
+        match self.digest(&kept) {
+            Some(found) if found == file.digest => return Some(kept),
+            Some(_) => self.discard(&kept),
+            None => {}
         }
         let path = Path::new(&file.path);
         (self.digest(path)? == file.digest).then(|| path.to_owned())
@@ -160,13 +165,37 @@ impl Files {
         }
     }
 
+    /// The content of a file that is read has another digest than it was known by: if it was fetched, it is removed, so that
+    /// the next task fetches it again.
+    pub fn is_damaged(&self, digest: &[u8; 32]) {
+        let kept = self.kept(digest);
+        self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept);
+        if self.digest(&kept).is_some_and(|found| found != *digest) {
+            self.discard(&kept);
+        }
+    }
+
+    /// Removes a damaged file.
+    fn discard(&self, kept: &Path) {
+        warn!(
+            "removed the damaged input file {}: its content has another digest than its name; it is fetched again",
+            kept.display()
+        );
+        self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(kept);
+        // What cannot be removed is replaced by the file that is fetched.
+        let _ = fs::remove_file(kept);
+    }
+
     fn kept(&self, digest: &[u8; 32]) -> PathBuf {
         self.folder.join(blake3::Hash::from_bytes(*digest).to_hex().as_str())
     }
 
+    /// Keeps the content of a file, which has the digest that the name tells.
     fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let part = path.with_extension("part");
-        let written = File::create(&part).and_then(|mut file| {
+        let mut options = private::options();
+        let created = options.write(true).create(true).truncate(true).open(&part);
+        let written = created.and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_data()
         });
@@ -180,7 +209,7 @@ impl Files {
 
     fn digest(&self, path: &Path) -> Option<[u8; 32]> {
         let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        let looks = (facts.len(), facts.modified().ok());
+        let looks = Looks::from(&facts);
         let known = self.digested.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
         if let Some((_, digest)) = known.filter(|(before, _)| *before == looks) {
             return Some(digest);

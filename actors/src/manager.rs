@@ -31,7 +31,7 @@ use pleach_dispatch::{InstanceId, StudyId, WorkerId};
 use running::Running;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -46,6 +46,11 @@ const REPLAN_AFTER: Duration = Duration::from_millis(100);
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
+/// Whether the file at a path still has the content of this digest; `true`: verified anew, since it was found changed as it
+/// was read. It may take as long as reading the file, and is not called on the actor's thread. Before it answers `false`, it
+/// sends the actor what follows from that.
+pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;
+
 /// What a manager of many studies has that one of an embedded run has not.
 pub struct Service {
     /// The number of its state: workers that come back say whose they were.
@@ -54,6 +59,8 @@ pub struct Service {
     pub epoch: u32,
     /// Where a file of this content lies, if it lies anywhere.
     pub find_file: FindFile,
+    /// Verifies a file before it is sent.
+    pub check_file: CheckFile,
     /// Tells how far off the ends of leases are.
     pub clock: Arc<dyn Clock>,
     /// Where files are sent.

@@ -143,6 +143,7 @@ impl<'a> Managed<'a> {
             number: 7,
             epoch: 1,
             find_file: Arc::new(|_| None),
+            check_file: Arc::new(|_, _, _| true),
             clock: cluster.clock(),
             network: cluster.network.handle().clone(),
             by_data: true,

@@ -183,6 +183,7 @@ fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
             number: 7,
             epoch: 1,
             find_file: Arc::new(|_| None),
+            check_file: Arc::new(|_, _, _| true),
             clock: Arc::new(SystemClock),
             network: tokio::runtime::Handle::current(),
             by_data: true,

@@ -1,14 +1,19 @@
-//! A study's results, brought into a folder: each file whole or not at all.
+//! A study's results, brought into a folder: all of them or, after any interruption, none. What arrives goes into a draft beside
+//! the folder (`download/draft.rs`), which is published when it is complete.
+
+mod draft;
 
 use super::Client;
 use super::show::Transfer;
 use crate::api::view::is_result_name;
 use crate::exit::{Outcome, Stop};
-use crate::output::folder::Folder;
+use draft::Draft;
 use serde::Deserialize;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 use ureq::http::header::CONTENT_LENGTH;
 
 /// The file that says whose results they are.
@@ -23,7 +28,8 @@ struct Plan {
 }
 
 /// Brings all result files of a study into a folder, and returns their number. A folder with results of another study is
-/// left alone.
+/// left alone. Until all files are there, and after an error, the folder is as it was; files of an earlier download of the
+/// same study are replaced.
 ///
 /// # Errors
 /// [`Stop::Input`] where the folder cannot be used or written to, and as [`Client::study`].
@@ -35,66 +41,52 @@ pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &Transfer
         )));
     }
     let digest = if names.iter().any(|name| name == PLAN) { digest(client, id)? } else { String::new() };
-    let folder = Folder::take(out, &digest)?;
+    let draft = Draft::open(out, &digest)?;
     for name in &names {
-        let target = folder.path().join(name);
-        save(client, id, name, &target, transfer)?;
+        fetch(client, id, name, &draft, transfer)?;
     }
+    client.waiting().check()?;
+    draft.publish(&names)?;
     Ok(names.len())
 }
 
 fn digest(client: &Client, id: &str) -> Outcome<String> {
     let mut response = client.result(id, PLAN)?;
     let plan = super::json::<Plan>(&mut response, LONGEST_PLAN_BYTES);
-    let plan = plan.map_err(|why| Stop::Refused(format!("{PLAN} of study {id}: {why}")))?;
+    let plan = plan.map_err(|why| {
+        Stop::Refused(format!("{}: {PLAN} of study {id} is damaged: {why}", client.manager))
+    })?;
     Ok(plan.study_digest)
-}
-
-/// Writes beside the target, syncs, and renames, once all of it is there. What is cut short is asked for again.
-fn save(client: &Client, id: &str, name: &str, target: &Path, transfer: &Transfer) -> Outcome {
-    let fail =
-        |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", target.display()));
-    let folder = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(fail)?;
-    let mut part = target.as_os_str().to_owned();
-    part.push(".part");
-    let part = Path::new(&part);
-    let saved = fetch(client, id, name, part, transfer)
-        .and_then(|()| fs::rename(part, target).map_err(fail))
-        .and_then(|()| File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail));
-    if saved.is_err() {
-        // The error is the one to report, not what follows from it.
-        let _ = fs::remove_file(part);
-    }
-    saved
 }
 
 /// How often a file is asked for of which not all arrives: each time the manager has answered, so it is there.
 const ATTEMPTS: usize = 3;
 
-fn fetch(client: &Client, id: &str, name: &str, part: &Path, transfer: &Transfer) -> Outcome {
-    let fail = |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", part.display()));
+/// Writes a file into the draft, and waits until it is on the medium. What is cut short is asked for again.
+fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &Transfer) -> Outcome {
+    let target = draft.files().join(name);
+    let fail = |error: io::Error| draft.failed(name, &error);
+    fs::create_dir_all(target.parent().unwrap_or(Path::new("."))).map_err(fail)?;
     let mut why = String::new();
     for _ in 0..ATTEMPTS {
-        let mut file = File::create(part).map_err(fail)?;
+        let mut file = File::create(&target).map_err(fail)?;
         let response = client.result(id, name)?;
         let length = response.headers().get(CONTENT_LENGTH);
         let length: Option<u64> = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let pieces = pieces(response.into_body().into_with_config().limit(u64::MAX).reader())?;
         let before = transfer.position();
-        let mut buffer = vec![0; 64 << 10];
         let mut received = 0;
         let ended = loop {
             client.waiting.check()?;
-            match body.read(&mut buffer) {
-                Ok(0) => break Ok(()),
-                Ok(read) => {
-                    io::Write::write_all(&mut file, &buffer[..read]).map_err(fail)?;
-                    received += read as u64;
-                    transfer.advance(read as u64);
+            match pieces.recv_timeout(LOOK_EVERY) {
+                Ok(Ok(piece)) => {
+                    file.write_all(&piece).map_err(fail)?;
+                    received += piece.len() as u64;
+                    transfer.advance(piece.len() as u64);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(error.to_string()),
+                Ok(Err(error)) => break Err(error.to_string()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
             }
         };
         match ended {
@@ -107,4 +99,39 @@ fn fetch(client: &Client, id: &str, name: &str, part: &Path, transfer: &Transfer
         transfer.back_to(before);
     }
     Err(Stop::Refused(format!("{}: {name} of study {id}: {why}", client.manager)))
+}
+
+/// How soon an interruption is heard of while nothing arrives.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Pieces that may wait to be written.
+const AHEAD: usize = 2;
+
+/// A body piece by piece, read on a thread of its own: a manager that stalls delays no interruption. The thread ends with
+/// the body, with its receiver, or with the process.
+fn pieces(mut body: impl Read + Send + 'static) -> Outcome<Receiver<io::Result<Vec<u8>>>> {
+    let (send, receive) = sync_channel(AHEAD);
+    let read = move || {
+        loop {
+            let mut piece = vec![0; PIECE_BYTES];
+            let read = match body.read(&mut piece) {
+                Ok(0) => return,
+                Ok(read) => {
+                    piece.truncate(read);
+                    Ok(piece)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_over = read.is_err();
+            if send.send(read).is_err() || is_over {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("download".to_owned()).spawn(read).map_err(Stop::defect)?;
+    Ok(receive)
 }

@@ -21,6 +21,7 @@ use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Board, JoinDesk, Network, Peer, Server, ServerSetup};
 use pleach_actors::transport::settings::Settings;
 use pleach_dispatch::manager::Facts;
+use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
@@ -40,6 +41,8 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(Stop::input)?;
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
     let pods = pods.map_err(|error| Stop::Input(format!("--pod-deletion-cost: {error}")))?;
+    // All that a manager writes is in its state folder, and that is its user's alone.
+    private::restrict_process();
     let state = State::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
@@ -84,11 +87,14 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
     let asked_to_stop = interrupt.take_asked();
     System::new().block_on(async move {
         let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();
-        let files = Arc::clone(&shared);
+        let (files, checked) = (Arc::clone(&shared), Arc::clone(&shared));
         let service = Service {
             number: state.number(),
             epoch: state.starts(),
             find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
+            check_file: Arc::new(move |digest, path, again| {
+                checked.get().is_none_or(|shared| shared.check_file(digest, path, again))
+            }),
             clock: Arc::clone(&clock),
             network: network.handle().clone(),
             by_data: args.placement == Placement::Data,

@@ -4,11 +4,18 @@ use crate::cli::ResultsArgs;
 use crate::client::show::{Transfer, plain};
 use crate::client::{Client, Waiting, download};
 use crate::exit::Outcome;
+use crate::interrupt::Interrupt;
 use crate::output::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &ResultsArgs) -> Outcome {
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let mut interrupt = Interrupt::listen()?;
+    client.waiting().listen_to(&mut interrupt);
+    let (id, out) = (plain(&args.id), args.out.display());
+    client
+        .waiting()
+        .goes_on(format!("nothing in {out} was changed; pleach results {id} --out {out} begins again"));
     let transfer = Transfer::new("receiving results", false);
     let received = download::results(&client, &args.id, &args.out, &transfer);
     transfer.finish();

@@ -36,6 +36,8 @@ use pleach_actors::worker::{
     Abandon, Connected, Drain, EndBy, Event, Remote, Resources, WorkerActor, WorkerSetup,
 };
 use pleach_regions::{Ledger, RamTier};
+use pleach_storage::files::scratch::Scratch;
+use pleach_storage::locks_are_local;
 use pleach_telemetry::Exposition;
 use standing::Standing;
 use std::collections::HashMap;
@@ -52,6 +54,9 @@ const NETWORK_THREADS: usize = 2;
 /// Another worker that does not answer for so long is not there: what it held is had from others, or computed again, which
 /// takes not much longer.
 const SILENT_PEER: Duration = Duration::from_millis(1500);
+
+/// What the names of scratch folders begin with, in the system's folder for temporary files.
+const SCRATCH: &str = "pleach-worker";
 
 /// Runs the command.
 pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
@@ -138,15 +143,12 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         shared: args.shared.is_dir().then(|| args.shared.clone()),
     };
     let exchange = Exchange::start(&network, args.listen, exchange).map_err(Stop::input)?;
-    let temporary = match args.below.ssd {
-        None => Some(tempfile::tempdir().map_err(Stop::input)?),
-        Some(_) => None,
-    };
+    let temporary = if args.below.ssd.is_none() { Some(scratch()?) } else { None };
     let ssd =
         args.below.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
     let (ask, asks) = unbounded_channel();
     let files = Files::open(ssd.join("inputs"), ask)
-        .map_err(|error| Stop::Input(format!("--ssd {}: {error}", ssd.display())))?;
+        .map_err(|error| Stop::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
     let files = Arc::new(files);
     let (events, told) = unbounded_channel();
     let incarnation = random()?;
@@ -199,6 +201,22 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         process.connector.close().await;
         served
     })
+}
+
+/// A scratch folder for input files, since the worker was given no disk of its own. Those of killed workers are removed.
+fn scratch() -> Outcome<Scratch> {
+    let parent = std::env::temp_dir();
+    let unusable = |error: &dyn std::fmt::Display| {
+        Stop::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
+    };
+    let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| unusable(&error))?;
+    // Where locks do not cross machines, a folder of another machine's worker would look abandoned.
+    if !locks_are_local(&parent).unwrap_or(true) {
+        for gone in Scratch::sweep(&parent, SCRATCH).map_err(|error| unusable(&error))? {
+            info!("removed {}, the scratch folder of a killed worker", gone.display());
+        }
+    }
+    Ok(scratch)
 }
 
 /// The process around the worker actor.

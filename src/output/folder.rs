@@ -6,9 +6,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// The file that tells whose folder it is.
+pub(crate) const PLAN: &str = "plan.json";
+
 /// Result files of any study: a folder that holds one of them belongs to a study.
-const RESULTS: [&str; 9] = [
-    "plan.json",
+pub(crate) const RESULTS: [&str; 9] = [
+    PLAN,
     "samples.csv",
     "responses.csv",
     "failed.csv",
@@ -24,8 +27,65 @@ const PREVIEWS: &str = "previews";
 
 /// The part of `plan.json` that says whose folder it is.
 #[derive(Serialize, Deserialize)]
-struct Owner {
+struct Digest {
     study_digest: String,
+}
+
+/// The study whose results a folder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// It holds no results.
+    None,
+    /// The one with this digest.
+    Study(String),
+    /// That cannot be told: `plan.json` is damaged, for this reason.
+    Damaged(String),
+    /// That cannot be told: it holds this, and no `plan.json`.
+    Unknown(&'static str),
+}
+
+/// Finds out whose results a folder holds.
+pub(crate) fn owner(path: &Path) -> Owner {
+    let mut results = RESULTS.iter().chain([&PREVIEWS]);
+    let Some(&name) = results.find(|name| path.join(name).symlink_metadata().is_ok()) else {
+        return Owner::None;
+    };
+    match fs::read(path.join(PLAN)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Owner::Unknown(name),
+        Err(error) => Owner::Damaged(error.to_string()),
+        Ok(text) => match serde_json::from_slice::<Digest>(&text) {
+            Ok(Digest { study_digest }) => Owner::Study(study_digest),
+            Err(error) => Owner::Damaged(error.to_string()),
+        },
+    }
+}
+
+/// The result files that a folder holds, by their names in it.
+pub(crate) fn results_in(path: &Path) -> Vec<String> {
+    let is_there = |name: &String| path.join(name).symlink_metadata().is_ok();
+    let previews = fs::read_dir(path.join(PREVIEWS)).into_iter().flatten().flatten();
+    let previews = previews.map(|entry| format!("{PREVIEWS}/{}", entry.file_name().to_string_lossy()));
+    RESULTS.iter().map(|name| (*name).to_owned()).filter(is_there).chain(previews).collect()
+}
+
+/// A folder that holds results of another study.
+pub(crate) fn of_another(path: &Path, name: &str) -> Stop {
+    let text = format!("holds {name} of another study; an empty or new folder is allowed");
+    Stop::Input(format!("--out {}: {text}", path.display()))
+}
+
+/// A folder that holds results of some study, with a damaged `plan.json`.
+pub(crate) fn damaged(path: &Path, why: &str) -> Stop {
+    let text = format!(
+        "its {PLAN}, which tells whose results it holds, is damaged: {why}; an empty or new folder is allowed"
+    );
+    Stop::Input(format!("--out {}: {text}", path.display()))
+}
+
+/// Checks that files can be made in a folder, which is made itself if it is missing.
+pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
+    let probe = path.join(".pleach-write-test");
+    fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe))
 }
 
 /// A folder that this study may write to.
@@ -37,27 +97,18 @@ impl Folder {
     /// have them replaced.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it holds another study's results or cannot be written to.
+    /// [`Stop::Input`] when it holds another study's results, does not tell whose, or cannot be written to.
     pub(crate) fn take(path: &Path, digest: &str) -> Outcome<Self> {
-        let fail = |text: String| Err(Stop::Input(format!("--out {}: {text}", path.display())));
-        let mut results = RESULTS.iter().chain([&PREVIEWS]);
-        let taken = results.find(|name| path.join(name).symlink_metadata().is_ok());
-        if let Some(name) = taken {
-            let text = fs::read_to_string(path.join("plan.json")).unwrap_or_default();
-            let owner = serde_json::from_str::<Owner>(&text).ok();
-            if owner.is_none_or(|owner| owner.study_digest != digest) {
-                return fail(format!("holds {name} of another study; an empty or new folder is allowed"));
-            }
+        match owner(path) {
+            Owner::None => {}
+            Owner::Study(owner) if owner == digest => {}
+            Owner::Study(_) => return Err(of_another(path, PLAN)),
+            Owner::Damaged(why) => return Err(damaged(path, &why)),
+            Owner::Unknown(name) => return Err(of_another(path, name)),
         }
-        let folder = Self(path.to_owned());
-        let probe = path.join(".pleach-write-test");
-        let writable = fs::create_dir_all(path)
-            .and_then(|()| File::create(&probe))
-            .and_then(|_| fs::remove_file(&probe));
-        match writable {
-            Ok(()) => Ok(folder),
-            Err(error) => fail(format!("cannot be written to: {error}")),
-        }
+        let unwritable =
+            |error| Stop::Input(format!("--out {}: cannot be written to: {error}", path.display()));
+        probe(path).map(|()| Self(path.to_owned())).map_err(unwritable)
     }
 
     /// A folder within it, which belongs to the same study.
@@ -67,7 +118,8 @@ impl Folder {
 
     /// Removes results of an earlier run of the same study, so that none is mistaken for one of this run.
     pub(crate) fn clear(&self) -> Outcome {
-        for name in RESULTS {
+        // The one that tells whose folder it is goes last: what is left by an interruption is this study's still.
+        for name in RESULTS.into_iter().rev() {
             match fs::remove_file(self.0.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(self.failed(name, &error));

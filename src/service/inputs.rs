@@ -1,20 +1,28 @@
 //! The input store: files that clients have sent since the manager lacks them, by the BLAKE3 digest of their content.
 //!
 //! A file is seen under its digest once all of it is on disk and has that digest, or not at all. The store belongs to one
-//! process at a time. It does not say which files are wanted, never reads one again to see whether it is still whole
-//! (whoever gets it compares the digest), and removes none.
+//! process at a time, and its files to its user alone. A file is verified once in a process, before it counts as stored, and
+//! again when its looks change or a worker has found it damaged. A damaged file is set aside as `DIGEST.damaged`, so that a
+//! client can send it again. The store does not say which files are wanted, and removes none.
 
+use pleach_storage::files::{Looks, private};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
+use tracing::error;
 
 /// What a file has at the end of its name while it is being received.
 const PART: &str = ".part";
+
+/// The end of a damaged file's name.
+const DAMAGED: &str = ".damaged";
 
 /// BLAKE3 of a file's content; as text, 64 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -113,6 +121,19 @@ pub(crate) struct InputStore {
     folder: PathBuf,
     /// So that two clients may send the same file at once.
     received: AtomicU64,
+    verified: Verified,
+}
+
+/// Files whose content was verified, by their looks. Held while a file gets or loses its name: a good file that has just
+/// replaced a damaged one is not set aside for it.
+#[derive(Clone, Debug, Default)]
+struct Verified(Arc<Mutex<HashMap<InputDigest, Looks>>>);
+
+impl Verified {
+    fn lock(&self) -> MutexGuard<'_, HashMap<InputDigest, Looks>> {
+        // Each change is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl InputStore {
@@ -123,19 +144,65 @@ impl InputStore {
     /// [`InputError::Full`] and [`InputError::File`].
     pub(crate) fn open(folder: &Path) -> Result<Self, InputError> {
         let fail = |source| InputError::at(folder, source);
-        fs::create_dir_all(folder).map_err(fail)?;
+        private::create_folders(folder).map_err(fail)?;
         for entry in fs::read_dir(folder).map_err(fail)? {
             let path = entry.map_err(fail)?.path();
             if path.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
                 fs::remove_file(&path).map_err(|source| InputError::at(&path, source))?;
             }
         }
-        Ok(Self { folder: folder.to_owned(), received: AtomicU64::new(0) })
+        let (received, verified) = (AtomicU64::new(0), Verified::default());
+        Ok(Self { folder: folder.to_owned(), received, verified })
     }
 
-    /// Whether the file is here.
-    pub(crate) fn has(&self, digest: InputDigest) -> bool {
+    /// Whether there is a file of this name, whole or damaged.
+    pub(crate) fn names(&self, digest: InputDigest) -> bool {
         self.path(digest).is_file()
+    }
+
+    /// Whether the file is here, and whole. The first time it takes as long as reading the file. A damaged file is set
+    /// aside.
+    pub(crate) fn has(&self, digest: InputDigest) -> bool {
+        let path = self.path(digest);
+        let Ok(looks) = looks(&path) else { return false };
+        if self.verified.lock().get(&digest) == Some(&looks) {
+            return true;
+        }
+        let mut hasher = blake3::Hasher::new();
+        let found =
+            File::open(&path).and_then(|file| hasher.update_reader(file).map(|hasher| hasher.finalize()));
+        let why = match found {
+            Ok(found) if InputDigest::from(found) == digest => {
+                self.verified.lock().insert(digest, looks);
+                return true;
+            }
+            Ok(_) => "its content has another digest than its name".to_owned(),
+            Err(error) => format!("it cannot be read: {error}"),
+        };
+        self.set_aside(digest, looks, &why);
+        false
+    }
+
+    /// Verifies a file although its looks are known: it was found damaged as it was read.
+    pub(crate) fn has_still(&self, digest: InputDigest) -> bool {
+        self.verified.lock().remove(&digest);
+        self.has(digest)
+    }
+
+    /// Takes a damaged file's name from it, unless another file has that name by now.
+    fn set_aside(&self, digest: InputDigest, damaged: Looks, why: &str) {
+        let path = self.path(digest);
+        let away = self.folder.join(format!("{digest}{DAMAGED}"));
+        let mut verified = self.verified.lock();
+        if looks(&path).ok() != Some(damaged) {
+            return;
+        }
+        verified.remove(&digest);
+        let moved = match fs::rename(&path, &away) {
+            Ok(()) => format!("it is set aside as {}", away.display()),
+            Err(error) => format!("it could not be set aside: {error}"),
+        };
+        error!("the input file {} is damaged: {why}; {moved}; pleach submit sends it again", path.display());
     }
 
     /// Where all files are.
@@ -155,13 +222,14 @@ impl InputStore {
     pub(crate) fn receive(&self, digest: InputDigest) -> Result<Receiving, InputError> {
         let number = self.received.fetch_add(1, Ordering::Relaxed);
         let part = self.folder.join(format!("{digest}.{number}{PART}"));
-        let file = OpenOptions::new()
+        let file = private::options()
             .write(true)
             .create_new(true)
             .open(&part)
             .map_err(|source| InputError::at(&part, source))?;
         let target = self.path(digest);
-        Ok(Receiving { expected: digest, hasher: blake3::Hasher::new(), file, part: Part(part), target })
+        let (hasher, verified) = (blake3::Hasher::new(), self.verified.clone());
+        Ok(Receiving { expected: digest, hasher, file, part: Part(part), target, verified })
     }
 }
 
@@ -173,6 +241,7 @@ pub(crate) struct Receiving {
     file: File,
     part: Part,
     target: PathBuf,
+    verified: Verified,
 }
 
 impl Receiving {
@@ -196,12 +265,22 @@ impl Receiving {
         }
         let fail = |source| InputError::at(&self.part.0, source);
         self.file.sync_all().map_err(fail)?;
+        let mut verified = self.verified.lock();
         fs::rename(&self.part.0, &self.target).map_err(fail)?;
+        // What was digested is what was written; a medium that changes it meanwhile is found out by the next start.
+        verified.extend(looks(&self.target).ok().map(|looks| (self.expected, looks)));
+        drop(verified);
         // The rename is durable once the folder is.
         let folder = self.target.parent().unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
         Ok(self.hasher.count())
     }
+}
+
+/// The looks of a regular file.
+fn looks(path: &Path) -> io::Result<Looks> {
+    let found = fs::metadata(path)?;
+    if found.is_file() { Ok(Looks::from(&found)) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 
 /// A temporary file; it goes when this does, unless it has got its name.

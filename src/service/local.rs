@@ -61,9 +61,8 @@ impl<'a> Lookup<'a> {
         digest: InputDigest,
         bytes: u64,
     ) -> Result<Option<PathBuf>, Irregular> {
-        let sent = self.store.path(digest);
-        if sent.is_file() {
-            return Ok(Some(sent));
+        if self.store.has(digest) {
+            return Ok(Some(self.store.path(digest)));
         }
         if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MOST_HANGING {
             return Ok(None);

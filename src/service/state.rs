@@ -1,16 +1,18 @@
 //! The manager's folder: who the manager is, how often it was started, and a folder for each study.
 //!
-//! It belongs to one process at a time. Every file is written whole or not at all, synced before it has its name.
+//! It belongs to one process at a time, and to its user alone: mode 0700, files 0600. Every file is written whole or not at all, synced before it has its name.
 
 use crate::command::node::random;
 use crate::exit::{Outcome, Stop};
 use crate::service::submission::Submission;
+use pleach_storage::files::private::{self, Claim};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 use time::serde::rfc3339;
+use tracing::warn;
 
 /// Who the manager is, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,9 +61,13 @@ impl State {
     /// [`Stop::Input`] when another process has it, or it cannot be written to, or holds something else.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
         let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
-        fs::create_dir_all(folder.join("studies")).map_err(fail)?;
+        match private::claim(folder).map_err(fail)? {
+            Claim::Private => {}
+            claim => warn!("--state {}: {claim}", folder.display()),
+        }
+        private::create_folders(&folder.join("studies")).map_err(fail)?;
         let path = folder.join("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+        let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -153,7 +159,8 @@ impl State {
     /// [`Stop::Input`] when it cannot be written.
     pub(crate) fn keep(&self, id: u32, kept: &Kept) -> Outcome {
         let folder = self.study(id);
-        fs::create_dir_all(&folder).map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
+        private::create_folders(&folder)
+            .map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
         write(&folder.join("submission.json"), &json(kept)?)?;
         sync(&self.folder.join("studies"))
     }
@@ -183,7 +190,8 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Outcome<Option<T>> {
 /// Writes a file: whole, or not at all.
 fn write(path: &Path, bytes: &[u8]) -> Outcome {
     let part = path.with_extension("part");
-    let written = File::create(&part).and_then(|mut file| {
+    let created = private::options().write(true).create(true).truncate(true).open(&part);
+    let written = created.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&part, path)

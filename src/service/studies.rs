@@ -18,7 +18,7 @@ use crate::study::Prepared;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
-use pleach_actors::manager::{Forget, Keep, Look, ManagerView, WorkerView};
+use pleach_actors::manager::{Cancel, Forget, Keep, Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 /// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -69,11 +69,12 @@ impl Shared {
         let shared =
             Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
         for (id, kept, ended) in kept {
-            let (missing, _) = shared.missing(&kept.submission);
-            let phase = match ended {
-                Some(ended) => Phase::Ended(ended),
-                None if missing.is_empty() => Phase::Queued,
-                None => Phase::Waiting(missing),
+            // Files that are kept are verified when the study's turn comes: there may be many.
+            let missing = || shared.missing_unless(&kept.submission, |digest| shared.store.names(digest)).0;
+            let phase = match ended.map_or_else(|| Err(missing()), Ok) {
+                Ok(ended) => Phase::Ended(ended),
+                Err(missing) if missing.is_empty() => Phase::Queued,
+                Err(missing) => Phase::Waiting(missing),
             };
             let is_queued = matches!(phase, Phase::Queued);
             // Before workers come back: they ask.
@@ -115,11 +116,24 @@ impl Shared {
         }
     }
 
-    /// Files of a submission that are nowhere here, and one of them that cannot be. Holds no lock: file systems may hang.
+    /// Files of a submission that are nowhere here, or damaged, and one of them that cannot be here. Holds no lock: file systems
+    /// may hang.
     fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<Irregular>) {
+        self.missing_unless(submission, |_| false)
+    }
+
+    /// The same, of files that `counts` does not count as here.
+    fn missing_unless(
+        &self,
+        submission: &Submission,
+        counts: impl Fn(InputDigest) -> bool,
+    ) -> (Vec<InputDigest>, Option<Irregular>) {
         let lookup = Lookup::new(&self.store);
         let (mut missing, mut irregular) = (Vec::new(), None);
         for file in submission.files() {
+            if counts(file.digest) {
+                continue;
+            }
             match lookup.find(Path::new(&file.path), file.digest, file.bytes) {
                 Ok(Some(_)) => continue,
                 Ok(None) => {}
@@ -142,6 +156,57 @@ impl Shared {
         let entries = self.entries();
         let path = entries.values().find_map(|entry| entry.kept.submission.path_of(digest))?;
         path.is_file().then_some(path)
+    }
+
+    /// Whether a file that a worker lacks still has its content. If not, the studies that read it are ended for now;
+    /// [`pleach_actors::manager::CheckFile`] says when this is asked.
+    pub(crate) fn check_file(&self, digest: &[u8; 32], path: &Path, again: bool) -> bool {
+        let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
+        let is_sent = path == self.store.path(digest);
+        let is_whole = match (is_sent, again) {
+            (true, false) => self.store.has(digest),
+            (true, true) => self.store.has_still(digest),
+            // Where it lies with its owner, it is digested as it is sent.
+            (false, false) => true,
+            (false, true) => inputs::content_digest(path) == Some(digest.bytes()),
+        };
+        if is_whole {
+            return true;
+        }
+        let running = |(id, entry): (&u32, &Entry)| {
+            let path = entry.kept.submission.path_of(digest)?;
+            matches!(entry.phase, Phase::Running { .. }).then_some((*id, path))
+        };
+        let readers: Vec<(u32, PathBuf)> = self.entries().iter().filter_map(running).collect();
+        for (id, path) in readers {
+            self.fail(
+                id,
+                if is_sent { damaged(&path) } else { format!("{}: it has changed", path.display()) },
+            );
+            // Before workers fail its runs for it.
+            self.manager.do_send(Cancel(id));
+        }
+        false
+    }
+
+    /// Verifies the files of a study that clients have sent, as its turn comes. If one is damaged, and is not found where
+    /// its owner has it either, the study waits until it is sent again; `false` then.
+    fn files_are_whole(&self, id: u32) -> bool {
+        let submission = self.entries().get(&id).map(|entry| entry.kept.submission.clone());
+        let Some(submission) = submission else { return false };
+        let (missing, _) =
+            self.missing_unless(&submission, |digest| !self.store.names(digest) || self.store.has(digest));
+        let Some(first) = missing.first() else { return true };
+        let path = submission.path_of(*first).unwrap_or_default();
+        warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), damaged(&path));
+        if let Some(entry) = self.entries().get_mut(&id)
+            && matches!(entry.phase, Phase::Running { .. })
+        {
+            entry.why = Some(damaged(&path));
+            entry.phase = Phase::Waiting(missing);
+        }
+        self.ended.notify_all();
+        false
     }
 
     /// The files of a study, as its workers are told of them.
@@ -242,7 +307,7 @@ impl Shared {
         missing.retain(|digest| !self.store.has(*digest));
         let missing = missing.clone();
         if missing.is_empty() {
-            entry.phase = Phase::Queued;
+            (entry.phase, entry.why) = (Phase::Queued, None);
             drop(entries);
             self.start(id, None);
         }
@@ -283,6 +348,9 @@ impl Shared {
             if let Some(entry) = entries.get_mut(&id) {
                 entry.phase = Phase::Running { progress: None };
             }
+        }
+        if ready.is_none() && !self.files_are_whole(id) {
+            return;
         }
         let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
         let choice = choice.ok_or_else(|| Stop::defect("a study that is not there"));
@@ -360,6 +428,14 @@ impl Drop for Taking {
         self.shared.taking().remove(&self.id);
         self.shared.taken.notify_all();
     }
+}
+
+/// Of an input file that a client has sent: what is wrong with it, and how to have it put right.
+fn damaged(path: &Path) -> String {
+    format!(
+        "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
+        path.display()
+    )
 }
 
 /// What a command would have said.

@@ -3,7 +3,7 @@
 //! Nothing here decides what goes where, and RAM is left to whoever holds it.
 
 use super::{Place, TierEntry, TierList};
-use pleach_storage::files::Disk;
+use pleach_storage::files::{Disk, Files, SharedDisk};
 use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError, Upkeep, locks_are_local};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,9 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError
                 // Two machines would take each other for dead, and write to the same files.
                 settings.pack_below_bytes = 0;
             }
-            (Arc::new(FolderTier::open(Arc::new(Disk), path, settings)?), Some(path.clone()))
+            // Users of a shared folder decide by its mode and their umask who reads what they write there.
+            let files: Arc<dyn Files> = if kind.is_shared() { Arc::new(SharedDisk) } else { Arc::new(Disk) };
+            (Arc::new(FolderTier::open(files, path, settings)?), Some(path.clone()))
         }
         Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
     };

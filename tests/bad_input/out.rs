@@ -58,12 +58,29 @@ fn previews_of_nobody_knows_what() {
 #[test]
 fn results_of_nobody_knows_what() {
     let study = Study::of_tissue(64);
-    for (name, content) in
-        [("responses.csv", "a,b\n"), ("plan.json", "{}"), ("plan.json", "no JSON"), ("report.html", "")]
-    {
+    for (name, content) in [("responses.csv", "a,b\n"), ("report.html", "")] {
         study.write(&format!("out/{name}"), content);
         let foreign = format!("--out out: holds {name} of another study; an empty or new folder is allowed");
         refused(study.folder(), &run_into("out"), &foreign);
+        fs::remove_dir_all(study.path("out")).expect("a folder removed");
+    }
+}
+
+#[test]
+fn plan_damaged_is_refused_as_damaged() {
+    let study = Study::of_tissue(64);
+    for (content, why) in [
+        ("{\"study_digest\": \"9ab", "EOF while parsing a string at line 1 column 21"),
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{}", "missing field `study_digest` at line 1 column 2"),
+        ("no JSON", "expected ident at line 1 column 2"),
+    ] {
+        study.write("out/plan.json", content);
+        let damaged = format!(
+            "--out out: its plan.json, which tells whose results it holds, is damaged: {why}; an empty or new folder is \
+             allowed"
+        );
+        refused(study.folder(), &run_into("out"), &damaged);
         fs::remove_dir_all(study.path("out")).expect("a folder removed");
     }
 }

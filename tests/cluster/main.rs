@@ -14,7 +14,9 @@ mod cluster;
 mod data;
 mod deletion;
 mod disk;
+mod download;
 mod durable;
+mod gate;
 mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
@@ -30,6 +32,7 @@ mod place;
 #[path = "../support/pleach.rs"]
 mod pleach;
 mod poison;
+mod private;
 mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;
@@ -39,6 +42,7 @@ mod release;
 mod rollout;
 mod scaling;
 mod slides;
+mod stored;
 #[path = "../support/study.rs"]
 mod study;
 mod watched;

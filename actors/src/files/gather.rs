@@ -5,6 +5,7 @@
 //! they did is not looked at.
 
 use pleach_dispatch::message::FileContent;
+use pleach_storage::files::private;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -73,7 +74,7 @@ fn link(name: &Path, place: &Path) -> io::Result<()> {
         return Ok(());
     }
     let folder = name.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
+    private::create_folders(folder)?;
     // Of another process as well, which may have been killed while it made one.
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let part = folder.join(format!("{}.{number}.part", std::process::id()));

@@ -2,7 +2,7 @@
 
 use super::connection::ConnectionId;
 use super::{ManagerActor, Notice, agree, named};
-use crate::exchange;
+use crate::exchange::{self, SendFileError};
 use crate::transport::codec;
 use actix::prelude::*;
 use pleach_dispatch::message::{Before, TaskReport, ToManager, ToWorker};
@@ -10,8 +10,26 @@ use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use pleach_regions::{Digest, Table};
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tracing::{info, warn};
+
+/// A file that a worker asked for is damaged.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct FileDamaged {
+    worker: WorkerId,
+    digest: [u8; 32],
+}
+
+impl Handler<FileDamaged> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, FileDamaged { worker, digest }: FileDamaged, _: &mut Self::Context) {
+        self.no_file(worker, digest);
+    }
+}
 
 /// A record that is never on disk.
 const NEVER: u64 = u64::MAX;
@@ -59,7 +77,7 @@ impl ManagerActor {
                 self.core.handle_not_copied(worker, study, key);
             }
             (ToManager::Dropped { study, key }, Some(worker)) => self.core.handle_dropped(worker, study, key),
-            (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest),
+            (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
             (ToManager::Stored { bytes }, Some(_)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.bytes = bytes;
@@ -249,24 +267,45 @@ impl ManagerActor {
         running.tasks += tasks.len() as u64;
     }
 
-    /// Sends a file by the digest of its content, beside the frames.
-    fn send_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
+    /// Sends a file by the digest of its content, beside the frames. It is verified first: of a damaged one nothing is sent,
+    /// and the worker hears that there is none once the studies that read it have been ended.
+    fn send_file(&mut self, worker: WorkerId, digest: [u8; 32], ctx: &Context<Self>) {
         let Some(service) = &self.service else { return };
         let found = (service.find_file)(&digest);
-        let network = service.network.clone();
+        let (network, check) = (service.network.clone(), Arc::clone(&service.check_file));
+        let actor = ctx.address();
         let name = self.name_of(worker);
         let Some(connection) = self.connection_of(worker) else { return };
         match (found, connection.newcomer.regions.clone()) {
             (Some(path), Some(regions)) => {
-                let digest = Digest(digest);
                 network.spawn(async move {
-                    let key = exchange::file_key(&digest);
-                    if let Err(error) = exchange::send_file(&regions, key, digest, &path).await {
+                    let checked = async |again: bool| {
+                        let (check, path) = (Arc::clone(&check), path.clone());
+                        let checked = spawn_blocking(move || check(&digest, &path, again)).await;
+                        checked.unwrap_or(true)
+                    };
+                    if checked(false).await {
+                        let (key, digest) = (exchange::file_key(&Digest(digest)), Digest(digest));
+                        let Err(error) = exchange::send_file(&regions, key, digest, &path).await else {
+                            return;
+                        };
                         warn!(worker = name, "failed to send an input file to worker {name}: {error}");
+                        // Its looks may have been known: a medium that loses bits does not change them.
+                        if !matches!(error, SendFileError::Changed { .. }) || checked(true).await {
+                            return;
+                        }
                     }
+                    actor.do_send(FileDamaged { worker, digest });
                 });
             }
-            _ => connection.send(&ToWorker::NoFile { digest }),
+            _ => self.no_file(worker, digest),
+        }
+    }
+
+    /// Answers a worker that there is no such file.
+    fn no_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
+        if let Some(connection) = self.connection_of(worker) {
+            connection.send(&ToWorker::NoFile { digest });
         }
     }
 

@@ -1,11 +1,19 @@
 //! What the cache and tiers ask of a file system, so that tests can put another one in its place that fails or loses power
 //! (`tests/support/memory.rs`).
 //!
-//! [`Disk`] is the real one, and [`Unsynced`] one that waits for no medium. Nothing here knows what files hold.
+//! [`Disk`] is the real one, whose files are their owner's alone, [`SharedDisk`] the same for folders of several users, and
+//! [`Unsynced`] one that waits for no medium. [`private`] and [`scratch`] are for files that no cache and no tier holds. Nothing
+//! here knows what files hold.
 
 mod ahead;
+mod looks;
+pub mod private;
+pub mod scratch;
+mod shared;
 mod unsynced;
 
+pub use looks::Looks;
+pub use shared::SharedDisk;
 pub use unsynced::Unsynced;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -172,7 +180,7 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn space(&self, folder: &Path) -> io::Result<Space>;
 }
 
-/// The operating system's files.
+/// The operating system's files. Those created are private: mode 0600, folders 0700.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -209,11 +217,11 @@ impl Files for Disk {
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir(folder)
+        private::create_folder(folder)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
-        Ok(Box::new(File::create_new(path)?))
+        Ok(Box::new(private::options().read(true).write(true).create_new(true).open(path)?))
     }
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
@@ -223,7 +231,7 @@ impl Files for Disk {
     }
 
     fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
-        let mut options = OpenOptions::new();
+        let mut options = private::options();
         options.read(true).write(how != Opening::Read).create_new(how == Opening::Create);
         Ok(Box::new(options.open(path)?))
     }
@@ -241,16 +249,7 @@ impl Files for Disk {
     }
 
     fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let locked = match sharing {
-            Sharing::Private => File::try_lock(&file),
-            Sharing::Shared => File::try_lock_shared(&file),
-        };
-        match locked {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        lock(private::options(), path, sharing)
     }
 
     fn space(&self, folder: &Path) -> io::Result<Space> {
@@ -258,6 +257,20 @@ impl Files for Disk {
         let block_bytes = found.f_frsize.max(1);
         let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);
         Ok(Space { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail), block_bytes })
+    }
+}
+
+/// Takes the lock of a file, which these options create if it is missing.
+fn lock(mut options: OpenOptions, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+    let locked = match sharing {
+        Sharing::Private => File::try_lock(&file),
+        Sharing::Shared => File::try_lock_shared(&file),
+    };
+    match locked {
+        Ok(()) => Ok(Some(Box::new(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

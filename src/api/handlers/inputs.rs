@@ -11,8 +11,8 @@ use actix_web::{HttpRequest, HttpResponse};
 /// Written at once. Every write waits for a thread that may wait for the disk, and pieces of a body are a few kB.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A file that is here already is taken as well, and forgotten: its client may have missed the answer, and would not read
-/// one before it has sent everything.
+/// A file that is here already, whole, is taken as well, and forgotten: its client may have missed the answer, and would not
+/// read one before it has sent everything. A damaged one is replaced.
 pub(in crate::api) async fn receive(
     request: HttpRequest,
     digest: Path<String>,
@@ -22,7 +22,9 @@ pub(in crate::api) async fn receive(
     let digest: InputDigest =
         digest.parse().map_err(|error| ApiError::Request(format!("{digest}: {error}")))?;
     let mut body = Body::new(&request, payload, shared.limits.input_bytes, &shared.limits)?;
-    if shared.inputs.has(digest) {
+    let inputs = std::sync::Arc::clone(&shared.inputs);
+    // Verified, so it may wait for the disk.
+    if apart(move || Ok(inputs.has(digest))).await? {
         let mut bytes = 0;
         while let Some(piece) = body.next().await? {
             bytes += piece.len() as u64;

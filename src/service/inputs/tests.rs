@@ -58,6 +58,50 @@ fn what_has_been_received_is_there_for_good() {
     assert_eq!(files(&folder).len(), 2);
 }
 
+/// Changes a byte of a file in place.
+fn damage(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damaged_file_counts_as_missing_and_is_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    let content = b"a tile".as_slice();
+    let digest = digest(content);
+    let inputs = InputStore::open(place.path()).unwrap();
+    store(&inputs, content).unwrap();
+    // By another process before this one, and by another one meanwhile.
+    let earlier = InputStore::open(place.path()).unwrap();
+    for inputs in [&earlier, &inputs] {
+        damage(&inputs.path(digest));
+        assert!(inputs.names(digest) && !inputs.has(digest));
+        assert!(!inputs.names(digest), "nothing takes it for the file any more");
+        assert_eq!(files(place.path()), [format!("{digest}.damaged")]);
+        store(inputs, content).unwrap();
+        assert!(inputs.has(digest));
+        assert_eq!(fs::read(inputs.path(digest)).unwrap(), content);
+    }
+    // A medium that loses bits does not change how a file looks: whoever reads it finds out.
+    damage(&inputs.path(digest));
+    let same = looks(&inputs.path(digest)).unwrap();
+    inputs.verified.lock().insert(digest, same);
+    assert!(inputs.has(digest) && !inputs.has_still(digest) && !inputs.has(digest));
+}
+
+#[test]
+fn good_file_that_replaces_a_damaged_one_is_not_set_aside() {
+    let place = tempfile::tempdir().unwrap();
+    let inputs = InputStore::open(place.path()).unwrap();
+    let digest = digest(b"a tile");
+    fs::write(inputs.path(digest), "another").unwrap();
+    let damaged = looks(&inputs.path(digest)).unwrap();
+    store(&inputs, b"a tile").unwrap();
+    inputs.set_aside(digest, damaged, "it was");
+    assert!(inputs.has(digest) && files(place.path()).len() == 1);
+}
+
 #[test]
 fn what_is_not_what_it_should_be_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();

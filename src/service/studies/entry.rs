@@ -45,11 +45,13 @@ pub(crate) struct Followed {
 pub(super) struct Entry {
     pub(super) kept: Kept,
     pub(super) phase: Phase,
+    /// Why it waits, if not for files that were never sent.
+    pub(super) why: Option<String>,
 }
 
 impl Entry {
     pub(super) fn new(kept: Kept, phase: Phase) -> Self {
-        Self { kept, phase }
+        Self { kept, phase, why: None }
     }
 
     pub(super) fn missing(&self) -> Vec<InputDigest> {
@@ -100,7 +102,8 @@ impl Entry {
         }
         let (state, message) = match &self.phase {
             Phase::Waiting(missing) => {
-                (StudyState::Waiting, Some(format!("{} files that it reads are missing", missing.len())))
+                let lacking = || format!("{} files that it reads are missing", missing.len());
+                (StudyState::Waiting, Some(self.why.clone().unwrap_or_else(lacking)))
             }
             Phase::Queued => (StudyState::Queued, None),
             Phase::Running { progress: None } => {

@@ -1,0 +1,28 @@
+//! Recognizing a file whose content was verified before.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+/// Identity, length and times of a file. Equal looks mean equal content, as far as the file system tells: whoever writes to
+/// a file changes its times, and `changed` cannot be set back as `modified` can. A medium that loses bits changes none of
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    device: u64,
+    inode: u64,
+    length_bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl From<&Metadata> for Looks {
+    fn from(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            length_bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+}
