@@ -28,6 +28,11 @@ struct Owner {
     study_digest: String,
 }
 
+/// The study that a `plan.json` is of, if it can be read.
+pub(crate) fn owner(plan: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Owner>(plan).ok().map(|owner| owner.study_digest)
+}
+
 /// A folder that this study may write to.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);

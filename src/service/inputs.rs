@@ -2,15 +2,17 @@
 //!
 //! A file is seen under its digest once all of it is on disk and has that digest, or not at all. The store belongs to one
 //! process at a time. It does not say which files are wanted, never reads one again to see whether it is still whole
-//! (whoever gets it compares the digest), and removes none.
+//! (whoever gets it compares the digest).
 
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use thiserror::Error;
 
 /// What a file has at the end of its name while it is being received.
@@ -145,6 +147,36 @@ impl InputStore {
     /// Where the file is, if it is here.
     pub(crate) fn path(&self, digest: InputDigest) -> PathBuf {
         self.folder.join(digest.to_string())
+    }
+
+    /// Removes files, and folders of links to them, that are not among `kept` by their names and were written longer ago
+    /// than `grace`. Returns the bytes of the files.
+    ///
+    /// # Errors
+    /// [`InputError::File`].
+    pub(crate) fn prune(&self, kept: &HashSet<String>, grace: Duration) -> Result<u64, InputError> {
+        let mut bytes = 0;
+        for entry in fs::read_dir(&self.folder).map_err(|source| InputError::at(&self.folder, source))? {
+            let entry = entry.map_err(|source| InputError::at(&self.folder, source))?;
+            let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let digest = name.split('.').next().unwrap_or_default();
+            if name.ends_with(PART) || kept.contains(&name) || digest.parse::<InputDigest>().is_err() {
+                continue;
+            }
+            let fail = |source| InputError::at(&path, source);
+            let found = entry.metadata().map_err(fail)?;
+            let age = found.modified().map_err(fail)?.elapsed().unwrap_or_default();
+            if age < grace {
+                continue;
+            }
+            if found.is_dir() {
+                fs::remove_dir_all(&path).map_err(fail)?;
+            } else {
+                fs::remove_file(&path).map_err(fail)?;
+                bytes += found.len();
+            }
+        }
+        Ok(bytes)
     }
 
     /// Begins to receive a file.

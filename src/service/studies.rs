@@ -2,11 +2,12 @@
 
 mod control;
 mod entry;
+mod forget;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Ready, Workers};
 use super::scaling::{Scaler, StudyNeed};
-use super::state::{Ended, Kept, State};
+use super::state::{Ended, Kept, KeptStudy, State};
 use super::submission::Submission;
 use crate::api::control::Refused;
 use crate::api::view::{Scaling, StudyState, Submitted};
@@ -17,6 +18,7 @@ use crate::study::Prepared;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
+pub(crate) use forget::Retention;
 use pleach_actors::manager::{Forget, Keep, Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
@@ -51,7 +53,7 @@ impl Shared {
     /// The studies of a folder: those that have not ended go on.
     ///
     /// # Errors
-    /// [`Stop::Input`] when one of them cannot be read.
+    /// [`Stop::Input`] when the folder of studies cannot be read.
     pub(crate) fn open(
         state: State,
         store: Arc<InputStore>,
@@ -63,12 +65,13 @@ impl Shared {
         let (studies, submitting, ended) = (Mutex::default(), Mutex::default(), Condvar::new());
         let scaler = Scaler::new(pools, state.spent());
         let shared = Arc::new(Self { state, store, manager, network, studies, submitting, ended, scaler });
-        for (id, kept, ended) in kept {
-            let missing = shared.missing(&kept.submission);
+        for KeptStudy { id, kept, ended } in kept {
             let phase = match ended {
                 Some(ended) => Phase::Ended(ended),
-                None if missing.is_empty() => Phase::Queued,
-                None => Phase::Waiting(missing),
+                None => match shared.missing(&kept.submission) {
+                    missing if missing.is_empty() => Phase::Queued,
+                    missing => Phase::Waiting(missing),
+                },
             };
             let is_queued = matches!(phase, Phase::Queued);
             // Before workers come back: they ask.
@@ -158,7 +161,10 @@ impl Shared {
         if let Some(id) = known {
             return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
         }
-        let id = self.entries().last_key_value().map_or(1, |(last, _)| last + 1);
+        let last = self.entries().last_key_value().map_or(0, |(last, _)| *last).max(self.state.last_study());
+        let id = last.checked_add(1).ok_or_else(|| {
+            Refused::Study(format!("study {last} is the last one that this state directory can hold"))
+        })?;
         let missing = self.missing(&submission);
         let submitted = OffsetDateTime::now_utc();
         let kept = Kept { submission, key, submitted };
@@ -221,15 +227,24 @@ impl Shared {
         let shared = Arc::clone(self);
         // As threads that run tasks are: what fails there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
+        self.set_busy(id, true);
         let run = move || {
             let job = || shared.run(id, ready);
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if ended.is_err() {
                 shared.fail(id, "a defect in pleach; please report it".to_owned());
             }
+            shared.set_busy(id, false);
         };
         if let Err(error) = std::thread::Builder::new().name(name).spawn(run) {
             self.fail(id, format!("the system gives no thread: {error}"));
+            self.set_busy(id, false);
+        }
+    }
+
+    fn set_busy(&self, id: u32, is_busy: bool) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.is_busy = is_busy;
         }
     }
 
@@ -310,6 +325,8 @@ impl Shared {
                 evaluations_done: before.evaluations_done,
                 tasks_executed: before.tasks_executed,
                 failed: before.failed,
+                ended: None,
+                results: None,
             });
         }
         self.ended.notify_all();
@@ -317,7 +334,7 @@ impl Shared {
 }
 
 /// What a command would have said.
-fn said(stop: &Stop) -> String {
+pub(super) fn said(stop: &Stop) -> String {
     match stop {
         Stop::Input(text)
         | Stop::SomeFailed(text)

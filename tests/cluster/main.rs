@@ -10,11 +10,13 @@ mod chaos;
 #[path = "../support/chart.rs"]
 mod chart;
 mod cluster;
+mod damage;
 #[path = "../support/data.rs"]
 mod data;
 mod deletion;
 mod disk;
 mod durable;
+mod forget;
 mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;

@@ -45,11 +45,15 @@ pub(crate) struct Followed {
 pub(super) struct Entry {
     pub(super) kept: Kept,
     pub(super) phase: Phase,
+    /// A thread is at work for it, and may write to its folder.
+    pub(super) is_busy: bool,
+    /// Bytes of its folder, once it has ended and they have been counted.
+    pub(super) bytes: Option<u64>,
 }
 
 impl Entry {
     pub(super) fn new(kept: Kept, phase: Phase) -> Self {
-        Self { kept, phase }
+        Self { kept, phase, is_busy: false, bytes: None }
     }
 
     pub(super) fn missing(&self) -> Vec<InputDigest> {
