@@ -297,6 +297,31 @@ fn survivors_that_were_written_down_are_taken() {
 }
 
 #[test]
+fn survivors_that_are_corrupt_are_chosen_again_on_resume() {
+    let study = Study::of_tissue(96);
+    in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
+    run(&study, "whole", &[]);
+    let mut child = start(&study, "out");
+    assert_eq!(wait_for(&study, &mut child, &format!("out/{SECOND}/journal"), 1), None, "ended too soon");
+    end(child, "KILL");
+    fs::remove_dir_all(study.path("out").join(SECOND)).expect("removed");
+    let file = study.path("out").join(FIRST).join("survivors.json");
+    let written = text(&file);
+    let (survivor, fixed) =
+        (names(&json(&file)["survivors"])[0].clone(), names(&json(&file)["fixed"])[0].clone());
+    let swapped = written.replace(&format!("\"{survivor}\""), "\"?\"");
+    let swapped = swapped.replace(&format!("\"{fixed}\""), &format!("\"{survivor}\"")).replace('?', &fixed);
+    fs::write(&file, swapped).expect("written");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]).done();
+    assert!(
+        printed.contains("survivors.json: corrupt: its checksum does not match its content; "),
+        "{printed}"
+    );
+    assert_eq!(text(&file), written);
+    assert_eq!(findings(&study, &format!("out/{SECOND}")), findings(&study, &format!("whole/{SECOND}")));
+}
+
+#[test]
 fn a_threshold_that_leaves_none_can_be_lowered() {
     let study = Study::of_tissue(96);
     in_phases(&study, &format!("{MOAT}survivors = {{ threshold = 1e9 }}\n"), VBD);

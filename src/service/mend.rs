@@ -1,9 +1,10 @@
-//! Corrupt files in the results of a study that goes on: a copy of each goes to quarantine, and the study does without it.
+//! Corrupt files in the results of a study that goes on: each goes to quarantine, and the study does without it.
 //!
 //! Everything in such a folder follows from the submission and the journal. Records of a journal have checksums of their own,
 //! so only its first line matters here.
 
 use super::state::State;
+use super::state::quarantine::Way;
 use crate::exit::{Outcome, Stop};
 use crate::journal;
 use crate::output::folder::{owner, publish};
@@ -27,7 +28,7 @@ pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outc
         Err(error) => return Err(Stop::Input(format!("{}: {error}", path.display()))),
     };
     if !why.is_empty() {
-        state.set_aside(id, &path, why)?;
+        state.set_aside(id, &path, Way::Copy, why)?;
     }
     if !out.exists() {
         return Ok(());
@@ -37,10 +38,10 @@ pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outc
     publish(&path, owner.as_bytes()).map_err(|error| Stop::Input(format!("{}: {error}", path.display())))
 }
 
-/// Removes a journal whose first line is corrupt: what it knows is computed again.
+/// Moves a journal away whose first line is corrupt: what it knows is computed again.
 ///
 /// # Errors
-/// [`Stop::Input`] when it cannot be read or removed.
+/// [`Stop::Input`] when it cannot be read or moved.
 pub(super) fn journal_in(state: &State, id: u32, out: &Path) -> Outcome {
     let path = out.join(journal::NAME);
     let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", path.display()));
@@ -48,8 +49,7 @@ pub(super) fn journal_in(state: &State, id: u32, out: &Path) -> Outcome {
         Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
         Ok(is_sound) => {
             is_sound.map_err(fail)?;
-            state.set_aside(id, &path, "its first line is not the one that was written")?;
-            fs::remove_file(&path).and_then(|()| File::open(out)?.sync_all()).map_err(fail)
+            state.set_aside(id, &path, Way::Move, "its first line is not the one that was written")
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(fail(error)),

@@ -244,16 +244,16 @@ impl State {
         }
     }
 
-    /// Copies a corrupt file of a study to quarantine, before it is replaced.
+    /// Brings a corrupt file of a study to quarantine: a copy where the file is replaced afterwards, in one step.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be copied.
-    pub(crate) fn set_aside(&self, id: u32, file: &Path, why: &str) -> Outcome {
+    /// [`Stop::Input`] when it cannot be moved or copied.
+    pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> Outcome {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
         let name = format!("study-{id}-{}", within.replace('/', "-"));
         let why = format!("{}: corrupt: {why}", file.display());
-        let to = quarantine::set_aside(&self.folder, file, Way::Copy, &name, &why)?;
-        warn!(study = id, "{why}; a copy is at {}, and study {id} goes on without it", to.display());
+        let to = quarantine::set_aside(&self.folder, file, way, &name, &why)?;
+        warn!(study = id, "{why}; it is at {} now, and study {id} goes on without it", to.display());
         Ok(())
     }
 
@@ -276,7 +276,7 @@ impl State {
             ended.results = Some(super::results::checksums(&results).map_err(Stop::input)?);
         }
         if let Some(why) = corrupt {
-            self.set_aside(id, file, why)?;
+            self.set_aside(id, file, Way::Copy, why)?;
         }
         self.end(id, &ended)?;
         warn!(

@@ -209,10 +209,15 @@ fn state_directory_with_random_damage_is_noticed_and_never_gives_other_results()
         cluster.kill_manager();
         started += 1;
     }
-    assert!(
-        found > 20 && started > 5,
-        "{found} found, {started} started, {refused} refused, {kept_back} kept back"
-    );
+    let figures =
+        format!("{found} found, {started} started, {refused} refused, {kept_back} results kept back");
+    say(&figures);
+    assert!(found > 20 && started > 5, "{figures}");
+}
+
+#[expect(clippy::print_stderr, reason = "figures of a test whose cases may be others each time")]
+fn say(figures: &str) {
+    eprintln!("damaged state directories: {figures}");
 }
 
 /// Each in a study of its own: every other study goes on.

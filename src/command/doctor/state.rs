@@ -50,7 +50,8 @@ pub(super) fn check(args: &DoctorArgs) -> Outcome<Report> {
     if is_at_work {
         report.note(folder, "a manager is at work there", "studies that have not ended are not checked");
     }
-    let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED];
+    // The last is of a file system whose root the directory is.
+    let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED, "lost+found"];
     for path in names.iter().filter(|path| !known.iter().any(|known| path.ends_with(known))) {
         unexpected(&mut report, path, is_at_work);
     }

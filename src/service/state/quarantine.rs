@@ -20,7 +20,7 @@ const MOST: usize = 10_000;
 
 /// How a thing comes to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// In one step.
     Move,
     /// As a copy of a file that is replaced afterwards.

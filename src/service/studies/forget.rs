@@ -113,6 +113,9 @@ impl Shared {
 
     /// Removes studies that have ended longer ago than they are kept, or take more room.
     fn tidy(&self, retention: Retention) {
+        if retention == Retention::default() {
+            return;
+        }
         let now = OffsetDateTime::now_utc();
         let mut over = self.over_by_age(retention.bytes.is_some());
         let mut removed = 0;
