@@ -5,6 +5,7 @@
 
 mod below;
 mod client;
+mod doctor;
 mod node;
 mod outside;
 mod region;
@@ -13,7 +14,10 @@ mod storage;
 mod tile;
 
 pub(crate) use below::BelowArgs;
-pub(crate) use client::{CancelArgs, DrainArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
+pub(crate) use client::{
+    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
+};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
 pub(crate) use outside::{AnalyzeArgs, SampleArgs};
 pub(crate) use region::RegionCommand;
@@ -78,8 +82,12 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// End a study on a manager
     Cancel(CancelArgs),
+    /// Remove studies that have ended from a manager, with their results
+    Forget(ForgetArgs),
     /// Let a worker end what it has begun, and leave
     Drain(DrainArgs),
+    /// Check a manager's state directory; nothing is changed (exit code 3 where a file is corrupt or missing)
+    Doctor(DoctorArgs),
     /// Simulate a study on a cluster that takes workers of a cloud: what policies take, cost and lose
     Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster

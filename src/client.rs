@@ -16,7 +16,7 @@ pub(crate) use wait::Waiting;
 
 use crate::api::PROBLEM;
 use crate::api::token::ApiToken;
-use crate::api::view::{Problem, Results, Scaling, Studies, Study, Submitted, Worker, Workers};
+use crate::api::view::{Forgotten, Problem, Results, Scaling, Studies, Study, Submitted, Worker, Workers};
 use crate::cli::ManagerArgs;
 use crate::exit::{Outcome, Stop};
 use crate::service::submission::Submission;
@@ -153,6 +153,14 @@ impl Client {
         let path = format!("/studies/{}", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
+        self.read(&mut response)
+    }
+
+    /// Removes a study that has ended.
+    pub(crate) fn forget(&self, id: &str) -> Outcome<Forgotten> {
+        let path = format!("/studies/{}/forget", escaped(id));
+        let mut response =
+            self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
         self.read(&mut response)
     }
 

@@ -4,8 +4,10 @@ mod analyze;
 mod cancel;
 mod certs;
 mod completions;
+mod doctor;
 mod drain;
 mod explain;
+mod forget;
 mod import;
 mod man;
 mod manager;
@@ -56,7 +58,9 @@ pub(crate) fn execute(command: Command) -> Outcome {
         Command::Watch(args) => watch::execute(&args),
         Command::Results(args) => results::execute(&args),
         Command::Cancel(args) => cancel::execute(&args),
+        Command::Forget(args) => forget::execute(&args),
         Command::Drain(args) => drain::execute(&args),
+        Command::Doctor(args) => doctor::execute(&args),
         Command::Simulate(args) => simulate::execute(&args),
         Command::Replay(args) => replay::execute(&args),
         Command::Storage(command) => storage::execute(&command),

@@ -8,6 +8,7 @@ mod api;
 mod application;
 mod below;
 mod burst;
+mod checksum;
 mod cli;
 mod client;
 mod command;

@@ -2,8 +2,10 @@
 //!
 //! - [`submission`]: what a client submits, and what the manager makes of it;
 //! - [`state`]: the folder that survives the process: who it is, and a folder for each study;
+//! - [`results`]: result files of a study and their checksums;
 //! - [`studies`]: the studies there are, and what can be done with them over HTTP;
 //! - [`job`]: one study from its plan to its results;
+//! - [`mend`]: corrupt files of a study that goes on;
 //! - [`deletion`]: what the cluster is told of pods that may go;
 //! - [`inputs`]: files that clients have sent.
 //!
@@ -13,7 +15,9 @@ pub(crate) mod deletion;
 pub(crate) mod inputs;
 pub(crate) mod job;
 pub(crate) mod local;
+mod mend;
 pub(crate) mod metrics;
+pub(crate) mod results;
 pub(crate) mod scaling;
 pub(crate) mod state;
 pub(crate) mod studies;

@@ -275,7 +275,13 @@ fn survivors_that_were_written_down_are_taken() {
     fs::remove_dir_all(study.path("out").join(SECOND)).expect("removed");
     let file = study.path("out").join(FIRST).join("survivors.json");
     let mut written = json(&file);
-    written["survivors"] = serde_json::json!(["T1", "G1"]);
+    // As an earlier version wrote it.
+    written.as_object_mut().expect("fields").remove("checksum").expect("a checksum");
+    let chosen = ["T1", "G1"];
+    let all =
+        ["survivors", "fixed"].iter().flat_map(|list| written[*list].as_array().expect("names").clone());
+    let fixed: Vec<serde_json::Value> = all.filter(|name| chosen.iter().all(|one| name != one)).collect();
+    (written["survivors"], written["fixed"]) = (serde_json::json!(chosen), fixed.into());
     fs::write(&file, written.to_string()).expect("written");
     let record = run(&study, "out", &["--resume"]);
     assert_eq!(names(&record["phases"][1]["parameters"]), ["T1", "G1"]);
@@ -288,6 +294,31 @@ fn survivors_that_were_written_down_are_taken() {
     let said = "chosen by most_influential = 4 of dice, and the study says most_influential = 3 of dice";
     let gone = "has no journal to go on from";
     assert!(refused.stderr.contains(said) || refused.stderr.contains(gone), "{refused:?}");
+}
+
+#[test]
+fn survivors_that_are_corrupt_are_chosen_again_on_resume() {
+    let study = Study::of_tissue(96);
+    in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
+    run(&study, "whole", &[]);
+    let mut child = start(&study, "out");
+    assert_eq!(wait_for(&study, &mut child, &format!("out/{SECOND}/journal"), 1), None, "ended too soon");
+    end(child, "KILL");
+    fs::remove_dir_all(study.path("out").join(SECOND)).expect("removed");
+    let file = study.path("out").join(FIRST).join("survivors.json");
+    let written = text(&file);
+    let (survivor, fixed) =
+        (names(&json(&file)["survivors"])[0].clone(), names(&json(&file)["fixed"])[0].clone());
+    let swapped = written.replace(&format!("\"{survivor}\""), "\"?\"");
+    let swapped = swapped.replace(&format!("\"{fixed}\""), &format!("\"{survivor}\"")).replace('?', &fixed);
+    fs::write(&file, swapped).expect("written");
+    let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]).done();
+    assert!(
+        printed.contains("survivors.json: corrupt: its checksum does not match its content; "),
+        "{printed}"
+    );
+    assert_eq!(text(&file), written);
+    assert_eq!(findings(&study, &format!("out/{SECOND}")), findings(&study, &format!("whole/{SECOND}")));
 }
 
 #[test]

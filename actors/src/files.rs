@@ -8,7 +8,7 @@
 
 mod gather;
 
-pub use gather::{digest_of_all, digest_of_files, gather};
+pub use gather::{digest_of_all, digest_of_files, gather, gathered};
 
 use crate::exchange::file_key;
 use crate::transport::quic::Arrival;

@@ -3,7 +3,7 @@
 //! Calls may come from several threads at once. Nothing here says how anything is decided, or what an answer looks like
 //! over HTTP ([`problem`](super::problem)).
 
-use super::view::{Scaling, Study, Submitted, Worker};
+use super::view::{Forgotten, Scaling, Study, Submitted, Worker};
 use crate::service::inputs::InputDigest;
 use crate::service::submission::Submission;
 use std::future::Future;
@@ -29,6 +29,9 @@ pub(crate) enum Refused {
     /// The manager cannot answer yet, or any more; the same request may be met later.
     #[error("{0}")]
     NotReady(String),
+    /// A file is not the one that was written; says which.
+    #[error("{0}")]
+    Corrupt(String),
     /// A defect of the manager.
     #[error("{0}")]
     Defect(String),
@@ -53,10 +56,14 @@ pub(crate) trait Control: Send + Sync + 'static {
     /// [`Refused::Conflict`].
     fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
 
+    /// Removes a study that has ended, its results, and input files that no other study reads. A study that was removed
+    /// before stays so; one that has not ended is a [`Refused::Conflict`].
+    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten>;
+
     /// The names of a study's result files; [`Refused::Conflict`] as long as there are none.
     fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>>;
 
-    /// Where one of them is. Its content does not change any more.
+    /// Where one of them is. Its content does not change any more; [`Refused::Corrupt`] if it has.
     fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf>;
 
     /// All workers, by name.

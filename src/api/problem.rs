@@ -68,9 +68,9 @@ impl ResponseError for ApiError {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::Refused(Refused::NotReady(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Refused(Refused::Defect(_)) | Self::Input(InputError::File { .. }) | Self::Defect(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::Refused(Refused::Defect(_) | Refused::Corrupt(_))
+            | Self::Input(InputError::File { .. })
+            | Self::Defect(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Input(InputError::Full(_)) => StatusCode::INSUFFICIENT_STORAGE,
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Self::Request(_) => StatusCode::BAD_REQUEST,

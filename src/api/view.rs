@@ -93,6 +93,14 @@ impl Study {
     }
 }
 
+/// A study that has been removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Forgotten {
+    pub(crate) id: String,
+    /// Bytes that were freed, 0 where it was removed before.
+    pub(crate) bytes: u64,
+}
+
 /// What a worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

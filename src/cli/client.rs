@@ -103,6 +103,15 @@ pub(crate) struct CancelArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    /// The studies; each has to have ended
+    #[arg(required = true, value_name = "STUDY")]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) manager: ManagerArgs,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct DrainArgs {
     /// The worker's name
     pub(crate) worker: String,

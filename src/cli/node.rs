@@ -1,6 +1,6 @@
 //! The grammar of the commands that are processes of a cluster.
 
-use super::{BelowArgs, Span, threads};
+use super::{BelowArgs, Span, at_least_one, threads};
 use crate::size::MemorySize;
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
@@ -36,6 +36,12 @@ pub(crate) struct ManagerProcessArgs {
     /// Which of the buckets that are ready a worker gets
     #[arg(long, value_enum, default_value_t = Placement::Data)]
     pub(crate) placement: Placement,
+    /// Days after its end for which a study is kept [default: without limit]
+    #[arg(long, value_name = "DAYS", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) keep_days: Option<NonZeroU32>,
+    /// Most that studies that have ended, and input files only they read, may take; the oldest goes first [default: without limit]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) keep_size: Option<MemorySize>,
     /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
     pub(crate) log_format: LogFormat,

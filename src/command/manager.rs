@@ -10,7 +10,8 @@ use crate::pools::Pools;
 use crate::service::deletion;
 use crate::service::inputs::InputStore;
 use crate::service::state::State;
-use crate::service::studies::{Asked, Shared};
+use crate::service::studies::{Asked, Retention, Shared};
+use crate::size::MemorySize;
 use actix::prelude::*;
 use pleach_actors::manager::{Connect, Hold, ManagerActor, Newcomer, Service};
 use pleach_actors::transport::certs::{CA_KEY_FILE, Credentials};
@@ -24,6 +25,7 @@ use pleach_dispatch::manager::Facts;
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use std::net::TcpListener;
+use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::{info, warn};
@@ -99,10 +101,18 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             network: network.handle().clone(),
             by_data: args.placement == Placement::Data,
         };
-        let manager = ManagerActor::service(service).start();
+        // The actor starts when nothing can fail any more: one that is dropped before it was polled is started by that, where
+        // there is no runtime, and panics. Until then it has messages wait.
+        let context = Context::<ManagerActor>::new();
+        let manager = context.address();
         let opened =
             Shared::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
         network.handle().spawn(Arc::clone(&opened).keep_scaling());
+        let retention = Retention {
+            days: args.keep_days.map(NonZeroU32::get),
+            bytes: args.keep_size.map(MemorySize::bytes),
+        };
+        network.handle().spawn(Arc::clone(&opened).keep_tidy(retention));
         if let Some(pods) = pods {
             network.handle().spawn(deletion::keep_telling(Arc::clone(&opened), pods));
         }
@@ -123,6 +133,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             limits: Limits::default(),
         });
         let served = served.map_err(Stop::defect)?;
+        context.run(ManagerActor::service(service));
         info!("workers connect to {}, clients to https://{http}", server.address());
         let mut asked_to_stop = asked_to_stop;
         loop {

@@ -3,6 +3,7 @@
 use pleach_regions::Table;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read};
 use thiserror::Error;
 
 /// Raised when the lines below change.
@@ -10,6 +11,9 @@ const FORMAT: u32 = 1;
 
 /// Hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash.
 const CHECKSUM_DIGITS: usize = 16;
+
+/// Longest first line that is looked for: a digest for each part of a study, of which there are some ten.
+const LONGEST_HEADER_BYTES: u64 = 1 << 20;
 
 /// Whose journal it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +78,7 @@ impl Serialize for Text {
 
 /// A journal that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct Journal {
     /// Responses in the order in which they were written.
     pub(crate) known: Vec<Known>,
     /// Bytes up to which every line is whole.
@@ -171,17 +175,56 @@ fn content(line: &[u8]) -> Option<&str> {
     (checksum(text) == sum).then_some(text)
 }
 
+/// Whether the first line of a journal is as it was written.
+///
+/// # Errors
+/// [`io::Error`] when it cannot be read.
+pub(crate) fn has_header(journal: impl Read) -> io::Result<bool> {
+    let mut first = Vec::new();
+    BufReader::new(journal).take(LONGEST_HEADER_BYTES).read_until(b'\n', &mut first)?;
+    Ok(header_of(&first).is_some())
+}
+
+fn header_of(line: &[u8]) -> Option<Header> {
+    serde_json::from_str(content(line.strip_suffix(b"\n")?)?).ok()
+}
+
+/// Bytes of a journal, by whose lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    pub(crate) whole: u64,
+    /// From the first line on that is not as it was written.
+    pub(crate) corrupt: u64,
+    /// They are one line without an end, as a process leaves it that is killed.
+    pub(crate) is_torn: bool,
+}
+
+/// Counts the bytes of a journal. What its lines mean is not looked at.
+///
+/// # Errors
+/// [`io::Error`] when it cannot be read.
+pub(crate) fn count(journal: impl Read) -> io::Result<Bytes> {
+    let mut bytes = Bytes { whole: 0, corrupt: 0, is_torn: false };
+    let (mut reader, mut line) = (BufReader::new(journal), Vec::new());
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        let is_whole = bytes.corrupt == 0 && line.strip_suffix(b"\n").and_then(content).is_some();
+        bytes.is_torn = bytes.corrupt == 0 && !line.ends_with(b"\n");
+        *(if is_whole { &mut bytes.whole } else { &mut bytes.corrupt }) += line.len() as u64;
+        line.clear();
+    }
+    Ok(bytes)
+}
+
 /// Reads a journal that `header` may continue, up to the first line that is not whole.
 ///
 /// # Errors
 /// [`HeaderError`] when it must not be continued.
-pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Read, HeaderError> {
+pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Journal, HeaderError> {
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     let whole = |line: &[u8]| line.strip_suffix(b"\n").and_then(content).map(str::to_owned);
     let first = lines.next().unwrap_or_default();
-    let found = whole(first).and_then(|text| serde_json::from_str::<Header>(&text).ok());
-    header.check(&found.ok_or(HeaderError::Damaged)?)?;
-    let mut read = Read { known: Vec::new(), good_bytes: first.len() as u64, bad_bytes: 0 };
+    header.check(&header_of(first).ok_or(HeaderError::Damaged)?)?;
+    let mut read = Journal { known: Vec::new(), good_bytes: first.len() as u64, bad_bytes: 0 };
     for line in lines {
         let known = whole(line).and_then(|text| serde_json::from_str(&text).ok()).and_then(Known::of);
         let Some(known) = known else { break };

@@ -53,11 +53,16 @@ pub(crate) fn owner(path: &Path) -> Owner {
     match fs::read(path.join(PLAN)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Owner::Unknown(name),
         Err(error) => Owner::Damaged(error.to_string()),
-        Ok(text) => match serde_json::from_slice::<Digest>(&text) {
-            Ok(Digest { study_digest }) => Owner::Study(study_digest),
+        Ok(text) => match study_of(&text) {
+            Ok(digest) => Owner::Study(digest),
             Err(error) => Owner::Damaged(error.to_string()),
         },
     }
+}
+
+/// The study that a `plan.json` is of, by its digest.
+pub(crate) fn study_of(plan: &[u8]) -> serde_json::Result<String> {
+    serde_json::from_slice::<Digest>(plan).map(|plan| plan.study_digest)
 }
 
 /// The result files that a folder holds, by their names in it.

@@ -2,7 +2,7 @@
 
 use super::Part;
 use crate::exit::{Outcome, Stop};
-use crate::results::phases::{self as results, Screened};
+use crate::results::phases::{self as results, FoundSurvivors, Screened};
 use crate::study::Prepared;
 use pleach_sensitivity::screening;
 use pleach_workflow::{Study, Survivors};
@@ -20,13 +20,14 @@ pub(crate) struct Phase {
     pub(crate) keeps: bool,
 }
 
-/// Executes all phases of a study, each into a folder of its name within `out`.
+/// Executes all phases of a study, each into a folder of its name within `out`. `tell` is given what an operator should know.
 ///
 /// # Errors
 /// What those of `run` are, and [`Stop::Input`] when a phase leaves no parameter to vary, or the next one cannot be drawn.
 pub(crate) fn execute(
     whole: &Prepared,
     out: &Path,
+    tell: impl Fn(&str),
     mut run: impl FnMut(Phase, &Path) -> Outcome<Part>,
 ) -> Outcome<Vec<Over>> {
     let names = names(&whole.study);
@@ -38,7 +39,7 @@ pub(crate) fn execute(
         let keeps = number + 1 < names.len();
         let part = run(Phase { number, prepared, keeps }, &out.join(name))?;
         let rule = whole.study.phases[number].survivors;
-        let screened = rule.map(|rule| screened(whole, number, rule, &part)).transpose()?;
+        let screened = rule.map(|rule| screened(whole, number, rule, &part, &tell)).transpose()?;
         parts.push((part, screened));
     }
     Ok(parts)
@@ -70,29 +71,46 @@ pub(crate) fn names(study: &Study) -> Vec<String> {
     study.phases.iter().enumerate().map(name).collect()
 }
 
-/// The survivors of a phase: those that were written down, or else those that the rule keeps, which are written down now.
-fn screened(whole: &Prepared, number: usize, rule: Survivors, part: &Part) -> Outcome<Screened> {
+/// The survivors of a phase: those that were written down, or else those that the rule keeps by the phase's responses, which are
+/// written down now.
+fn screened(
+    whole: &Prepared,
+    number: usize,
+    rule: Survivors,
+    part: &Part,
+    tell: impl Fn(&str),
+) -> Outcome<Screened> {
     let study = &part.prepared.study;
     let (response, _) = &study.workflow.response.metrics[rule.metric];
     let folder = &part.session.folder;
-    if let Some(known) = Screened::read(folder)? {
-        if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
-            return Err(Stop::Input(format!(
-                "--out {}: its survivors were chosen by {} of {}, and the study says {} of {response}; a new folder is allowed",
-                folder.path().display(),
-                known.rule,
-                known.response,
-                rule.rule.text(),
-            )));
+    let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies());
+    let varied: Vec<&str> = varied.map(|parameter| parameter.name.as_str()).collect();
+    let corrupt = match Screened::read(folder, &varied)? {
+        FoundSurvivors::None => None,
+        FoundSurvivors::Corrupt(why) => Some(why),
+        FoundSurvivors::Sound(known) => {
+            if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
+                return Err(Stop::Input(format!(
+                    "--out {}: its survivors were chosen by {} of {}, and the study says {} of {response}; a new folder is allowed",
+                    folder.path().display(),
+                    known.rule,
+                    known.response,
+                    rule.rule.text(),
+                )));
+            }
+            return Ok(known);
         }
-        return Ok(known);
+    };
+    if let Some(why) = &corrupt {
+        tell(&format!("{why}; the survivors are chosen again from the responses of the phase"));
     }
     let fail = |why: String| {
         let place = format!("phase[{}].survivors", number + 1);
         let file = whole.parameter_sets().display();
         let written = folder.path().display();
+        let corrupt = corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"));
         Stop::Input(format!(
-            "{file}: {place}: {}: {why}; results of the phase are in {written}",
+            "{file}: {place}: {}: {why}; results of the phase are in {written}{corrupt}",
             rule.rule.text()
         ))
     };

@@ -13,7 +13,7 @@ use crate::study::Prepared;
 use serde::{Deserialize, Serialize};
 
 /// Its name in the folder of a phase.
-const SURVIVORS: &str = "survivors.json";
+pub(crate) const SURVIVORS: &str = "survivors.json";
 
 /// Which parameters go on to be varied after a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,26 +31,83 @@ pub(crate) struct Screened {
     pub(crate) fixed: Vec<String>,
 }
 
+/// A file of survivors as it is written: with the checksum of all before.
+#[derive(Serialize)]
+struct WithChecksum<'a> {
+    #[serde(flatten)]
+    screened: &'a Screened,
+    checksum: String,
+}
+
+/// What was found of the survivors of a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FoundSurvivors {
+    /// None were written down.
+    None,
+    Sound(Screened),
+    /// They are not those that were written down; says what and why.
+    Corrupt(String),
+}
+
 impl Screened {
-    /// What was written down, if anything was.
+    /// BLAKE3 of the content, in the order of its fields, and the text of the file.
+    fn text(&self) -> Result<(String, Vec<u8>), serde_json::Error> {
+        let checksum = blake3::hash(&serde_json::to_vec(self)?).to_hex().to_string();
+        let mut text =
+            serde_json::to_vec_pretty(&WithChecksum { screened: self, checksum: checksum.clone() })?;
+        text.push(b'\n');
+        Ok((checksum, text))
+    }
+
+    /// Survivors from the text of a file. One without a checksum is an earlier version's.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be read.
-    pub(crate) fn read(folder: &Folder) -> Outcome<Option<Self>> {
+    /// In words, where the text is not the one that was written.
+    pub(crate) fn of_text(text: &[u8]) -> Result<(Self, bool), String> {
+        let mut document: serde_json::Value =
+            serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let checksum = document.as_object_mut().and_then(|fields| fields.remove("checksum"));
+        let screened: Self = serde_json::from_value(document).map_err(|error| error.to_string())?;
+        let Some(checksum) = checksum else { return Ok((screened, false)) };
+        // The one form in which it is written: no byte of it goes unchecked.
+        let is_sound = screened.text().is_ok_and(|(found, written)| checksum == found && text == written);
+        is_sound
+            .then_some((screened, true))
+            .ok_or_else(|| "its checksum does not match its content".to_owned())
+    }
+
+    /// What was written down of a phase in which these parameters varied, if anything was.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when the system does not give it.
+    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> Outcome<FoundSurvivors> {
         let file = folder.path().join(SURVIVORS);
-        let fail = |error: &dyn std::fmt::Display| {
-            Stop::Input(format!("{}: failed to read: {error}; a new folder is allowed", file.display()))
+        let text = match std::fs::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FoundSurvivors::None),
+            Err(error) => return Err(Stop::Input(format!("{}: failed to read: {error}", file.display()))),
         };
-        match std::fs::read_to_string(&file) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| fail(&error)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(fail(&error)),
-        }
+        let screened = Self::of_text(&text).and_then(|(screened, is_checksummed)| {
+            let all = screened.survivors.iter().chain(&screened.fixed);
+            let mut named: Vec<&str> = all.map(String::as_str).collect();
+            let mut varied = varied.to_vec();
+            named.sort_unstable();
+            varied.sort_unstable();
+            let is_whole = is_checksummed || (named == varied && !screened.survivors.is_empty());
+            is_whole.then_some(screened).ok_or_else(|| {
+                "survivors and fixed: each parameter that varied in the phase is allowed, once".to_owned()
+            })
+        });
+        Ok(match screened {
+            Ok(screened) => FoundSurvivors::Sound(screened),
+            Err(why) => FoundSurvivors::Corrupt(format!("{}: corrupt: {why}", file.display())),
+        })
     }
 
     /// Writes it down, before anything follows from it.
     pub(crate) fn write(&self, folder: &Folder) -> Outcome {
-        folder.write_json(SURVIVORS, self)
+        let (_, text) = self.text().map_err(Stop::defect)?;
+        folder.write(SURVIVORS, &text)
     }
 }
 
@@ -187,4 +244,53 @@ fn add(all: &mut Vec<Operation>, more: &Operation) {
         (one, other) => Some(one.unwrap_or(0.0) + other.unwrap_or(0.0)),
     };
     (known.runs, known.seconds) = (known.runs + more.runs, seconds);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screened() -> Screened {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Screened {
+            phase: 1,
+            response: "dice".to_owned(),
+            rule: "most_influential = 2".to_owned(),
+            survivors: names(&["T1", "G1"]),
+            fixed: names(&["T2"]),
+        }
+    }
+
+    #[test]
+    fn survivors_with_any_bit_changed_are_corrupt() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::take(place.path(), "a").unwrap();
+        let varied = ["G1", "T1", "T2"];
+        assert_eq!(Screened::read(&folder, &varied).unwrap(), FoundSurvivors::None);
+        screened().write(&folder).unwrap();
+        assert_eq!(Screened::read(&folder, &varied).unwrap(), FoundSurvivors::Sound(screened()));
+        let file = place.path().join(SURVIVORS);
+        let text = std::fs::read(&file).unwrap();
+        for place in 0..text.len() {
+            for bit in 0..8 {
+                let mut changed = text.clone();
+                changed[place] ^= 1 << bit;
+                assert!(Screened::of_text(&changed).is_err(), "bit {bit} of byte {place}");
+            }
+            assert!(Screened::of_text(&text[..place]).is_err(), "cut at {place}");
+        }
+    }
+
+    #[test]
+    fn survivors_of_an_earlier_version_name_each_parameter_once() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::take(place.path(), "a").unwrap();
+        folder.write_json(SURVIVORS, &screened()).unwrap();
+        assert_eq!(Screened::read(&folder, &["T2", "T1", "G1"]).unwrap(), FoundSurvivors::Sound(screened()));
+        for varied in [&["T1", "T2"][..], &["T1", "T2", "G1", "G2"], &["T1", "T2", "T3"]] {
+            let found = Screened::read(&folder, varied).unwrap();
+            let FoundSurvivors::Corrupt(why) = found else { panic!("{varied:?}: {found:?}") };
+            assert!(why.contains("survivors.json: corrupt: survivors and fixed"), "{why}");
+        }
+    }
 }

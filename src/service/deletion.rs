@@ -4,7 +4,9 @@
 //! A worker's name is its pod's. The cluster is told when a cost changes and otherwise nothing; what it takes or leaves is
 //! its own affair, and studies do not wait for it. Who is more than wanted is decided in [`super::scaling`].
 
+use super::state::record::{self, Record};
 use super::studies::Shared;
+use crate::checksum;
 use crate::kubernetes::{ClusterError, Pods};
 use crate::output::folder::publish;
 use pleach_actors::manager::{Look, WorkerState, WorkerView};
@@ -178,15 +180,21 @@ impl Teller {
             return;
         }
         // Costs that cannot be written down are told all the same; a disk that is full says so elsewhere.
-        let _ = serde_json::to_vec(&names).map(|text| publish(&self.file, &text));
+        let _ = checksum::encode(&names).map(|text| publish(&self.file, &text));
         self.kept = names;
     }
 }
 
-/// The names of a file; one that is not there, or damaged, says nothing.
+/// The names of a file; one that is not there, or corrupt, says nothing.
 fn kept(file: &Path) -> Vec<String> {
-    let text = std::fs::read(file).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    match record::read(file) {
+        Record::Missing => Vec::new(),
+        Record::Sound(content) => content.value,
+        Record::Corrupt(why) | Record::Unreadable(why) => {
+            warn!("{}: {why}; pods of an earlier start may keep their deletion costs", file.display());
+            Vec::new()
+        }
+    }
 }
 
 /// Counts a failure, and tells it.

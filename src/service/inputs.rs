@@ -3,11 +3,11 @@
 //! A file is seen under its digest once all of it is on disk and has that digest, or not at all. The store belongs to one
 //! process at a time, and its files to its user alone. A file is verified once in a process, before it counts as stored, and
 //! again when its looks change or a worker has found it damaged. A damaged file is set aside as `DIGEST.damaged`, so that a
-//! client can send it again. The store does not say which files are wanted, and removes none.
+//! client can send it again. The store does not know which files are wanted.
 
 use pleach_storage::files::{Looks, private};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use thiserror::Error;
 use tracing::error;
 
@@ -213,6 +214,36 @@ impl InputStore {
     /// Where the file is, if it is here.
     pub(crate) fn path(&self, digest: InputDigest) -> PathBuf {
         self.folder.join(digest.to_string())
+    }
+
+    /// Removes files, and folders of links to them, that are not among `kept` by their names and were written longer ago
+    /// than `grace`. Returns the bytes of the files.
+    ///
+    /// # Errors
+    /// [`InputError::File`].
+    pub(crate) fn prune(&self, kept: &HashSet<String>, grace: Duration) -> Result<u64, InputError> {
+        let mut bytes = 0;
+        for entry in fs::read_dir(&self.folder).map_err(|source| InputError::at(&self.folder, source))? {
+            let entry = entry.map_err(|source| InputError::at(&self.folder, source))?;
+            let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let digest = name.split('.').next().unwrap_or_default();
+            if name.ends_with(PART) || kept.contains(&name) || digest.parse::<InputDigest>().is_err() {
+                continue;
+            }
+            let fail = |source| InputError::at(&path, source);
+            let found = entry.metadata().map_err(fail)?;
+            let age = found.modified().map_err(fail)?.elapsed().unwrap_or_default();
+            if age < grace {
+                continue;
+            }
+            if found.is_dir() {
+                fs::remove_dir_all(&path).map_err(fail)?;
+            } else {
+                fs::remove_file(&path).map_err(fail)?;
+                bytes += found.len();
+            }
+        }
+        Ok(bytes)
     }
 
     /// Begins to receive a file.

@@ -5,6 +5,7 @@
 
 use super::inputs::InputStore;
 use super::local::Lookup;
+use super::mend;
 use super::state::{Ended, Kept};
 use super::studies::{Followed, Shared};
 use super::submission::PlanChoice;
@@ -35,6 +36,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use time::OffsetDateTime;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
@@ -236,6 +238,8 @@ impl<F: FnMut(Followed)> parts::Runner for Parts<'_, F> {
 impl<F: FnMut(Followed)> Parts<'_, F> {
     /// Executes the study, or a phase of it, and writes its results into a folder.
     fn part(&mut self, prepared: Prepared, planned: Planned, out: &Path, start: Instant) -> Outcome<Part> {
+        mend::owner_of(&self.shared.state, self.id, out, &prepared.digest)?;
+        mend::journal_in(&self.shared.state, self.id, out)?;
         let mut session = match session::begin(out, &prepared, out.join(journal::NAME).exists())? {
             Found::Complete(_) => return Err(Stop::defect("results of a study that has not ended")),
             Found::Open(session) => session,
@@ -275,10 +279,13 @@ impl<F: FnMut(Followed)> Parts<'_, F> {
         start: Instant,
     ) -> Outcome<Run> {
         let (names, digest) = (phases::names(&whole.study), phases::digest(first));
+        mend::owner_of(&self.shared.state, self.id, out, &digest)?;
         let folder = Folder::take(out, &digest)?;
         folder.write_json("plan.json", &PlanOfPhases::new(&whole.study.name, &digest, &names))?;
         let mut planned = Some(planned);
-        let parts = phases::execute(whole, out, |phase, out| {
+        let id = self.id;
+        let tell = |what: &str| warn!(study = id, "study {id}: {what}");
+        let parts = phases::execute(whole, out, tell, |phase, out| {
             let start = Instant::now();
             self.phase = phase.number;
             let planned = planned.take().map_or_else(|| parts::Runner::plan(self, &phase.prepared), Ok)?;
@@ -346,5 +353,7 @@ pub(crate) fn run(
         evaluations_done: run.evaluations as u64,
         tasks_executed: run.tasks_executed,
         failed: run.failed as u64,
+        ended: Some(OffsetDateTime::now_utc()),
+        results: Some(super::results::checksums(&out).map_err(Stop::input)?),
     }))
 }

@@ -4,7 +4,9 @@
 //! What was spent is counted from the prices of the workers that are connected, and kept in the manager's folder. Nobody is
 //! started or drained here: whoever does that reads the answer.
 
+use super::state::record::{self, Record};
 use crate::api::view::{PoolWanted, Price, Scaling};
+use crate::checksum;
 use crate::output::folder::publish;
 use crate::pools::Pools;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
@@ -14,6 +16,7 @@ use pleach_dispatch::scaling::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tracing::warn;
 
 /// Between two writings of what was spent: a manager that is killed forgets no more.
 const WRITE_EVERY_SECONDS: f64 = 60.0;
@@ -50,10 +53,17 @@ pub(crate) struct Scaler {
 }
 
 impl Scaler {
-    /// Goes on from what a file says was spent; one that is not there, or damaged, says nothing.
+    /// Goes on from what a file says was spent; one that is not there, or corrupt, says nothing.
     pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
-        let text = std::fs::read(&file).unwrap_or_default();
-        let spent: BTreeMap<u32, f64> = serde_json::from_slice(&text).unwrap_or_default();
+        let mut spent: BTreeMap<u32, f64> = match record::read(&file) {
+            Record::Missing => BTreeMap::new(),
+            Record::Sound(content) => content.value,
+            Record::Corrupt(why) | Record::Unreadable(why) => {
+                warn!("{}: {why}; the cost of open studies is counted from 0 again", file.display());
+                BTreeMap::new()
+            }
+        };
+        spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
         let kept = Mutex::new(Kept { spent, ..Kept::default() });
         Self { pools, file, kept }
     }
@@ -100,7 +110,7 @@ impl Scaler {
         if is_less || (a_second > 0.0 && now - kept.written >= WRITE_EVERY_SECONDS) {
             kept.written = now;
             // A budget that cannot be written down is kept all the same, until the manager is started again.
-            let _ = serde_json::to_vec(&kept.spent).map(|text| publish(&self.file, &text));
+            let _ = checksum::encode(&kept.spent).map(|text| publish(&self.file, &text));
         }
     }
 }

@@ -1,27 +1,54 @@
-//! The manager's folder: who the manager is, how often it was started, and a folder for each study.
+//! The state directory: who the manager is, how often it was started, and a folder for each study.
 //!
-//! It belongs to one process at a time, and to its user alone: mode 0700, files 0600. Every file is written whole or not at all, synced before it has its name.
+//! It belongs to one process at a time, and to its user alone: mode 0700, files 0600. Every file is written whole or not at all,
+//! synced before it has its name, and carries its checksum. A corrupt study goes to quarantine and the others go on; a study
+//! that is removed goes in one step. Files are read by `record`, set aside by `quarantine`.
 
+pub(crate) mod quarantine;
+pub(crate) mod record;
+
+use super::results::Checksums;
+use crate::api::view::StudyState;
+use crate::checksum;
 use crate::command::node::random;
 use crate::exit::{Outcome, Stop};
+use crate::output::folder::publish;
 use crate::service::submission::Submission;
 use pleach_storage::files::private::{self, Claim};
+use quarantine::Way;
+use record::Record;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
 use time::serde::rfc3339;
-use tracing::warn;
+use tracing::{error, warn};
+
+/// Name of the file that identifies the manager.
+pub(crate) const IDENTITY: &str = "manager.json";
+
+/// Name of the file whose lock the manager holds.
+pub(crate) const LOCK: &str = "lock";
+
+/// Name of the folder of studies.
+pub(crate) const STUDIES: &str = "studies";
+
+/// Name of the folder of studies that are being removed.
+pub(crate) const REMOVED: &str = "removed";
 
 /// Who the manager is, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Identity {
+pub(crate) struct Identity {
     /// A number that no other manager has: workers know it by that.
     number: u64,
     /// How often it has been started: no lease of one start is one of another.
     starts: u32,
+    /// Largest id of a study that was removed or set aside: workers may still know regions by it, so it is not given again.
+    #[serde(default)]
+    last_study: u32,
 }
 
 /// How a study ended, as it is written down.
@@ -33,6 +60,12 @@ pub(crate) struct Ended {
     pub(crate) evaluations_done: u64,
     pub(crate) tasks_executed: u64,
     pub(crate) failed: u64,
+    /// When.
+    #[serde(default, with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<OffsetDateTime>,
+    /// Checksums of its result files. `None` where there are no results, or an earlier version wrote them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Checksums>,
 }
 
 /// What is written down of a study as it is submitted.
@@ -45,29 +78,39 @@ pub(crate) struct Kept {
     pub(crate) submitted: OffsetDateTime,
 }
 
+/// A study of an earlier start.
+#[derive(Debug)]
+pub(crate) struct KeptStudy {
+    pub(crate) id: u32,
+    pub(crate) kept: Kept,
+    /// How it ended, if it has.
+    pub(crate) ended: Option<Ended>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct State {
     folder: PathBuf,
-    identity: Identity,
+    identity: Mutex<Identity>,
     /// Held as long as the process lives.
     _lock: File,
 }
 
 impl State {
-    /// Takes the folder for this process, and counts the start.
+    /// Takes the folder for this process, and counts the start. Studies that were being removed are gone afterwards.
     ///
     /// # Errors
-    /// [`Stop::Input`] when another process has it, or it cannot be written to, or holds something else.
+    /// [`Stop::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
         let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
         match private::claim(folder).map_err(fail)? {
             Claim::Private => {}
             claim => warn!("--state {}: {claim}", folder.display()),
         }
-        private::create_folders(&folder.join("studies")).map_err(fail)?;
-        let path = folder.join("lock");
-        let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+        private::create_folders(&folder.join(STUDIES)).map_err(fail)?;
+        let path = folder.join(LOCK);
+        let at = |error: std::io::Error| Stop::Input(format!("{}: {error}", path.display()));
+        let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -76,32 +119,31 @@ impl State {
                     folder.display()
                 )));
             }
-            Err(TryLockError::Error(error)) => return Err(fail(error)),
+            Err(TryLockError::Error(error)) => return Err(at(error)),
         }
-        let path = folder.join("manager.json");
-        let mut identity = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                Stop::Input(format!("{}: {error}; it says which manager this is", path.display()))
-            })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Identity { number: random()?, starts: 0 }
-            }
-            Err(error) => return Err(fail(error)),
-        };
-        identity.starts += 1;
-        let state = Self { folder: folder.to_owned(), identity, _lock: lock };
-        write(&path, &json(&state.identity)?)?;
+        let mut identity = identity(folder)?;
+        identity.starts = identity.starts.checked_add(1).ok_or_else(|| {
+            let path = folder.join(IDENTITY);
+            Stop::Input(format!("{}: starts: {} is the last one; {REMEDY}", path.display(), u32::MAX))
+        })?;
+        write(&folder.join(IDENTITY), &identity)?;
+        let state = Self { folder: folder.to_owned(), identity: Mutex::new(identity), _lock: lock };
+        state.clear_removed();
         Ok(state)
+    }
+
+    fn identity(&self) -> MutexGuard<'_, Identity> {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of this state.
     pub(crate) fn number(&self) -> u64 {
-        self.identity.number
+        self.identity().number
     }
 
     /// How often it was started, with this time.
     pub(crate) fn starts(&self) -> u32 {
-        self.identity.starts
+        self.identity().starts
     }
 
     /// Where files that clients have sent are kept.
@@ -134,23 +176,151 @@ impl State {
         self.study(id).join("results")
     }
 
-    /// Studies that are kept, and how they ended if they have.
+    /// Studies that are kept, in the order of their ids. One whose files are corrupt goes to quarantine; one that cannot be
+    /// read stays where it is, and is left out. A study that was being submitted when the process ended is none.
     ///
     /// # Errors
-    /// [`Stop::Input`] when one of them cannot be read. A study that was being submitted when the process ended is none.
-    pub(crate) fn studies(&self) -> Outcome<Vec<(u32, Kept, Option<Ended>)>> {
-        let folder = self.folder.join("studies");
-        let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", folder.display()));
-        let mut studies = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(fail)? {
-            let name = entry.map_err(fail)?.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            let Some(kept) = read(&self.study(id).join("submission.json"))? else { continue };
-            let ended = read(&self.study(id).join("ended.json"))?;
-            studies.push((id, kept, ended));
+    /// [`Stop::Input`] when the folder of studies cannot be read.
+    pub(crate) fn studies(&self) -> Outcome<Vec<KeptStudy>> {
+        let folder = self.folder.join(STUDIES);
+        let listed = record::list(&folder);
+        let listed = listed.map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
+        for other in &listed.others {
+            warn!("{}: it is no folder of a study, and is left as it is", other.display());
         }
-        studies.sort_by_key(|(id, _, _)| *id);
+        let mut studies = Vec::with_capacity(listed.studies.len());
+        for (id, folder) in listed.studies {
+            // Whatever becomes of it, no other study gets its id.
+            let mut identity = self.identity();
+            identity.last_study = identity.last_study.max(id);
+            drop(identity);
+            studies.extend(self.study_in(id, &folder));
+        }
         Ok(studies)
+    }
+
+    fn study_in(&self, id: u32, folder: &Path) -> Option<KeptStudy> {
+        let file = folder.join(record::SUBMISSION);
+        let kept = match record::read_submission(folder) {
+            Record::Missing => return None,
+            Record::Sound(content) => content.value,
+            Record::Unreadable(why) => {
+                error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+                return None;
+            }
+            Record::Corrupt(why) => {
+                self.set_aside_study(id, &format!("{}: corrupt: {why}", file.display()));
+                return None;
+            }
+        };
+        let file = folder.join(record::ENDED);
+        let ended = match record::read_ended(folder) {
+            Record::Missing => self.restore_ended(id, &kept, &file, None),
+            Record::Sound(content) => {
+                let mut ended = content.value;
+                ended.ended = ended.ended.or_else(|| written(&file));
+                Ok(Some(ended))
+            }
+            Record::Unreadable(why) => Err(Stop::Input(why)),
+            Record::Corrupt(why) => self.restore_ended(id, &kept, &file, Some(&why)),
+        };
+        match ended {
+            Ok(ended) => Some(KeptStudy { id, kept, ended }),
+            Err(stop) => {
+                let why = super::studies::said(&stop);
+                error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+                None
+            }
+        }
+    }
+
+    /// Moves a study to quarantine.
+    fn set_aside_study(&self, id: u32, why: &str) {
+        let folder = self.study(id);
+        let moved = self.reserve(id).and_then(|()| {
+            quarantine::set_aside(&self.folder, &folder, Way::Move, &format!("study-{id}"), why)
+        });
+        match moved {
+            Ok(to) => error!(study = id, "{why}; study {id} was moved to {}, the others go on", to.display()),
+            Err(stop) => {
+                let stop = super::studies::said(&stop);
+                error!(study = id, "{why}; study {id} is left out of this start, and stays there: {stop}");
+            }
+        }
+    }
+
+    /// Brings a corrupt file of a study to quarantine: a copy where the file is replaced afterwards, in one step.
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when it cannot be moved or copied.
+    pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> Outcome {
+        let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
+        let name = format!("study-{id}-{}", within.replace('/', "-"));
+        let why = format!("{}: corrupt: {why}", file.display());
+        let to = quarantine::set_aside(&self.folder, file, way, &name, &why)?;
+        warn!(study = id, "{why}; it is at {} now, and study {id} goes on without it", to.display());
+        Ok(())
+    }
+
+    /// Replaces a corrupt or missing record of a study's end by one that its results allow. A process that is killed between
+    /// the two leaves results without a record. `None`: it has not ended.
+    fn restore_ended(
+        &self,
+        id: u32,
+        kept: &Kept,
+        file: &Path,
+        corrupt: Option<&str>,
+    ) -> Outcome<Option<Ended>> {
+        let results = self.results(id);
+        let mut ended = match record::complete_by_results(kept, &results) {
+            Some(ended) => ended,
+            None if corrupt.is_some() => record::cancelled(),
+            None => return Ok(None),
+        };
+        if ended.state == StudyState::Complete {
+            ended.results = Some(super::results::checksums(&results).map_err(Stop::input)?);
+        }
+        if let Some(why) = corrupt {
+            self.set_aside(id, file, Way::Copy, why)?;
+        }
+        self.end(id, &ended)?;
+        warn!(
+            study = id,
+            "study {id} is {}, as its results say: {} was {}",
+            ended.state,
+            file.display(),
+            if corrupt.is_some() { "corrupt" } else { "missing" }
+        );
+        ended.ended = ended.ended.or_else(|| written(file));
+        Ok(Some(ended))
+    }
+
+    /// Why a study is not among the others, if it was set aside.
+    pub(crate) fn set_aside_of(&self, id: u32) -> Option<quarantine::SetAside> {
+        quarantine::list(&self.folder).ok()?.into_iter().find(|thing| thing.study == Some(id))
+    }
+
+    /// Whether all studies that are on disk are known, so that what none of them refers to is needed by none.
+    pub(crate) fn knows_all(&self, known: impl Fn(u32) -> bool) -> bool {
+        let is_known = |(id, folder): &(u32, PathBuf)| {
+            known(*id) || matches!(record::read_submission(folder), Record::Missing)
+        };
+        let listed = record::list(&self.folder.join(STUDIES));
+        let is_empty = quarantine::list(&self.folder)
+            .is_ok_and(|things| things.iter().all(|thing| thing.study.is_none()));
+        is_empty && listed.is_ok_and(|listed| listed.studies.iter().all(is_known))
+    }
+
+    /// Largest id of a study there has been.
+    pub(crate) fn last_study(&self) -> u32 {
+        self.identity().last_study
+    }
+
+    /// Sees to it, on disk, that no other study gets this id.
+    fn reserve(&self, id: u32) -> Outcome {
+        let mut identity = self.identity();
+        identity.last_study = identity.last_study.max(id);
+        write(&self.folder.join(IDENTITY), &*identity)
     }
 
     /// Keeps a study; when this returns it is on disk.
@@ -161,8 +331,11 @@ impl State {
         let folder = self.study(id);
         private::create_folders(&folder)
             .map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
-        write(&folder.join("submission.json"), &json(kept)?)?;
-        sync(&self.folder.join("studies"))
+        write(&folder.join(record::SUBMISSION), kept)?;
+        sync(&self.folder.join(STUDIES))?;
+        let mut identity = self.identity();
+        identity.last_study = identity.last_study.max(id);
+        Ok(())
     }
 
     /// Keeps how a study ended.
@@ -170,38 +343,68 @@ impl State {
     /// # Errors
     /// [`Stop::Input`] when it cannot be written.
     pub(crate) fn end(&self, id: u32, ended: &Ended) -> Outcome {
-        write(&self.study(id).join("ended.json"), &json(ended)?)
+        write(&self.study(id).join(record::ENDED), ended)
+    }
+
+    /// Removes a study in one step: a process that is killed leaves all of it, or nothing that is read again. Its room is
+    /// free after [`State::clear_removed`].
+    ///
+    /// # Errors
+    /// [`Stop::Input`] when it cannot be removed. All of it is there then.
+    pub(crate) fn remove(&self, id: u32) -> Outcome {
+        self.reserve(id)?;
+        let (from, removed) = (self.study(id), self.folder.join(REMOVED));
+        let to = removed.join(id.to_string());
+        let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", from.display()));
+        fs::create_dir_all(&removed).map_err(fail)?;
+        if !from.exists() {
+            // An operator has been there.
+            return Ok(());
+        }
+        fs::rename(&from, &to).map_err(fail)?;
+        sync(&removed)?;
+        sync(&self.folder.join(STUDIES))
+    }
+
+    /// Frees the room of studies that were removed. Their folder stays: another one may be on its way there.
+    pub(crate) fn clear_removed(&self) {
+        let removed = self.folder.join(REMOVED);
+        for entry in fs::read_dir(&removed).into_iter().flatten().flatten() {
+            match fs::remove_dir_all(entry.path()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let path = entry.path();
+                    warn!("{}: {error}; it takes room until the next start", path.display());
+                }
+                _ => {}
+            }
+        }
     }
 }
 
-fn json(content: &impl Serialize) -> Outcome<Vec<u8>> {
-    serde_json::to_vec(content).map_err(Stop::defect)
-}
+/// Repairs of a corrupt `manager.json`.
+const REMEDY: &str = "it identifies this manager: bring it back from a backup, or remove it, and the manager goes on with its \
+                      studies under a new number, and has computed again what workers have in hand";
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Outcome<Option<T>> {
-    let fail = |error: String| Stop::Input(format!("{}: {error}", path.display()));
-    match fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| fail(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(fail(error.to_string())),
+/// Identity in a state directory, or a new one.
+fn identity(folder: &Path) -> Outcome<Identity> {
+    let path = folder.join(IDENTITY);
+    match record::read(&path) {
+        Record::Sound(content) => Ok(content.value),
+        Record::Missing => Ok(Identity { number: random()?, starts: 0, last_study: 0 }),
+        Record::Corrupt(why) => Err(Stop::Input(format!("{}: corrupt: {why}; {REMEDY}", path.display()))),
+        Record::Unreadable(why) => Err(Stop::Input(format!("{}: {why}", path.display()))),
     }
 }
 
-/// Writes a file: whole, or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Outcome {
-    let part = path.with_extension("part");
-    let created = private::options().write(true).create(true).truncate(true).open(&part);
-    let written = created.and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&part, path)
-    });
-    if let Err(error) = written {
-        // Whatever there is of it takes room.
-        let _ = fs::remove_file(&part);
-        return Err(Stop::Input(format!("{}: {error}", path.display())));
-    }
-    sync(path.parent().unwrap_or(Path::new(".")))
+/// When a file was written.
+fn written(path: &Path) -> Option<OffsetDateTime> {
+    Some(fs::metadata(path).ok()?.modified().ok()?.into())
+}
+
+/// Writes a file with its checksum: whole, or not at all.
+fn write(path: &Path, content: &impl Serialize) -> Outcome {
+    let bytes = checksum::encode(content).map_err(Stop::defect)?;
+    publish(path, &bytes).map_err(|error| Stop::Input(format!("{}: {error}", path.display())))
 }
 
 fn sync(folder: &Path) -> Outcome {
@@ -210,29 +413,4 @@ fn sync(folder: &Path) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_is_one_managers() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = State::open(folder.path()).unwrap();
-        let Err(Stop::Input(text)) = State::open(folder.path()) else { panic!("two managers") };
-        assert!(text.contains("another manager is at work there"), "{text}");
-        let number = first.number();
-        assert_eq!(first.starts(), 1);
-        drop(first);
-        let again = State::open(folder.path()).unwrap();
-        assert_eq!((again.number(), again.starts()), (number, 2));
-        assert!(again.studies().unwrap().is_empty());
-    }
-
-    #[test]
-    fn what_is_damaged_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        drop(State::open(folder.path()).unwrap());
-        fs::write(folder.path().join("manager.json"), "{").unwrap();
-        let Err(Stop::Input(text)) = State::open(folder.path()) else { panic!("it was read") };
-        assert!(text.contains("manager.json"), "{text}");
-    }
-}
+mod tests;

@@ -2,12 +2,13 @@
 
 mod control;
 mod entry;
+mod forget;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Ready, Workers};
 use super::local::{Irregular, Lookup};
 use super::scaling::{Scaler, StudyNeed};
-use super::state::{Ended, Kept, State};
+use super::state::{Ended, Kept, KeptStudy, State};
 use super::submission::Submission;
 use crate::api::control::Refused;
 use crate::api::view::{Scaling, StudyState, Submitted};
@@ -18,6 +19,7 @@ use crate::study::Prepared;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
+pub(crate) use forget::Retention;
 use pleach_actors::manager::{Cancel, Forget, Keep, Look, ManagerView, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
@@ -54,7 +56,7 @@ impl Shared {
     /// The studies of a folder: those that have not ended go on.
     ///
     /// # Errors
-    /// [`Stop::Input`] when one of them cannot be read.
+    /// [`Stop::Input`] when the folder of studies cannot be read.
     pub(crate) fn open(
         state: State,
         store: Arc<InputStore>,
@@ -68,7 +70,7 @@ impl Shared {
         let scaler = Scaler::new(pools, state.spent());
         let shared =
             Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
-        for (id, kept, ended) in kept {
+        for KeptStudy { id, kept, ended } in kept {
             // Files that are kept are verified when the study's turn comes: there may be many.
             let missing = || shared.missing_unless(&kept.submission, |digest| shared.store.names(digest)).0;
             let phase = match ended.map_or_else(|| Err(missing()), Ok) {
@@ -225,7 +227,13 @@ impl Shared {
     ) -> Result<Submitted, Refused> {
         let taking = match self.begin_taking(key.as_deref()) {
             Ok(taking) => taking,
-            Err(id) => return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) }),
+            Err(Taken::Before(id)) => {
+                return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
+            }
+            Err(Taken::All(last)) => {
+                let text = format!("study {last} is the last one that this state directory can hold");
+                return Err(Refused::Study(text));
+            }
         };
         let id = taking.id;
         let (missing, irregular) = self.missing(&submission);
@@ -265,21 +273,22 @@ impl Shared {
 
     /// Takes an id for a study, or gives the id of the one that was taken under this key before. Waits while that is being
     /// taken.
-    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, u32> {
+    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, Taken> {
         let mut taking = self.taking();
         loop {
             let entries = self.entries();
             let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
             if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
-                return Err(*id);
+                return Err(Taken::Before(*id));
             }
             if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
                 drop(entries);
                 taking = self.taken.wait(taking).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let last = entries.last_key_value().map(|(id, _)| *id);
-            let id = 1 + last.max(taking.last_key_value().map(|(id, _)| *id)).unwrap_or_default();
+            let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
+            let last = last.max(taking.last_key_value().map_or(0, |(id, _)| *id));
+            let id = last.checked_add(1).ok_or(Taken::All(last))?;
             taking.insert(id, key.map(str::to_owned));
             return Ok(Taking { shared: Arc::clone(self), id });
         }
@@ -319,15 +328,24 @@ impl Shared {
         let shared = Arc::clone(self);
         // As threads that run tasks are: what fails there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
+        self.set_busy(id, true);
         let run = move || {
             let job = || shared.run(id, ready);
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if ended.is_err() {
                 shared.fail(id, "a defect in pleach; please report it".to_owned());
             }
+            shared.set_busy(id, false);
         };
         if let Err(error) = std::thread::Builder::new().name(name).spawn(run) {
             self.fail(id, format!("the system gives no thread: {error}"));
+            self.set_busy(id, false);
+        }
+    }
+
+    fn set_busy(&self, id: u32, is_busy: bool) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.is_busy = is_busy;
         }
     }
 
@@ -411,10 +429,20 @@ impl Shared {
                 evaluations_done: before.evaluations_done,
                 tasks_executed: before.tasks_executed,
                 failed: before.failed,
+                ended: None,
+                results: None,
             });
         }
         self.ended.notify_all();
     }
+}
+
+/// Why a study gets no id.
+enum Taken {
+    /// It was taken under the same key before, and has this one.
+    Before(u32),
+    /// This one is the last.
+    All(u32),
 }
 
 /// The id of a study that is being taken. Dropped, the study is among those that are there, or was refused.
@@ -439,7 +467,7 @@ fn damaged(path: &Path) -> String {
 }
 
 /// What a command would have said.
-fn said(stop: &Stop) -> String {
+pub(super) fn said(stop: &Stop) -> String {
     match stop {
         Stop::Input(text)
         | Stop::SomeFailed(text)

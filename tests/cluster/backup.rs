@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Copies a folder with all that is in it, as `cp -a` does.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let copied = to.join(entry.file_name().expect("a name"));

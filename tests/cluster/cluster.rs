@@ -158,6 +158,23 @@ impl<'a> Cluster<'a> {
         (self.listen, self.http) = (listen.to_owned(), http.to_owned());
     }
 
+    /// Starts the manager, or gives its exit code and what it said.
+    pub(crate) fn try_start_manager(&mut self) -> Result<(), (Option<i32>, String)> {
+        let log = File::create(self.path("manager.log")).expect("a log");
+        let errors = log.try_clone().expect("a log");
+        let mut child = self.manager_command().stdout(log).stderr(errors).spawn().expect("it starts");
+        let begun = Instant::now();
+        while !self.log("manager").contains("workers connect to") {
+            if let Some(status) = child.try_wait().expect("a child") {
+                return Err((status.code(), self.log("manager")));
+            }
+            assert!(begun.elapsed() < DEADLINE, "it does not start: {}", self.log("manager"));
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+        self.manager = Some(child);
+        Ok(())
+    }
+
     pub(crate) fn kill_manager(&mut self) {
         let mut manager = self.manager.take().expect("it runs");
         manager.kill().expect("it is ours");

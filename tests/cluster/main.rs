@@ -10,12 +10,14 @@ mod chaos;
 #[path = "../support/chart.rs"]
 mod chart;
 mod cluster;
+mod damage;
 #[path = "../support/data.rs"]
 mod data;
 mod deletion;
 mod disk;
 mod download;
 mod durable;
+mod forget;
 mod gate;
 mod hosts;
 #[path = "../support/kubernetes.rs"]

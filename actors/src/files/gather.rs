@@ -48,6 +48,13 @@ pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
     digest_of_files(file.digest, others)
 }
 
+/// Name of the folder in which [`gather`] links the files of a slide. `None` for one file.
+#[must_use]
+pub fn gathered(file: &FileContent) -> Option<String> {
+    let digest = blake3::Hash::from_bytes(digest_of_all(file)).to_hex();
+    (!file.companions.is_empty()).then(|| format!("{digest}.{SUFFIX}"))
+}
+
 /// Where a file can be read whose parts, in their order, lie in `places`: there, if it is one or all are where its owner has
 /// them, and otherwise in `folder`, where links to them are made.
 ///
@@ -55,12 +62,11 @@ pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
 /// When they cannot be made.
 pub fn gather(folder: &Path, file: &FileContent, mut places: Vec<PathBuf>) -> io::Result<PathBuf> {
     let is_at_owners = file.parts().zip(&places).all(|(part, place)| Path::new(&part.path) == place);
-    if file.companions.is_empty() || is_at_owners {
+    let Some(name) = gathered(file).filter(|_| !is_at_owners) else {
         return Ok(places.swap_remove(0));
-    }
-    let digest = blake3::Hash::from_bytes(digest_of_all(file)).to_hex();
+    };
     let named = Path::new(&file.path).file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let slide = folder.join(format!("{digest}.{SUFFIX}")).join(named);
+    let slide = folder.join(name).join(named);
     let names = file.companions.iter().map(|companion| slide.with_file_name(&companion.name));
     for (name, place) in std::iter::once(slide.clone()).chain(names).zip(&places) {
         link(&name, &place.canonicalize()?)?;

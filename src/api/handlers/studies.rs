@@ -1,4 +1,4 @@
-//! Studies: submitted, listed, looked at, ended.
+//! Studies: submitted, listed, looked at, ended, forgotten.
 
 use super::{Reply, Shared};
 use crate::api::access::client;
@@ -28,6 +28,10 @@ pub(in crate::api) async fn one(id: Path<String>, shared: Shared) -> Reply {
 
 pub(in crate::api) async fn cancel(id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.cancel(&id).await?))
+}
+
+pub(in crate::api) async fn forget(id: Path<String>, shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.forget(&id).await?))
 }
 
 pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, shared: Shared) -> Reply {

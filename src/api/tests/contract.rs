@@ -95,6 +95,7 @@ fn promises(document: &Value) -> BTreeSet<Promise> {
 const STUDIES: &str = "/api/v1/studies";
 const STUDY: &str = "/api/v1/studies/{id}";
 const LIST: &str = "/api/v1/studies/{id}/results";
+const FORGET: &str = "/api/v1/studies/{id}/forget";
 const RESULT: &str = "/api/v1/studies/{id}/results/{name}";
 const INPUT: &str = "/api/v1/inputs/{digest}";
 const WORKERS: &str = "/api/v1/workers";
@@ -140,6 +141,14 @@ fn every_promise_is_kept() {
     assert_eq!(cancelled.json()["state"], "cancelled");
     assert_eq!(contract.get(STUDIES, STUDIES, 200).json()["studies"].as_array().unwrap().len(), 2);
 
+    let third = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201).json();
+    assert_eq!(third["id"], "s3");
+    contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 409);
+    contract.site.memory.set("s3", StudyState::Failed, None);
+    let forgotten = contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 200);
+    assert_eq!(forgotten.json(), json!({ "id": "s3", "bytes": 12 }));
+    contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 404);
+
     // Workers, and the process itself.
     assert_eq!(contract.get(WORKERS, WORKERS, 200).json()["workers"][1]["lacking"], json!(["segment"]));
     assert_eq!(contract.get(SCALING, SCALING, 200).json()["workers_wanted"], 5);
@@ -176,6 +185,7 @@ fn every_promise_is_kept() {
             ("POST", STUDIES, STUDIES),
             ("GET", STUDY, "/api/v1/studies/s1"),
             ("DELETE", STUDY, "/api/v1/studies/s1"),
+            ("POST", FORGET, "/api/v1/studies/s1/forget"),
             ("GET", LIST, "/api/v1/studies/s1/results"),
             ("GET", RESULT, "/api/v1/studies/s1/results/run.json"),
             ("PUT", INPUT, input.as_str()),

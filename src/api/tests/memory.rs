@@ -1,7 +1,9 @@
 //! A manager in memory: it takes studies, and executes them whenever a test says so.
 
 use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{PoolWanted, Price, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
+use crate::api::view::{
+    Forgotten, PoolWanted, Price, Scaling, Study, StudyState, Submitted, Worker, WorkerState,
+};
 use crate::application;
 use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
@@ -256,6 +258,16 @@ impl Control for Memory {
             let study = &mut kept.studies.get_mut(id).unwrap().0;
             study.state = StudyState::Cancelled;
             Ok(study.clone())
+        }))
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten> {
+        now(self.find(id).and_then(|(mut kept, study)| {
+            if !study.state.is_over() {
+                return Err(Refused::Conflict(format!("study {id} is {}", study.state)));
+            }
+            kept.studies.remove(id);
+            Ok(Forgotten { id: id.to_owned(), bytes: 12 })
         }))
     }
 

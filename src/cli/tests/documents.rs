@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Commands that take the manager's address from the environment, which a document has said before.
-const CLIENTS: [&str; 6] = ["submit", "status", "watch", "results", "cancel", "drain"];
+const CLIENTS: [&str; 7] = ["submit", "status", "watch", "results", "cancel", "forget", "drain"];
 
 /// Files and folders of documents.
 const DOCUMENTS: [&str; 8] = [

@@ -32,7 +32,12 @@ pub(super) fn execute(args: &RunArgs, runner: &mut Runner<'_>, whole: &Prepared,
         Begun::Open(folder) => folder,
     };
     folder.write_json("plan.json", &results::PlanOfPhases::new(&whole.study.name, &digest, &names))?;
-    let parts = phases::execute(whole, out, |phase, out_of_phase| {
+    let tell = |what: &str| {
+        if !args.quiet && !args.json {
+            print_line(what);
+        }
+    };
+    let parts = phases::execute(whole, out, tell, |phase, out_of_phase| {
         match runner.execute(phase.prepared, out_of_phase, phase.keeps)? {
             Ended::Now(part) => Ok(*part),
             Ended::Before(folder) => Err(Stop::Input(format!(

@@ -3,59 +3,42 @@
 use super::entry::Phase;
 use super::{Ended, Shared};
 use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{Scaling, Study, StudyState, Submitted, Worker, WorkerState, is_result_name};
+use crate::api::view::{Forgotten, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
 use crate::service::inputs::InputDigest;
 use crate::service::metrics::{self, Measured};
+use crate::service::results::{self, Checksums};
 use crate::service::submission::Submission;
 use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView, Measure};
 use pleach_telemetry::Exposition;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use time::OffsetDateTime;
+use tracing::error;
 
 /// The manager, as HTTP asks it.
 pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Exposition);
 
-/// Files of results that are for the manager only.
-const OWN: [&str; 1] = [crate::journal::NAME];
-
-fn is_own(name: &str) -> bool {
-    OWN.contains(&name.rsplit('/').next().unwrap_or(name))
-}
-
-/// Adds the result files of a folder, and of the folders of phases in it.
-fn list(folder: &Path, within: &str, names: &mut Vec<String>) -> Result<(), Refused> {
-    let fail = |error: std::io::Error| Refused::Defect(format!("{}: {error}", folder.display()));
-    for entry in std::fs::read_dir(folder).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        let name = format!("{within}{}", entry.file_name().to_string_lossy());
-        // Nothing behind a link is a result.
-        let kind = entry.file_type().map_err(fail)?;
-        if !is_result_name(&name) {
-            continue;
-        }
-        if kind.is_dir() {
-            list(&entry.path(), &format!("{name}/"), names)?;
-        } else if kind.is_file() && !is_own(&name) {
-            names.push(name);
-        }
-    }
-    Ok(())
-}
-
 impl Asked {
     fn id(text: &str) -> Result<u32, Refused> {
-        text.parse()
-            .map_err(|_| Refused::Missing(format!("there is no study {text}; pleach status lists them")))
+        text.parse().map_err(|_| no_study(text))
+    }
+
+    /// Why there is no study of this id.
+    fn missing(&self, id: u32) -> Refused {
+        match self.0.state.set_aside_of(id) {
+            Some(aside) => Refused::Missing(format!(
+                "study {id} is in quarantine at {}: {}",
+                aside.path.display(),
+                aside.reason
+            )),
+            None => no_study(&id.to_string()),
+        }
     }
 
     fn find(&self, text: &str) -> Result<Study, Refused> {
         let id = Self::id(text)?;
-        let entries = self.0.entries();
-        let entry = entries.get(&id);
-        entry
-            .map(|entry| entry.view(id))
-            .ok_or_else(|| Refused::Missing(format!("there is no study {id}; pleach status lists them")))
+        let view = self.0.entries().get(&id).map(|entry| entry.view(id));
+        view.ok_or_else(|| self.missing(id))
     }
 
     async fn look(&self) -> Result<ManagerView, Refused> {
@@ -63,7 +46,8 @@ impl Asked {
         self.0.manager.send(Look).await.map_err(gone)
     }
 
-    fn complete(&self, text: &str) -> Result<u32, Refused> {
+    /// A study that is complete, and the checksums of its results.
+    fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), Refused> {
         let study = self.find(text)?;
         if study.state != StudyState::Complete {
             return Err(Refused::Conflict(format!(
@@ -71,13 +55,19 @@ impl Asked {
                 study.id, study.state
             )));
         }
-        Self::id(text)
+        let id = Self::id(text)?;
+        let checksums = match self.0.entries().get(&id).map(|entry| &entry.phase) {
+            Some(Phase::Ended(ended)) => ended.results.clone(),
+            _ => None,
+        };
+        Ok((id, checksums))
     }
 
     fn cancelled(&self, id: u32) -> Result<Study, Refused> {
         let mut entries = self.0.entries();
         let Some(entry) = entries.get_mut(&id) else {
-            return Err(Refused::Missing(format!("there is no study {id}; pleach status lists them")));
+            drop(entries);
+            return Err(self.missing(id));
         };
         let before = entry.view(id);
         match before.state {
@@ -95,6 +85,8 @@ impl Asked {
             evaluations_done: before.evaluations_done,
             tasks_executed: before.tasks_executed,
             failed: before.failed,
+            ended: Some(OffsetDateTime::now_utc()),
+            results: None,
         };
         // First on disk: a manager that is started again would go on with it.
         self.0.state.end(id, &ended).map_err(|stop| Refused::NotReady(super::said(&stop)))?;
@@ -143,22 +135,54 @@ impl Control for Asked {
         Box::pin(async move { self.cancelled(Self::id(id)?) })
     }
 
+    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten> {
+        Box::pin(async move {
+            let id = Self::id(id)?;
+            if !self.0.has(id) && self.0.state.set_aside_of(id).is_some() {
+                return Err(self.missing(id));
+            }
+            let shared = Arc::clone(&self.0);
+            // Many files take their time.
+            let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
+            let bytes = forgotten.map_err(|error| Refused::Defect(error.to_string()))??;
+            Ok(Forgotten { id: id.to_string(), bytes })
+        })
+    }
+
     fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
         Box::pin(async move {
-            let mut names = Vec::new();
-            list(&self.0.state.results(self.complete(id)?), "", &mut names)?;
-            names.sort();
-            Ok(names)
+            let (id, checksums) = self.complete(id)?;
+            match checksums {
+                // A file that is missing is listed, so that its absence is noticed.
+                Some(checksums) => Ok(checksums.into_keys().collect()),
+                None => results::names(&self.0.state.results(id))
+                    .map_err(|error| Refused::Defect(error.to_string())),
+            }
         })
     }
 
     fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
         Box::pin(async move {
-            let path = self.0.state.results(self.complete(id)?).join(name);
-            let is_there = is_result_name(name) && !is_own(name) && path.is_file();
-            is_there
-                .then_some(path)
-                .ok_or_else(|| Refused::Missing(format!("study {id} has no result {name}")))
+            let (number, checksums) = self.complete(id)?;
+            let path = self.0.state.results(number).join(name);
+            let none = || Refused::Missing(format!("study {id} has no result {name}"));
+            if !results::is_for_clients(name) {
+                return Err(none());
+            }
+            let Some(checksums) = checksums else { return path.is_file().then_some(path).ok_or_else(none) };
+            let expected = *checksums.get(name).ok_or_else(none)?;
+            let file = path.clone();
+            let found = tokio::task::spawn_blocking(move || results::checksum(&file)).await;
+            let why = match found.map_err(|error| Refused::Defect(error.to_string()))? {
+                Ok(found) if found == expected => return Ok(path),
+                Ok(_) => "corrupt: its checksum does not match its content".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            error!(study = number, "{}: {why}; it is not given out", path.display());
+            Err(Refused::Corrupt(format!(
+                "{name} of study {id}: {why}; bring studies/{id}/results/{name} of the state directory back from a backup, \
+                 or submit the study again"
+            )))
         })
     }
 
@@ -200,6 +224,10 @@ impl Control for Asked {
             text.map_err(|error| Refused::Defect(error.to_string()))
         })
     }
+}
+
+fn no_study(id: &str) -> Refused {
+    Refused::Missing(format!("there is no study {id}; pleach status lists them"))
 }
 
 fn worker(view: &manager::WorkerView) -> Worker {

@@ -47,11 +47,15 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// Why it waits, if not for files that were never sent.
     pub(super) why: Option<String>,
+    /// A thread is at work for it, and may write to its folder.
+    pub(super) is_busy: bool,
+    /// Bytes of its folder, once it has ended and they have been counted.
+    pub(super) bytes: Option<u64>,
 }
 
 impl Entry {
     pub(super) fn new(kept: Kept, phase: Phase) -> Self {
-        Self { kept, phase, why: None }
+        Self { kept, phase, why: None, is_busy: false, bytes: None }
     }
 
     pub(super) fn missing(&self) -> Vec<InputDigest> {

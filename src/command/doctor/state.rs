@@ -1,0 +1,191 @@
+//! The state directory of a manager: every file that is read again, against its checksum.
+//!
+//! A manager may be at work there. Then files of studies that have not ended are being written, and are left out.
+
+use super::{Report, study};
+use crate::api::token::ApiToken;
+use crate::cli::DoctorArgs;
+use crate::exit::{Outcome, Stop};
+use crate::service::inputs::InputDigest;
+use crate::service::results::checksum;
+use crate::service::state::quarantine::{self, QUARANTINE};
+use crate::service::state::record::{self, Record};
+use crate::service::state::{IDENTITY, Identity, LOCK, REMOVED, STUDIES};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Names of the other files and folders in a state directory.
+const INPUTS: &str = "inputs";
+const TOKEN: &str = "token";
+const SPENT: &str = "spent.json";
+const POD_COSTS: &str = "pod-costs.json";
+
+/// Ending of a file that is being written.
+const PART: &str = ".part";
+
+/// A remedy for files without checksum.
+pub(super) const NO_CHECKSUM: &str = "an earlier version wrote it, and a change of it goes unnoticed";
+
+/// Checks the directory.
+pub(super) fn check(args: &DoctorArgs) -> Outcome<Report> {
+    let folder = &args.state;
+    let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
+    let mut names: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        names.push(entry.map_err(fail)?.path());
+    }
+    names.sort_unstable();
+    let studies = folder.join(STUDIES);
+    if !studies.is_dir() && !folder.join(IDENTITY).exists() {
+        let path = folder.display();
+        return Err(Stop::Input(format!(
+            "--state {path}: no manager has written there; the directory of its --state is allowed"
+        )));
+    }
+    let mut report = Report::default();
+    let is_at_work = is_at_work(folder);
+    if is_at_work {
+        report.note(folder, "a manager is at work there", "studies that have not ended are not checked");
+    }
+    // The last is of a file system whose root the directory is.
+    let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED, "lost+found"];
+    for path in names.iter().filter(|path| !known.iter().any(|known| path.ends_with(known))) {
+        unexpected(&mut report, path, is_at_work);
+    }
+    identity(&mut report, folder);
+    let forgotten = "the manager forgets what it says at its next start, and writes it again";
+    file::<BTreeMap<u32, f64>>(&mut report, &folder.join(SPENT), forgotten);
+    file::<Vec<String>>(&mut report, &folder.join(POD_COSTS), forgotten);
+    let token = folder.join(TOKEN);
+    match ApiToken::read(&token) {
+        _ if !token.exists() => {}
+        Ok(_) => report.sound(&token),
+        Err(error) => report.error(
+            &token,
+            said(&error, &token),
+            "remove it, and the manager makes another one at its next start",
+        ),
+    }
+    let mut needed = Vec::new();
+    match record::list(&studies) {
+        Ok(listed) => {
+            listed.others.iter().for_each(|path| unexpected(&mut report, path, is_at_work));
+            for (id, path) in &listed.studies {
+                needed.extend(study::check(&mut report, *id, path, is_at_work));
+            }
+        }
+        Err(error) => report.error(&studies, error.to_string(), "the manager does not start without it"),
+    }
+    inputs(&mut report, &folder.join(INPUTS), &needed, is_at_work);
+    match quarantine::list(folder) {
+        Ok(things) => things.iter().for_each(|thing| {
+            let why = format!("in quarantine: {}", thing.reason);
+            report.warning(
+                &thing.path,
+                why,
+                "remove it when it is no longer needed; no input file is removed before",
+            );
+        }),
+        Err(error) => report.error(&folder.join(QUARANTINE), error.to_string(), "make it readable"),
+    }
+    let removed = folder.join(REMOVED);
+    if !is_at_work && fs::read_dir(&removed).is_ok_and(|mut studies| studies.next().is_some()) {
+        report.note(&removed, "studies that are being removed", "they are gone after the next start");
+    }
+    Ok(report)
+}
+
+/// Whether a manager holds the lock. It is let go at once, so that a manager may start.
+fn is_at_work(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK)) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// A text that does not begin with the path, which is printed before it.
+fn said(error: &impl ToString, path: &Path) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{}: ", path.display())).map_or_else(|| text.clone(), str::to_owned)
+}
+
+fn identity(report: &mut Report, folder: &Path) {
+    let path = folder.join(IDENTITY);
+    if !path.exists() {
+        report.error(
+            &path,
+            "missing",
+            "bring it back from a backup, or the manager goes on under a new number",
+        );
+    } else {
+        file::<Identity>(
+            report,
+            &path,
+            "the manager does not start: bring it back from a backup, or remove it",
+        );
+    }
+}
+
+/// Checks a file that may be missing.
+fn file<T: DeserializeOwned>(report: &mut Report, path: &Path, remedy: &str) {
+    match record::read::<T>(path) {
+        Record::Missing => {}
+        Record::Sound(content) => {
+            if !content.is_checksummed {
+                report.note(path, "it has no checksum", NO_CHECKSUM);
+            }
+            report.sound(path);
+        }
+        Record::Corrupt(why) => report.error(path, format!("corrupt: {why}"), remedy),
+        Record::Unreadable(why) => report.error(path, why, "make it readable for the manager"),
+    }
+}
+
+/// A file or folder that pleach does not look for.
+pub(super) fn unexpected(report: &mut Report, path: &Path, is_at_work: bool) {
+    if !path.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
+        report.warning(path, "unexpected", "no part of a state directory: remove it if it is yours");
+    } else if !is_at_work {
+        report.note(path, "it was being written when a process ended", "it can be removed");
+    }
+}
+
+/// Input files against the digests that they are called by, and files that open studies `needed`.
+fn inputs(report: &mut Report, folder: &Path, needed: &[(InputDigest, PathBuf)], is_at_work: bool) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => return report.error(folder, error.to_string(), "make it readable for the manager"),
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    for path in &paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let digest = name.split('.').next().unwrap_or_default().parse::<InputDigest>();
+        match digest {
+            // Links to files of a slide, which are checked by themselves.
+            Ok(_) if path.is_dir() => {}
+            Ok(digest) if name == digest.to_string() => match checksum(path) {
+                Ok(found) if found == digest => report.sound(path),
+                Ok(_) => report.error(
+                    path,
+                    "corrupt: its content has another digest",
+                    "remove it, and submit studies that read it again: the client sends it",
+                ),
+                Err(error) => report.error(path, error.to_string(), "make it readable for the manager"),
+            },
+            _ => unexpected(report, path, is_at_work),
+        }
+    }
+    for (digest, path) in needed {
+        if !folder.join(digest.to_string()).exists() && !path.exists() {
+            let problem = format!("missing, and input file {digest} is not in the state directory");
+            report.warning(
+                path,
+                problem,
+                "submit the study again from where the file is: the client sends it",
+            );
+        }
+    }
+}

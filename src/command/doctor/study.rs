@@ -1,0 +1,197 @@
+//! The folder of one study: its submission, its end, and its results or, while it is open, its journals.
+
+use super::Report;
+use super::state::{NO_CHECKSUM, unexpected};
+use crate::api::view::StudyState;
+use crate::journal;
+use crate::output::folder::study_of;
+use crate::parts::phases;
+use crate::results::phases::{SURVIVORS, Screened};
+use crate::service::inputs::InputDigest;
+use crate::service::results::{self, Checksums};
+use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
+use crate::service::state::{Ended, Kept};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Remedy where a manager sets a study aside.
+const QUARANTINE: &str =
+    "bring it back from a backup before the next start of the manager, which moves the study to quarantine";
+
+/// Remedy for records that follow from results.
+const RESTORED: &str =
+    "the manager restores it from the results as they are then; a backup of it has their checksums";
+
+/// Remedy for files that only clients read.
+const SUBMIT_AGAIN: &str = "it is not given out: bring it back from a backup, or submit the study again";
+
+/// Checks the folder. Returns the files that the study is yet to read.
+pub(super) fn check(
+    report: &mut Report,
+    id: u32,
+    folder: &Path,
+    is_at_work: bool,
+) -> Vec<(InputDigest, PathBuf)> {
+    let known = [SUBMISSION, ENDED, "results"];
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut others: Vec<PathBuf> =
+        entries.filter(|path| !known.iter().any(|known| path.ends_with(known))).collect();
+    others.sort_unstable();
+    others.iter().for_each(|path| unexpected(report, path, is_at_work));
+    let path = folder.join(SUBMISSION);
+    let kept = match record::read_submission(folder) {
+        Record::Missing if is_at_work => return Vec::new(),
+        Record::Missing => {
+            report.note(
+                folder,
+                format!("study {id} was being submitted when the manager ended"),
+                "it can be removed",
+            );
+            return Vec::new();
+        }
+        Record::Sound(content) => {
+            if !content.is_checksummed {
+                report.note(&path, "it has no checksum", NO_CHECKSUM);
+            }
+            report.sound(&path);
+            content.value
+        }
+        Record::Corrupt(why) => {
+            report.error(&path, format!("corrupt: {why}"), QUARANTINE);
+            return Vec::new();
+        }
+        Record::Unreadable(why) => {
+            report.error(&path, why, "make it readable: the manager leaves the study out until then");
+            return Vec::new();
+        }
+    };
+    let path = folder.join(ENDED);
+    match record::read_ended(folder) {
+        Record::Missing if is_at_work => {}
+        Record::Missing if record::complete_by_results(&kept, &folder.join("results")).is_some() => {
+            report.error(&path, "missing, and all results are there", RESTORED);
+        }
+        Record::Missing => {
+            open(report, &kept, &folder.join("results"));
+            let files = kept.submission.files().into_iter();
+            return files.map(|file| (file.digest, PathBuf::from(file.path))).collect();
+        }
+        Record::Sound(content) => {
+            if !content.is_checksummed {
+                report.note(&path, "it has no checksum", NO_CHECKSUM);
+            }
+            report.sound(&path);
+            over(report, &content.value, &folder.join("results"));
+        }
+        Record::Corrupt(why) => {
+            report.error(&path, format!("corrupt: {why}"), RESTORED);
+        }
+        Record::Unreadable(why) => {
+            report.error(&path, why, "make it readable: the manager leaves the study out until then");
+        }
+    }
+    Vec::new()
+}
+
+/// Results of a study that has ended.
+fn over(report: &mut Report, ended: &Ended, folder: &Path) {
+    match &ended.results {
+        Some(checksums) => verify(report, checksums, folder),
+        None if ended.state == StudyState::Complete => {
+            report.note(folder, "results without checksums", NO_CHECKSUM);
+        }
+        None => {}
+    }
+}
+
+fn verify(report: &mut Report, checksums: &Checksums, folder: &Path) {
+    for (name, expected) in checksums {
+        let path = folder.join(name);
+        match results::checksum(&path) {
+            Ok(found) if found == *expected => report.sound(&path),
+            Ok(_) => report.error(&path, "corrupt: its checksum does not match its content", SUBMIT_AGAIN),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                report.error(&path, "missing", SUBMIT_AGAIN);
+            }
+            Err(error) => report.error(&path, error.to_string(), "make it readable for the manager"),
+        }
+    }
+    match results::names(folder) {
+        Ok(names) => {
+            for name in names.iter().filter(|name| !checksums.contains_key(*name)) {
+                report.warning(
+                    &folder.join(name),
+                    "unexpected",
+                    "no result of the study: it is not given out",
+                );
+            }
+        }
+        Err(error) => report.error(folder, error.to_string(), "make it readable for the manager"),
+    }
+}
+
+/// Files from which a study goes on.
+fn open(report: &mut Report, kept: &Kept, results: &Path) {
+    if !results.exists() {
+        return;
+    }
+    let names = phases::names(&kept.submission.study);
+    let folders = std::iter::once(results.to_owned()).chain(names.iter().map(|name| results.join(name)));
+    for folder in folders.filter(|folder| folder.is_dir()) {
+        part(report, &folder);
+    }
+}
+
+fn part(report: &mut Report, folder: &Path) {
+    let path = folder.join("plan.json");
+    if let Ok(text) = fs::read(&path) {
+        match study_of(&text) {
+            Ok(_) => report.sound(&path),
+            Err(_) => report.error(&path, "corrupt: it cannot be understood", "the study makes its plan again"),
+        }
+    }
+    let path = folder.join(SURVIVORS);
+    if let Ok(text) = fs::read(&path) {
+        match Screened::of_text(&text) {
+            Ok((_, is_checksummed)) => {
+                if !is_checksummed {
+                    report.note(&path, "it has no checksum", NO_CHECKSUM);
+                }
+                report.sound(&path);
+            }
+            Err(why) => {
+                report.error(
+                    &path,
+                    format!("corrupt: {why}"),
+                    "survivors are chosen again from the responses of the phase",
+                );
+            }
+        }
+    }
+    let path = folder.join(journal::NAME);
+    let Ok(file) = File::open(&path) else { return };
+    let read = journal::count(file);
+    match read {
+        Ok(bytes) if bytes.corrupt == 0 && bytes.whole > 0 => report.sound(&path),
+        Ok(bytes) if bytes.whole == 0 => {
+            report.error(
+                &path,
+                "corrupt: its first line is not as it was written",
+                "all its responses are computed again",
+            );
+        }
+        Ok(bytes) if bytes.is_torn => {
+            let problem = format!("its last line of {} bytes is cut short, or corrupt", bytes.corrupt);
+            report.warning(
+                &path,
+                problem,
+                "its response is computed again, as after any process that was killed",
+            );
+        }
+        Ok(bytes) => {
+            let problem = format!("corrupt: its last {} bytes are not as they were written", bytes.corrupt);
+            report.error(&path, problem, "their responses are computed again");
+        }
+        Err(error) => report.error(&path, error.to_string(), "make it readable for the manager"),
+    }
+}

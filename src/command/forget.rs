@@ -1,0 +1,20 @@
+//! `pleach forget`: removes studies that have ended from a manager.
+
+use crate::cli::ForgetArgs;
+use crate::client::show::plain;
+use crate::client::{Client, Waiting};
+use crate::exit::Outcome;
+use crate::output::print_line;
+use crate::size::human;
+
+/// Runs the command.
+pub(super) fn execute(args: &ForgetArgs) -> Outcome {
+    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    // The first refusal ends it: those before are removed, and can be named again.
+    for id in &args.ids {
+        let forgotten = client.forget(id)?;
+        let (id, bytes) = (plain(&forgotten.id), human(forgotten.bytes));
+        print_line(&format!("study {id} is removed, {bytes} are free"));
+    }
+    Ok(())
+}

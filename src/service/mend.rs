@@ -1,0 +1,110 @@
+//! Corrupt files in the results of a study that goes on: each goes to quarantine, and the study does without it.
+//!
+//! Everything in such a folder follows from the submission and the journal. Records of a journal have checksums of their own,
+//! so only its first line matters here.
+
+use super::state::State;
+use super::state::quarantine::Way;
+use crate::exit::{Outcome, Stop};
+use crate::journal;
+use crate::output::folder::{publish, study_of};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Makes a folder, if there is one, belong to the study that it was made for.
+///
+/// # Errors
+/// [`Stop::Input`] when it cannot be read or written.
+pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outcome {
+    let path = out.join("plan.json");
+    let why = match fs::read(&path) {
+        Ok(text) => match study_of(&text) {
+            Ok(found) if found == digest => return Ok(()),
+            Ok(_) => "it is of another study",
+            Err(_) => "it cannot be understood",
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => "",
+        Err(error) => return Err(Stop::Input(format!("{}: {error}", path.display()))),
+    };
+    if !why.is_empty() {
+        state.set_aside(id, &path, Way::Copy, why)?;
+    }
+    if !out.exists() {
+        return Ok(());
+    }
+    // The plan is written again when it has been made.
+    let owner = serde_json::json!({ "study_digest": digest }).to_string();
+    publish(&path, owner.as_bytes()).map_err(|error| Stop::Input(format!("{}: {error}", path.display())))
+}
+
+/// Moves a journal away whose first line is corrupt: what it knows is computed again.
+///
+/// # Errors
+/// [`Stop::Input`] when it cannot be read or moved.
+pub(super) fn journal_in(state: &State, id: u32, out: &Path) -> Outcome {
+    let path = out.join(journal::NAME);
+    let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", path.display()));
+    match File::open(&path).map(journal::has_header) {
+        Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
+        Ok(is_sound) => {
+            is_sound.map_err(fail)?;
+            state.set_aside(id, &path, Way::Move, "its first line is not the one that was written")
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Header;
+    use crate::service::state::quarantine;
+
+    #[test]
+    fn owner_of_a_folder_is_restored_and_what_was_there_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let state = State::open(place.path()).unwrap();
+        let out = state.results(1);
+        owner_of(&state, 1, &out, "a").unwrap();
+        assert!(!out.exists(), "a study that has not begun has no folder");
+        fs::create_dir_all(&out).unwrap();
+        let plan = out.join("plan.json");
+        for (content, aside) in
+            [("{\"study_digest\": \"a\", \"x\": 1}", 0), ("{\"study", 1), ("{\"study_digest\": \"b\"}", 2)]
+        {
+            fs::write(&plan, content).unwrap();
+            owner_of(&state, 1, &out, "a").unwrap();
+            assert_eq!(study_of(&fs::read(&plan).unwrap()).unwrap(), "a", "{content}");
+            assert_eq!(quarantine::list(place.path()).unwrap().len(), aside, "{content}");
+            assert_eq!(fs::read(&plan).unwrap() == content.as_bytes(), aside == 0, "{content}");
+        }
+        fs::remove_file(&plan).unwrap();
+        owner_of(&state, 1, &out, "a").unwrap();
+        assert_eq!(study_of(&fs::read(&plan).unwrap()).unwrap(), "a");
+    }
+
+    #[test]
+    fn journal_with_a_corrupt_first_line_is_set_aside() {
+        let place = tempfile::tempdir().unwrap();
+        let state = State::open(place.path()).unwrap();
+        let out = state.results(1);
+        journal_in(&state, 1, &out).unwrap();
+        fs::create_dir_all(&out).unwrap();
+        let (path, line) = (out.join(journal::NAME), Header::new(&[("seed", "1".to_owned())]).line());
+        fs::write(&path, format!("{line}rest that is cut sh")).unwrap();
+        journal_in(&state, 1, &out).unwrap();
+        assert!(path.exists() && quarantine::list(place.path()).unwrap().is_empty());
+        for wrong in ["", &line[..40], &line.replace("seed", "seeD")] {
+            fs::write(&path, wrong).unwrap();
+            journal_in(&state, 1, &out).unwrap();
+            assert!(!path.exists(), "{wrong}");
+        }
+        let aside = quarantine::list(place.path()).unwrap();
+        assert!(
+            aside.len() == 3 && aside[0].reason.contains("studies/1/results/journal: corrupt"),
+            "{aside:?}"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! Quarantine: corrupt files and studies of a state directory, each with its reason beside it.
+//!
+//! A thing is moved in one step. The reason is on disk before, so that nothing is in quarantine without one. Removing them is
+//! the operator's.
+
+use super::sync;
+use crate::exit::{Outcome, Stop};
+use crate::output::folder::publish;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Name of the folder within the state directory.
+pub(crate) const QUARANTINE: &str = "quarantine";
+
+/// Ending of the file that gives the reason for the thing of the same name.
+pub(crate) const REASON: &str = ".reason.txt";
+
+/// Names that a thing is given one after another; more of one study are not looked for.
+const MOST: usize = 10_000;
+
+/// How a thing comes to quarantine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In one step.
+    Move,
+    /// As a copy of a file that is replaced afterwards.
+    Copy,
+}
+
+/// Brings a file or folder to quarantine as `name`, or with a number behind it. Returns its new place.
+///
+/// # Errors
+/// [`Stop::Input`] when it cannot be moved or copied. It stays where it is then.
+pub(super) fn set_aside(state: &Path, from: &Path, way: Way, name: &str, reason: &str) -> Outcome<PathBuf> {
+    let folder = state.join(QUARANTINE);
+    let fail = |error: std::io::Error| {
+        Stop::Input(format!("failed to move {} to {}: {error}", from.display(), folder.display()))
+    };
+    fs::create_dir_all(&folder).map_err(fail)?;
+    let names = std::iter::once(name.to_owned()).chain((2..MOST).map(|number| format!("{name}-{number}")));
+    let is_free = |name: &String| {
+        let reason = folder.join(format!("{name}{REASON}"));
+        folder.join(name).symlink_metadata().is_err() && reason.symlink_metadata().is_err()
+    };
+    let name = names.into_iter().find(is_free).ok_or_else(|| {
+        Stop::Input(format!("{}: it is full of {name}; remove what is no longer needed", folder.display()))
+    })?;
+    let to = folder.join(&name);
+    publish(&folder.join(format!("{name}{REASON}")), format!("{reason}\n").as_bytes()).map_err(fail)?;
+    match way {
+        Way::Move => fs::rename(from, &to).map_err(fail)?,
+        Way::Copy => _ = fs::copy(from, &to).map_err(fail)?,
+    }
+    sync(from.parent().unwrap_or(Path::new(".")))?;
+    sync(&folder)?;
+    Ok(to)
+}
+
+/// A thing in quarantine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetAside {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: String,
+    /// Whose folder it is, where it is a whole study.
+    pub(crate) study: Option<u32>,
+}
+
+/// Things in quarantine, by name.
+///
+/// # Errors
+/// [`std::io::Error`] when the folder cannot be read.
+pub(crate) fn list(state: &Path) -> std::io::Result<Vec<SetAside>> {
+    let entries = match fs::read_dir(state.join(QUARANTINE)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.ends_with(REASON) {
+            continue;
+        }
+        let reason = fs::read(path.with_file_name(format!("{name}{REASON}"))).unwrap_or_default();
+        let reason = String::from_utf8_lossy(&reason).trim().to_owned();
+        let number = name.strip_prefix("study-").map(|rest| rest.split('-').next().unwrap_or_default());
+        let study = number.filter(|_| path.is_dir()).and_then(|number| number.parse().ok());
+        found.push(SetAside { path, reason, study });
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}

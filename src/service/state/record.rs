@@ -1,0 +1,131 @@
+//! Files of a state directory as they are read: sound, corrupt, or unreadable. Nothing is changed here.
+
+use super::{Ended, Kept};
+use crate::api::view::StudyState;
+use crate::checksum::{self, Content};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Name of a study's submission within its folder.
+pub(crate) const SUBMISSION: &str = "submission.json";
+
+/// Name of the record of a study's end within its folder.
+pub(crate) const ENDED: &str = "ended.json";
+
+/// What was read of a file.
+#[derive(Debug)]
+pub(crate) enum Record<T> {
+    Missing,
+    Sound(Content<T>),
+    /// The content is not the one that was written.
+    Corrupt(String),
+    /// The system does not give the content: it may be sound.
+    Unreadable(String),
+}
+
+/// Reads a file with a checksum, or one that an earlier version wrote.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
+    match fs::read(path) {
+        Ok(bytes) => match checksum::decode(&bytes) {
+            Ok(content) => Record::Sound(content),
+            Err(error) => Record::Corrupt(error.to_string()),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Record::Missing,
+        Err(error) if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
+            Record::Corrupt("it is no file".to_owned())
+        }
+        Err(error) => Record::Unreadable(error.to_string()),
+    }
+}
+
+/// Reads how a study ended.
+pub(crate) fn read_ended(folder: &Path) -> Record<Ended> {
+    match read::<Ended>(&folder.join(ENDED)) {
+        Record::Sound(content) if !content.value.state.is_over() => {
+            let state = content.value.state;
+            Record::Corrupt(format!("state: {state}; complete, cancelled or failed is allowed"))
+        }
+        record => record,
+    }
+}
+
+/// Reads the submission of a study.
+pub(crate) fn read_submission(folder: &Path) -> Record<Kept> {
+    match read(&folder.join(SUBMISSION)) {
+        // Results without a submission are no study, and a later one must not be mistaken for it.
+        Record::Missing if folder.join("results").exists() || folder.join(ENDED).exists() => {
+            Record::Corrupt("it is missing, and the rest of the study is there".to_owned())
+        }
+        record => record,
+    }
+}
+
+/// Folders of studies by their numbers, and names that are none.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) studies: Vec<(u32, PathBuf)>,
+    pub(crate) others: Vec<PathBuf>,
+}
+
+/// Lists a folder of studies, in the order of their numbers.
+///
+/// # Errors
+/// [`io::Error`] when the folder cannot be read.
+pub(crate) fn list(folder: &Path) -> io::Result<Listed> {
+    let mut listed = Listed::default();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        // `007` and `7` would be one study.
+        let number =
+            name.to_str().and_then(|name| name.parse::<u32>().ok().filter(|id| id.to_string() == name));
+        match number.filter(|id| *id > 0) {
+            Some(id) => listed.studies.push((id, entry.path())),
+            None => listed.others.push(entry.path()),
+        }
+    }
+    listed.studies.sort_unstable();
+    listed.others.sort_unstable();
+    Ok(listed)
+}
+
+/// The part of `run.json` that the record of an end repeats.
+#[derive(Deserialize)]
+struct Counts {
+    evaluations: u64,
+    tasks_executed: u64,
+    failed: u64,
+}
+
+/// How a study ended that has all its results: a journal goes once they are written, and the `run.json` of phases is written
+/// when all of them are over. `None` where results are missing.
+pub(crate) fn complete_by_results(kept: &Kept, results: &Path) -> Option<Ended> {
+    let run = results.join("run.json");
+    let counts: Counts = serde_json::from_slice(&fs::read(&run).ok()?).ok()?;
+    let is_open = kept.submission.study.phases.is_empty() && results.join(crate::journal::NAME).exists();
+    (!is_open).then(|| Ended {
+        state: StudyState::Complete,
+        message: Some(format!("{ENDED} was restored from the results as they were found")),
+        evaluations_done: counts.evaluations,
+        tasks_executed: counts.tasks_executed,
+        failed: counts.failed,
+        ended: super::written(&run),
+        results: None,
+    })
+}
+
+/// How a study ended that has no results: of such a study nothing else is recorded.
+pub(super) fn cancelled() -> Ended {
+    Ended {
+        state: StudyState::Cancelled,
+        message: Some(format!("{ENDED} was corrupt, and there are no results")),
+        evaluations_done: 0,
+        tasks_executed: 0,
+        failed: 0,
+        ended: None,
+        results: None,
+    }
+}
