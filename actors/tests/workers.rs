@@ -198,7 +198,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     manager.do_send(Connect {
         link: Box::new(near.link),
         incoming: near.incoming,
-        newcomer: Newcomer::local(),
+        newcomer: Newcomer { name: format!("w{slots}"), ..Newcomer::local() },
     });
     let join = ToManager::Join { slots, incarnation: u64::from(slots), exchange_port: None, before: None };
     far.link.send(codec::encode(&join).unwrap()).unwrap();

@@ -304,6 +304,6 @@ fn workers_that_join_drain_or_leave_ask_for_a_replan_of_every_study() {
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one joins");
     manager.handle_drain(workers[0]);
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one drains");
-    manager.handle_leave(second);
+    manager.handle_leave(second, true);
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one leaves");
 }
