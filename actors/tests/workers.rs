@@ -201,7 +201,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
         newcomer: Newcomer { name: format!("w{slots}"), ..Newcomer::local() },
     });
     let join = ToManager::Join { slots, incarnation: u64::from(slots), exchange_port: None, before: None };
-    far.link.send(codec::encode(&join).unwrap()).unwrap();
+    far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
     far
 }
 
@@ -210,7 +210,7 @@ struct OneByOne(Arc<Mutex<Vec<u32>>>);
 
 impl Replanner for OneByOne {
     fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
-        self.0.lock().unwrap().push(slots);
+        self.0.lock().expect("not poisoned").push(slots);
         let open = study.unstarted().flat_map(|(_, instances)| instances.iter().copied());
         Some(open.map(|id| BucketPlan { instances: vec![id], pixels: 1 }).collect())
     }
