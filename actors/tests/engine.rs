@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use toy::{Input, Watch, expected, input_key, plan, registry};
 
@@ -95,6 +96,96 @@ impl Running {
     fn runs(&self) -> usize {
         self.watch.runs.load(Ordering::SeqCst)
     }
+}
+
+/// The same operation, which notes how many of it run at once. Each run waits for `wanted` of them, with a deadline, or for some
+/// turns of the scheduler if one is enough.
+struct Crowd {
+    inner: Costly,
+    running: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    wanted: usize,
+}
+
+impl Operation for Crowd {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.inner.version()
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.inner.arguments()
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.inner.inputs()
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.inner.outputs()
+    }
+
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        self.inner.cost_seconds(pixels)
+    }
+
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        self.inner.memory_bytes(pixels)
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for turn in 0.. {
+            let is_met = self.most.load(Ordering::SeqCst) >= self.wanted && (turn >= 1000 || self.wanted > 1);
+            if is_met || Instant::now() > deadline {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.inner.run(inputs, arguments)
+    }
+}
+
+/// Most tasks that run at once where one bucket has a branch for each of 8 sets, on two slots.
+fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
+    let (registry, _) = registry();
+    let step = Arc::clone(registry.get("toy.step", 1).expect("the toys' operation"));
+    let most = Arc::new(AtomicUsize::new(0));
+    let crowd = Crowd { inner: Costly(step), running: Arc::default(), most: Arc::clone(&most), wanted };
+    let (slots, (_stop, stopped)) = (NonZeroU32::new(2).expect("at least one slot"), oneshot::channel());
+    let input: Arc<dyn Source> = Arc::new(Input { value: Ok(1.0), loads: Arc::default() });
+    let mut engine = Engine::start(Setup {
+        registry: registry.with(crowd),
+        sources: HashMap::from([(input_key(0), input)]),
+        resources: Resources { slots, memory_bytes: u64::MAX, active_paths, meter: unmetered },
+        past: Past::default(),
+        below: None,
+        stop: stopped,
+    })
+    .expect("it starts");
+    let sets: Vec<(usize, [i64; 5])> = (0..8).map(|n| (0, [n, 2, 3, 4, 5])).collect();
+    let part = Part {
+        plan: plan(&sets, 8),
+        finished: BTreeSet::new(),
+        costs: Arc::new(Mutex::default()),
+        observer: Box::new(|_| {}),
+        keeps: false,
+    };
+    let finished = engine.run(part).expect("the plan runs");
+    assert_eq!(finished.outcome.results.len(), 8);
+    most.load(Ordering::SeqCst)
+}
+
+#[test]
+fn active_paths_bound_the_tasks_of_a_bucket_that_run_at_once() {
+    assert_eq!(most_at_once(None, 2), 2, "as many as there are slots");
+    assert_eq!(most_at_once(NonZeroU32::new(1), 1), 1);
 }
 
 /// Buckets of one instance each: those of a bucket read the same.

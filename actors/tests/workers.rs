@@ -7,7 +7,10 @@ mod toy;
 
 use actix::prelude::*;
 use outcome::{Sets, check};
-use pleach_actors::manager::{Cancel, Connect, Forget, Keep, ManagerActor, Newcomer, Outcome, Service};
+use pleach_actors::manager::{
+    Begin, Cancel, Connect, Forget, Keep, Look, ManagerActor, ManagerView, Newcomer, Outcome, Replanner,
+    Service, StudyRun,
+};
 use pleach_actors::stage::Past;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
@@ -19,6 +22,8 @@ use pleach_dispatch::StudyId;
 use pleach_dispatch::costs::Costs;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::{Before, ToManager, ToWorker};
+use pleach_dispatch::plan::BucketPlan;
+use pleach_dispatch::study::Study;
 use pleach_regions::{Ledger, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;
@@ -176,19 +181,87 @@ async fn said(incoming: &mut Incoming) -> ToWorker {
     codec::decode(&frame.expect("the link is there")).expect("a message")
 }
 
+fn service() -> Service {
+    Service {
+        number: 7,
+        epoch: 1,
+        find_file: Arc::new(|_| None),
+        check_file: Arc::new(|_, _, _| true),
+        clock: Arc::new(SystemClock),
+        network: tokio::runtime::Handle::current(),
+        by_data: true,
+    }
+}
+
+/// A worker that joins and takes no work.
+fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
+    let (near, far) = pair();
+    manager.do_send(Connect {
+        link: Box::new(near.link),
+        incoming: near.incoming,
+        newcomer: Newcomer { name: format!("w{slots}"), ..Newcomer::local() },
+    });
+    let join = ToManager::Join { slots, incarnation: u64::from(slots), exchange_port: None, before: None };
+    far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
+    far
+}
+
+/// Notes for how many slots it is called, and cuts each open instance into a bucket of its own.
+struct OneByOne(Arc<Mutex<Vec<u32>>>);
+
+impl Replanner for OneByOne {
+    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
+        self.0.lock().expect("not poisoned").push(slots);
+        let open = study.unstarted().flat_map(|(_, instances)| instances.iter().copied());
+        Some(open.map(|id| BucketPlan { instances: vec![id], pixels: 1 }).collect())
+    }
+}
+
+#[test]
+fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
+    System::new().block_on(async {
+        let manager = ManagerActor::service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
+        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+        let study = StudyRun {
+            plan: plan(&sets, 3),
+            finished: BTreeSet::new(),
+            inputs: HashMap::new(),
+            observer: Box::new(|_| {}),
+            replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
+            keeps: false,
+            done,
+        };
+        manager.send(Begin { id: StudyId::whole(1), study }).await.unwrap().unwrap();
+        let replanned = async |expected: &[u32]| -> ManagerView {
+            let looking = async {
+                loop {
+                    let view = manager.send(Look).await.unwrap();
+                    if view.replans as usize >= expected.len() {
+                        return view;
+                    }
+                }
+            };
+            let view = tokio::time::timeout(DEADLINE, looking).await.expect("buckets are cut anew");
+            assert_eq!(*slots.lock().unwrap(), expected);
+            view
+        };
+        // Without a worker there is nothing to plan for.
+        let _first = idler(&manager, 2);
+        assert_eq!(replanned(&[2]).await.replanned_instances, 2 * 6);
+        let second = idler(&manager, 3);
+        replanned(&[2, 5]).await;
+        drop(second);
+        let view = replanned(&[2, 5, 2]).await;
+        assert_eq!((view.replans, view.workers.len()), (3, 1));
+    });
+}
+
 #[test]
 fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
     System::new().block_on(async {
-        let manager = ManagerActor::service(Service {
-            number: 7,
-            epoch: 1,
-            find_file: Arc::new(|_| None),
-            check_file: Arc::new(|_, _, _| true),
-            clock: Arc::new(SystemClock),
-            network: tokio::runtime::Handle::current(),
-            by_data: true,
-        });
-        let manager = manager.start();
+        let manager = ManagerActor::service(service()).start();
         for study in [3, 4, 5] {
             manager.do_send(Keep(study));
         }

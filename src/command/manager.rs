@@ -9,6 +9,7 @@ use crate::log;
 use crate::pools::Pools;
 use crate::service::deletion;
 use crate::service::inputs::InputStore;
+use crate::service::metrics::record_expiry;
 use crate::service::state::State;
 use crate::service::studies::{Asked, Retention, Shared};
 use crate::size::MemorySize;
@@ -86,6 +87,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         false => Exposition::install(role, version),
     };
     let exposition = exposition.map_err(Stop::defect)?;
+    record_expiry(&credentials);
     let asked_to_stop = interrupt.take_asked();
     System::new().block_on(async move {
         let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();

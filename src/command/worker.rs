@@ -16,6 +16,7 @@ use crate::inputs::FileOpener;
 use crate::interrupt::Interrupt;
 use crate::log;
 use crate::machine::default_memory_bytes;
+use crate::service::metrics::record_expiry;
 use crate::size::{MemorySize, human};
 use actix::prelude::*;
 use figures::Figures;
@@ -102,6 +103,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             args.certs.display()
         )));
     }
+    record_expiry(&credentials);
     let slots = workers(args.cores);
     let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
     pleach_pages::set_limit_bytes(memory_bytes);

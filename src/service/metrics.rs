@@ -5,7 +5,9 @@
 use crate::api::view::{Scaling, Study, StudyState};
 use pleach_actors::manager::{ManagerFigures, StudyFigures, WorkerState};
 use pleach_actors::transport::LinkFigures;
+use pleach_actors::transport::certs::Credentials;
 use pleach_telemetry::catalogue as of;
+use std::path::Path;
 
 /// Tasks that need not be executed, as is known when a study is planned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +26,33 @@ pub(crate) struct Measured {
     pub(crate) view: Study,
     /// As soon as it is planned.
     pub(crate) reuse: Option<PlannedReuse>,
+    /// Of a running study with a deadline.
+    pub(crate) deadline_margin_seconds: Option<f64>,
+}
+
+/// The file system of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Disk {
+    free_bytes: u64,
+    size_bytes: u64,
+}
+
+impl Disk {
+    /// `None` if the system refuses to tell.
+    pub(crate) fn of(folder: &Path) -> Option<Self> {
+        let found = rustix::fs::statvfs(folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize.max(1));
+        Some(Self { free_bytes: bytes(found.f_bavail), size_bytes: bytes(found.f_blocks) })
+    }
+}
+
+/// Sets when the certificates of this process end, which it reads once.
+pub(crate) fn record_expiry(credentials: &Credentials) {
+    for (name, expiry) in ["node", "authority"].into_iter().zip(credentials.expiry()) {
+        if let Some(expiry) = expiry {
+            of::CERTIFICATE_EXPIRY.with([name]).set(expiry.as_secs_f64());
+        }
+    }
 }
 
 /// Counts that a gauge shows: exact up to 2^53.
@@ -33,7 +62,7 @@ pub(crate) fn number(count: u64) -> f64 {
 }
 
 /// Sets what there is now. Whatever is not set is not there any more.
-pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &Scaling) {
+pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &Scaling, disk: Option<Disk>) {
     use StudyState::{Cancelled, Complete, Failed, Queued, Running, Waiting};
     for state in [Waiting, Queued, Running, Complete, Cancelled, Failed] {
         let count = studies.iter().filter(|study| study.view.state == state).count();
@@ -55,10 +84,15 @@ pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &S
     if let Some(cost) = scaling.predicted_cost {
         of::PREDICTED_COST.with([]).set(cost);
     }
+    if let Some(disk) = disk {
+        of::STATE_DISK_FREE.with([]).set(number(disk.free_bytes));
+        of::STATE_DISK_SIZE.with([]).set(number(disk.size_bytes));
+    }
     sample_workers(figures);
 }
 
-fn sample_study(Measured { view, reuse }: &Measured, running: Option<&StudyFigures>) {
+fn sample_study(measured: &Measured, running: Option<&StudyFigures>) {
+    let Measured { view, reuse, deadline_margin_seconds } = measured;
     let id = view.id.as_str();
     of::STUDY_INFO.with([id, &view.name]).set(1.0);
     of::STUDY_EVALUATIONS.with([id]).set(number(view.evaluations));
@@ -66,6 +100,12 @@ fn sample_study(Measured { view, reuse }: &Measured, running: Option<&StudyFigur
     of::STUDY_RUNS_FAILED.with([id]).set(number(view.failed));
     of::STUDY_TASKS_LEFT.with([id]).set(number(view.tasks_left));
     of::STUDY_TASKS_EXECUTED.with([id]).absolute(view.tasks_executed);
+    if let Some(deadline) = view.deadline {
+        of::STUDY_DEADLINE.with([id]).set(deadline.unix_timestamp() as f64);
+    }
+    if let Some(seconds) = deadline_margin_seconds {
+        of::STUDY_DEADLINE_MARGIN.with([id]).set(*seconds);
+    }
     let Some(running) = running else { return };
     let planned = reuse.unwrap_or_default();
     for (level, tasks) in [

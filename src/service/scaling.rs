@@ -96,6 +96,21 @@ impl Scaler {
         shown(of_file, &pools, &answer, view, &active, spent)
     }
 
+    /// Seconds between the predicted end of each study with a deadline and that deadline, by the study's number: negative if
+    /// it will be late. Only active workers count, since those that are wanted may never come.
+    pub(super) fn margins(view: &ManagerView, studies: &[StudyNeed], now: f64) -> BTreeMap<u32, f64> {
+        let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
+        let pool = everybody(&active.collect::<Vec<_>>());
+        let (need, workers) = (need(studies, now, |_| 0.0), [pool.running]);
+        let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
+        let pools = [pool];
+        let margin = |(study, share): (&StudyNeed, f64)| {
+            let left = study.deadline? - now;
+            Some((study.id, left - Forecast::seconds_of_share(&need, &pools, &workers, share)))
+        };
+        studies.iter().zip(shares(&work)).filter_map(margin).collect()
+    }
+
     /// Counts what the workers that are there have cost since the last step, in equal parts for the studies there are.
     fn pay(&self, kept: &mut Kept, pools: &[Pool], studies: &[StudyNeed], now: f64) {
         let passed = now - kept.last.replace(now).unwrap_or(now);

@@ -166,6 +166,11 @@ impl State {
         self.folder.join("token")
     }
 
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The folder of a study.
     pub(crate) fn study(&self, id: u32) -> PathBuf {
         self.folder.join("studies").join(id.to_string())

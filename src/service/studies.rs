@@ -102,9 +102,16 @@ impl Shared {
 
     /// How many workers are wanted now.
     pub(crate) fn scale(&self, view: &ManagerView) -> Scaling {
-        let needs: Vec<StudyNeed> = self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect();
-        let now = OffsetDateTime::now_utc();
-        self.scaler.step(view, &needs, now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9)
+        self.scaler.step(view, &self.needs(), now_seconds())
+    }
+
+    /// See [`Scaler::margins`].
+    fn deadline_margins(&self, view: &ManagerView) -> BTreeMap<u32, f64> {
+        Scaler::margins(view, &self.needs(), now_seconds())
+    }
+
+    fn needs(&self) -> Vec<StudyNeed> {
+        self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
     }
 
     /// Looks now and then how many workers are wanted, so that what is wanted and what was spent do not depend on who asks.
@@ -464,6 +471,12 @@ fn damaged(path: &Path) -> String {
         "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
         path.display()
     )
+}
+
+/// Seconds since 1970.
+fn now_seconds() -> f64 {
+    let now = OffsetDateTime::now_utc();
+    now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9
 }
 
 /// What a command would have said.

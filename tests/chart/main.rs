@@ -6,15 +6,17 @@
 mod chart;
 mod deploy;
 mod hook;
+mod monitoring;
 mod objects;
 #[path = "../support/pleach.rs"]
 mod pleach;
+mod pods;
 mod values;
 
 use chart::Tools;
 
 /// The values that the chart is rendered with, in its `ci` folder.
-const VALUES: [&str; 4] = ["default", "minimal", "spot-burst", "lustre"];
+const VALUES: [&str; 5] = ["default", "minimal", "spot-burst", "lustre", "openshift"];
 
 fn file(values: &str) -> String {
     format!("helm/pleach/ci/{values}-values.yaml")

@@ -5,7 +5,7 @@ use crate::file;
 use serde_json::Value;
 
 /// Arguments of helm, and what it has to say.
-const REFUSED: [(&str, &str); 27] = [
+const REFUSED: [(&str, &str); 37] = [
     (
         r#"workerPools=[{"name":"a","cpus":4}]"#,
         "at '/workerPools/0': additional properties 'cpus' not allowed",
@@ -78,6 +78,37 @@ const REFUSED: [(&str, &str); 27] = [
     ),
     (r#"authority={"joinToken":{"days":31}}"#, "at '/authority/joinToken/days': maximum: got 31, want 30"),
     (r#"image={"digest":"sha256:12"}"#, "at '/image/digest': 'sha256:12' does not match pattern"),
+    (r#"podSecurityContext={"runAsUser":"nobody"}"#, "at '/podSecurityContext/runAsUser': got string"),
+    (r#"securityContext={"user":1}"#, "at '/securityContext': additional properties 'user' not allowed"),
+    (r#"manager={"extraEnv":[{"name":"A"}]}"#, "at '/manager/extraEnv/0': 'oneOf' failed"),
+    (
+        r#"manager={"extraEnv":[{"name":"A B","value":""}]}"#,
+        "at '/manager/extraEnv/0/name': 'A B' does not match",
+    ),
+    (
+        r#"manager={"extraEnv":[{"name":"A","value":""},{"name":"A","value":"b"}]}"#,
+        "manager: extraEnv sets A, which is set already; another name is allowed",
+    ),
+    (
+        r#"workerPools=[{"name":"a","extraEnv":[{"name":"POD_NAME","value":"x"}]}]"#,
+        "workerPools, a: extraEnv sets POD_NAME, which is set already",
+    ),
+    (
+        r#"workerPools=[{"name":"a","podLabels":{"pleach-pool":"b"}}]"#,
+        "workerPools, a: podLabels has pleach-pool, which the chart selects pods by",
+    ),
+    (
+        r#"workerPools=[{"name":"a","extraVolumes":[{"name":"tmp","emptyDir":{}}]}]"#,
+        "workerPools, a: extraVolumes has tmp, which is there already",
+    ),
+    (
+        r#"workerPools=[{"name":"a","topologySpreadConstraints":[{"maxSkew":0}]}]"#,
+        "at '/workerPools/0/topologySpreadConstraints/0'",
+    ),
+    (
+        r#"manager={"ingress":{"host":"a"}}"#,
+        "at '/manager/ingress': additional properties 'host' not allowed",
+    ),
 ];
 
 #[test]

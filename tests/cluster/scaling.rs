@@ -1,6 +1,7 @@
 //! How many workers a manager wants for a study's deadline and budget, as its clients see it.
 
 use crate::cluster::{self, Cluster};
+use crate::watched::get;
 use serde_json::Value;
 use std::fs;
 
@@ -52,6 +53,30 @@ fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
     cluster.start_workers(0..2);
     assert_eq!(cluster.completed(&id), expected);
     assert_eq!(cluster.completed(&hasty), expected);
+    cluster.nothing_is_left();
+}
+
+/// Nobody is there when the study is planned; two workers want more buckets than one would.
+#[test]
+fn buckets_of_trtma_are_replanned_when_workers_join() {
+    let study = cluster::study(10, 128);
+    let expected = cluster::expected(&study);
+    let mut cluster = Cluster::new(&study);
+    let id = cluster.submit(&["--strategy", "trtma"]);
+    cluster.wait_until(|cluster| cluster.study_of(&id)["work_seconds_left"].as_f64().is_some());
+    cluster.start_workers(0..2);
+    cluster
+        .wait_until(|cluster| cluster.log("manager").contains("instances are in other buckets, for 2 slots"));
+    assert_eq!(cluster.completed(&id), expected);
+    let metrics = get(&format!("https://{}/metrics", cluster.http));
+    let count = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
+    };
+    assert!(
+        count("pleach_replans_total ") >= 1 && count("pleach_replanned_instances_total ") >= 2,
+        "{metrics}"
+    );
     cluster.nothing_is_left();
 }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(150);
 
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
-fn skipped(test: &str) {
-    eprintln!("SKIPPED {test}: the system does not let us mount");
+fn skipped(test: &str, why: &str) {
+    eprintln!("SKIPPED {test}: {why}");
 }
 
 /// A study that takes four times the memory that it gets.
@@ -79,7 +79,7 @@ fn wait_for_bytes(folder: &Path, least: u64, child: &mut Child) {
 fn an_ssd_that_becomes_full_is_done_without() {
     let tight = Tight::new();
     let Some(disk) = Disk::tmpfs(&tight.study.path("disk"), 64) else {
-        return skipped("an_ssd_that_becomes_full_is_done_without");
+        return skipped("an_ssd_that_becomes_full_is_done_without", "the system does not let us mount");
     };
     let mut child = tight.start(&disk.way());
     wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);
@@ -92,7 +92,10 @@ fn an_ssd_that_becomes_full_is_done_without() {
 fn an_ssd_that_becomes_read_only_is_done_without() {
     let tight = Tight::new();
     let Some(disk) = Disk::ext4(&tight.study.path("disk"), 64) else {
-        return skipped("an_ssd_that_becomes_read_only_is_done_without");
+        return skipped(
+            "an_ssd_that_becomes_read_only_is_done_without",
+            "the system gives us no loop device",
+        );
     };
     let mut child = tight.start(&disk.way());
     wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);

@@ -41,7 +41,8 @@ fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
 }
 
 #[test]
-fn paths_can_be_bounded() {
+fn active_paths_never_change_results() {
+    // That they bound what runs at once is shown in actors/tests/engine.rs, where operations can wait for each other.
     let study = Study::of_tissue(256);
     study.edit(&[("trajectories = 2", "trajectories = 1")]);
     let free = findings(&study, "free", &["--workers", "4"]);

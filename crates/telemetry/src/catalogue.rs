@@ -1,6 +1,7 @@
 //! Every metric there is.
 //!
-//! Names follow Prometheus' conventions: base units, and `_total` for counters. The values of a label are few, or end with
+//! Names follow Prometheus' conventions: base units, and `_total` for counters; those of the process are the ones that
+//! Prometheus' client libraries use. The values of a label are few, or end with
 //! what they name: a study's, by its number, with the study; a worker's, by its name, when it leaves. Of what comes from
 //! users only the name of a study is a label, of one metric, and operations are those that a worker has linked in.
 
@@ -36,6 +37,18 @@ macro_rules! catalogue {
 catalogue! {
     Gauge BUILD_INFO = "pleach_build_info" ["version", "role"], Count Both Recorded:
         "1; its labels say which version runs, and as what.";
+    Gauge CERTIFICATE_EXPIRY = "pleach_certificate_expiry_timestamp_seconds" ["certificate"], Seconds Both Recorded:
+        "End of a certificate's validity in seconds since 1970: node, that of this process, and authority, that of its cluster.";
+    Counter PROCESS_CPU = "process_cpu_seconds_total", Seconds Both Process:
+        "User and system CPU time of the process.";
+    Gauge PROCESS_RESIDENT = "process_resident_memory_bytes", Bytes Both Process:
+        "Resident memory of the process.";
+    Gauge PROCESS_OPEN_FDS = "process_open_fds", Count Both Process:
+        "Open file descriptors of the process.";
+    Gauge PROCESS_MAX_FDS = "process_max_fds", Count Both Process:
+        "Limit of open file descriptors; missing without a limit.";
+    Gauge PROCESS_START = "process_start_time_seconds", Seconds Both Process:
+        "Start of the process in seconds since 1970.";
 
     Counter HTTP_REQUESTS = "pleach_http_requests_total" ["method", "route", "status"], Count Manager Recorded:
         "Requests to the API that were answered, by the path's pattern and the status of the answer.";
@@ -63,6 +76,11 @@ catalogue! {
     Counter STUDY_TASKS_REUSED = "pleach_study_tasks_reused_total" ["study", "level"], Count Manager Sampled:
         "Tasks of the study that did not have to be executed, by the level of reuse: of stage and tree all as soon as it is \
          planned, of dataflow, value, cache and earlier parts of the study as it happens; of its present part.";
+    Gauge STUDY_DEADLINE = "pleach_study_deadline_timestamp_seconds" ["study"], Seconds Manager Sampled:
+        "Deadline of the study in seconds since 1970; missing for studies without one.";
+    Gauge STUDY_DEADLINE_MARGIN = "pleach_study_deadline_margin_seconds" ["study"], Seconds Manager Sampled:
+        "Time between the predicted end of a running study and its deadline, on the active workers and with equal turns for all \
+         running studies; negative if the study will be late, -Inf without workers.";
     Gauge PREDICTED_SECONDS_LEFT = "pleach_predicted_seconds_left" ["study"], Seconds Manager Sampled:
         "What is left of the study by what its instances have taken so far, on the slots there are, if no other study wants them; \
          not there as long as nothing is known of some stage.";
@@ -95,6 +113,10 @@ catalogue! {
         "What it takes to write a group of responses to a study's journal and to sync it.";
     Counter JOURNAL_RECORDS = "pleach_journal_records_total", Count Manager Recorded:
         "Responses that are on disk.";
+    Gauge STATE_DISK_FREE = "pleach_state_disk_free_bytes", Bytes Manager Sampled:
+        "Free bytes of the file system that holds the state directory (--state).";
+    Gauge STATE_DISK_SIZE = "pleach_state_disk_size_bytes", Bytes Manager Sampled:
+        "Size of the file system that holds the state directory.";
 
     Gauge WORKERS = "pleach_workers" ["state"], Count Manager Sampled:
         "Workers that are connected: active, or draining, which are to leave.";
@@ -202,7 +224,10 @@ mod tests {
         for family in ALL {
             let Family { name, kind, unit, labels, .. } = **family;
             assert!(seen.insert(name), "{name} is there twice");
-            assert!(is_name(name) && name.starts_with("pleach_"), "{name}");
+            assert!(is_name(name), "{name}");
+            let is_of_process = name.starts_with("process_");
+            assert!(is_of_process || name.starts_with("pleach_"), "{name}");
+            assert_eq!(is_of_process, family.life == Life::Process, "{name}");
             assert_eq!(name.ends_with("_total"), kind == Kind::Counter, "{name}");
             let base = name.trim_end_matches("_total");
             // What is predicted has the names that its readers know.

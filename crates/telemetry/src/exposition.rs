@@ -5,10 +5,12 @@
 
 use crate::catalogue::{self, ALL};
 use crate::family::{Family, Kind, Life, Role};
+use crate::process::Process;
 use metrics_prometheus::failure::strategy::NoOp;
 use metrics_prometheus::recorder::Frozen;
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
@@ -44,6 +46,7 @@ impl Sampled {
 pub struct Exposition {
     registry: Registry,
     sampled: Vec<Sampled>,
+    process: Process,
     /// Two that ask at once would forget each other's samples.
     one_by_one: Mutex<()>,
 }
@@ -81,7 +84,9 @@ impl Exposition {
         let mut builder =
             metrics_prometheus::Recorder::builder().with_registry(&registry).with_failure_strategy(NoOp);
         let mut sampled = Vec::new();
-        for family in ALL.iter().filter(|family| role.has(family.role)) {
+        let process = Process::new(&registry, Path::new("/proc"))?;
+        let recorded = |family: &&&Family| role.has(family.role) && family.life != Life::Process;
+        for family in ALL.iter().filter(recorded) {
             let Family { labels, buckets, .. } = **family;
             let options = Opts::new(family.name, family.help);
             let made = match family.kind {
@@ -101,7 +106,7 @@ impl Exposition {
                 sampled.push(made);
             }
         }
-        let exposition = Self { registry, sampled, one_by_one: Mutex::new(()) };
+        let exposition = Self { registry, sampled, process, one_by_one: Mutex::new(()) };
         Ok((exposition, builder.build_frozen()))
     }
 
@@ -114,6 +119,7 @@ impl Exposition {
         let _only = self.one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
         self.sampled.iter().for_each(Sampled::forget);
         sample();
+        self.process.sample();
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 }

@@ -78,6 +78,8 @@ pub enum Life {
     Recorded,
     /// Set whenever somebody looks, for what there is then: a study's series end with it, a worker's when it leaves.
     Sampled,
+    /// As long as the process: read from the operating system whenever somebody looks. Handles record nothing into it.
+    Process,
 }
 
 /// The upper bounds of a histogram's buckets.

@@ -33,7 +33,7 @@ fn section(text: &mut String, heading: &str, role: Role) {
         let Family { name, kind, labels, life, help, .. } = **family;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         let life = match life {
-            Life::Recorded => "always",
+            Life::Recorded | Life::Process => "always",
             Life::Sampled => "while",
         };
         let _ = writeln!(text, "| `{name}` | {} | {} | {life} | {help} |", kind.as_str(), labels.join(", "));

@@ -25,12 +25,14 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The names of series in a text: `pleach_…`, and `pleach:…` of recording rules.
+/// The names of series in a text: `pleach_…`, `process_…`, and `pleach:…` of recording rules.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == ':';
     let words = text.split(|letter| !is_part(letter));
     words
-        .filter(|word| word.starts_with("pleach_") || (word.starts_with("pleach:") && *word != "pleach:"))
+        .filter(|word| {
+            ["pleach_", "process_", "pleach:"].iter().any(|start| word.starts_with(start) && word != start)
+        })
         .collect()
 }
 
@@ -70,6 +72,30 @@ fn dashboards_and_rules_name_no_unknown_metric() {
         for name in names(&text) {
             assert!(known.contains(name), "{}: {name} is no metric", file.display());
         }
+    }
+}
+
+/// Alerts of the rules, and the headings that describe them, one for each.
+#[test]
+fn every_alert_has_its_runbook_entry() {
+    let rules = read(&root().join("deploy/prometheus/rules.yml"));
+    let after = |start: &str| -> BTreeSet<String> {
+        rules.lines().filter_map(|line| line.trim().strip_prefix(start)).map(str::to_owned).collect()
+    };
+    let alerts = after("- alert: ");
+    assert!(alerts.len() >= 18, "{alerts:?}");
+    let watch = read(&root().join("docs/watch.md"));
+    let headings: BTreeSet<String> =
+        watch.lines().filter_map(|line| line.strip_prefix("### ")).map(str::to_owned).collect();
+    assert_eq!(alerts, headings);
+    let anchors: BTreeSet<String> =
+        alerts.iter().map(|alert| format!("docs/watch.md#{}", alert.to_lowercase())).collect();
+    assert_eq!(after("runbook: "), anchors);
+    let tests = read(&root().join("deploy/prometheus/tests/rules.yml"));
+    for alert in &alerts {
+        let looked_at = tests.matches(&format!("alertname: {alert}\n        exp_alerts:")).count();
+        let fires = tests.matches(&format!("alertname: {alert}\n        exp_alerts:\n")).count();
+        assert!(fires > 0 && looked_at > fires, "{alert}: no test fires it and keeps it silent");
     }
 }
 

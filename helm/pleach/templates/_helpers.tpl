@@ -71,21 +71,66 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       {{- end }}
 {{- end }}
 
+{{/* Security contexts, without the fields that are null. */}}
 {{- define "pleach.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{- include "pleach.withoutNulls" .Values.podSecurityContext -}}
 {{- end }}
 
 {{- define "pleach.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- include "pleach.withoutNulls" .Values.securityContext -}}
+{{- end }}
+
+{{- define "pleach.withoutNulls" -}}
+{{- $fields := dict -}}
+{{- range $name, $value := . -}}
+{{- if not (kindIs "invalid" $value) }}{{- $_ := set $fields $name $value -}}{{ end -}}
+{{- end -}}
+{{- toYaml $fields -}}
+{{- end }}
+
+{{/* Labels of a pod beyond those that the chart selects by; called with the part of the values, and its name for messages. */}}
+{{- define "pleach.podLabels" -}}
+{{- $what := .what -}}
+{{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "pleach-pool" -}}
+{{- if hasKey $.of.podLabels $name }}{{ fail (printf "%s: podLabels has %s, which the chart selects pods by; another name is allowed" $what $name) }}{{ end -}}
+{{- end -}}
+{{- with .of.podLabels }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{/* extraEnv; called with the names that the chart sets itself as well. */}}
+{{- define "pleach.extraEnv" -}}
+{{- $names := .own -}}
+{{- $what := .what -}}
+{{- range .of.extraEnv -}}
+{{- if has .name $names }}{{ fail (printf "%s: extraEnv sets %s, which is set already; another name is allowed" $what .name) }}{{ end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- with .of.extraEnv }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{- define "pleach.extraVolumes" -}}
+{{- $names := list "authority" "certs" "join" "lustre" "pools" "ssd" "state" "tiers" "tmp" -}}
+{{- $what := .what -}}
+{{- range .of.extraVolumes -}}
+{{- if or (has .name $names) (hasPrefix "input-" .name) }}{{ fail (printf "%s: extraVolumes has %s, which is there already; another name is allowed" $what .name) }}{{ end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- with .of.extraVolumes }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{- define "pleach.extraVolumeMounts" -}}
+{{- with .extraVolumeMounts }}{{ toYaml . }}{{ end -}}
+{{- end }}
+
+{{/* How pods spread; a constraint without a selector gets the given labels. */}}
+{{- define "pleach.spread" -}}
+{{- $labels := .labels -}}
+{{- with .of.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{- ternary . (set (deepCopy .) "labelSelector" (dict "matchLabels" $labels)) (hasKey . "labelSelector") | toYaml | nindent 4 }}
+  {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Where a pod may run; called with a part of the values. */}}

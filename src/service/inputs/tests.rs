@@ -180,7 +180,7 @@ fn a_full_disk_leaves_nothing() {
         assert!(!has_run, "{said}{}", String::from_utf8_lossy(&ended.stdout));
     }
     println!(
-        "SKIPPED a full disk of input files: no file system can be mounted here, not even in a namespace"
+        "SKIPPED a_full_disk_leaves_nothing: no file system can be mounted here, not even in a namespace"
     );
 }
 

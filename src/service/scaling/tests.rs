@@ -124,3 +124,20 @@ fn without_pools_there_is_a_prediction_and_nothing_is_wanted() {
     );
     assert_eq!(scaler.step(&view(base()), &[], 0.0).predicted_seconds_left, None);
 }
+
+/// A study with 1,000 s of work on the four slots of two workers takes 250 s; with a second study of the same work, which gets
+/// equal turns, 500 s.
+#[test]
+fn deadline_margin_is_negative_for_studies_that_end_late() {
+    let one = [study(1, 1_000.0, Some(1_300.0), None)];
+    let margins = |workers, studies: &[StudyNeed]| Scaler::margins(&view(workers), studies, 1_000.0);
+    assert_eq!(margins(base(), &one), BTreeMap::from([(1, 50.0)]));
+    let two = [study(1, 1_000.0, Some(1_300.0), None), study(2, 1_000.0, None, None)];
+    assert_eq!(margins(base(), &two), BTreeMap::from([(1, -200.0)]));
+    // Workers that leave, or that are only wanted, do nothing for it.
+    let draining = base().into_iter().map(|worker| WorkerView { state: WorkerState::Draining, ..worker });
+    assert_eq!(margins(draining.collect(), &one), BTreeMap::from([(1, f64::NEG_INFINITY)]));
+    // Past the deadline with work left.
+    assert_eq!(margins(base(), &[study(3, 400.0, Some(900.0), None)]), BTreeMap::from([(3, -200.0)]));
+    assert_eq!(margins(base(), &[study(4, 400.0, None, None)]), BTreeMap::new());
+}

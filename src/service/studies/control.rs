@@ -5,7 +5,7 @@ use super::{Ended, Shared};
 use crate::api::control::{Answer, Control, Refused};
 use crate::api::view::{Forgotten, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
 use crate::service::inputs::InputDigest;
-use crate::service::metrics::{self, Measured};
+use crate::service::metrics::{self, Disk, Measured};
 use crate::service::results::{self, Checksums};
 use crate::service::submission::Submission;
 use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView, Measure};
@@ -217,10 +217,17 @@ impl Control for Asked {
         Box::pin(async move {
             let gone = |_| Refused::NotReady("the manager ends".to_owned());
             let figures = self.0.manager.send(Measure).await.map_err(gone)?;
-            let studies: Vec<Measured> =
-                self.0.entries().iter().map(|(id, entry)| entry.measured(*id)).collect();
+            let margins = self.0.deadline_margins(&figures.view);
+            let measured = |(id, entry): (&u32, &super::Entry)| Measured {
+                deadline_margin_seconds: margins.get(id).copied(),
+                ..entry.measured(*id)
+            };
+            let studies: Vec<Measured> = self.0.entries().iter().map(measured).collect();
             let scaling = self.0.scale(&figures.view);
-            let text = self.1.text(|| metrics::sample(&figures, &studies, &scaling));
+            let folder = self.0.state.folder().to_owned();
+            // A file system of the network may take its time.
+            let disk = tokio::task::spawn_blocking(move || Disk::of(&folder)).await.ok().flatten();
+            let text = self.1.text(|| metrics::sample(&figures, &studies, &scaling, disk));
             text.map_err(|error| Refused::Defect(error.to_string()))
         })
     }

@@ -73,7 +73,7 @@ impl Entry {
             }
             _ => None,
         };
-        Measured { view: self.view(id), reuse }
+        Measured { view: self.view(id), reuse, deadline_margin_seconds: None }
     }
 
     /// What is left of it, while it runs.

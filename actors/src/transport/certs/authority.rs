@@ -231,6 +231,7 @@ mod tests {
         let credentials = Credentials::load(&node).unwrap();
         assert_eq!(credentials.identity(), &identity("w1"));
         assert_eq!([0, 29, 31].map(|days| credentials.is_over(NOW + DAY * days)), [false, false, true]);
+        assert_eq!(credentials.expiry(), [30, MAX_DAYS].map(|days| Some(NOW + DAY * days)));
         let key = fs::read(node.join(NODE_KEY_FILE)).unwrap();
         assert!(matches!(authority.issue(&identity("w1"), validity, &node), Err(CertsError::Exists(_))));
         assert_eq!(fs::read(node.join(NODE_KEY_FILE)).unwrap(), key);

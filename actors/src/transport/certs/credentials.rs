@@ -72,6 +72,16 @@ impl Credentials {
         matches!(verified, Err(webpki::Error::CertExpired { .. }))
     }
 
+    /// End of validity of the node's certificate and of the authority's, since 1970; `None` for one that cannot be parsed.
+    #[must_use]
+    pub fn expiry(&self) -> [Option<Duration>; 2] {
+        let expiry = |number: usize| {
+            let (_, parsed) = x509_parser::parse_x509_certificate(self.chain.get(number)?).ok()?;
+            u64::try_from(parsed.validity().not_after.timestamp()).ok().map(Duration::from_secs)
+        };
+        [expiry(0), expiry(1)]
+    }
+
     /// The node's certificate, then the authority's.
     pub(crate) fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.chain.clone()

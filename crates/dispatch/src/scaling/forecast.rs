@@ -99,6 +99,12 @@ impl Forecast {
     pub fn of(need: &Need, pools: &[Pool], workers: &[u32]) -> Self {
         Staff::of(pools, workers).forecast(need, pools)
     }
+
+    /// Seconds until a share of what is left is done by so many workers of each pool; infinite without any.
+    #[must_use]
+    pub fn seconds_of_share(need: &Need, pools: &[Pool], workers: &[u32], share: f64) -> f64 {
+        Staff::of(pools, workers).seconds(need, share)
+    }
 }
 
 #[cfg(test)]

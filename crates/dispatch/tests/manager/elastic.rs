@@ -283,3 +283,27 @@ fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
     manager.handle_cancel(STUDY);
     assert_eq!(effects(&mut manager), ["revoke w0 0"]);
 }
+
+/// Studies of which a new plan is asked for.
+fn replans(manager: &mut Manager) -> Vec<StudyId> {
+    let mut studies = Vec::new();
+    while let Some(effect) = manager.poll_effect() {
+        if let Effect::Replan(study) = effect {
+            studies.push(study);
+        }
+    }
+    studies
+}
+
+#[test]
+fn workers_that_join_drain_or_leave_ask_for_a_replan_of_every_study() {
+    let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 1);
+    manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
+    replans(&mut manager);
+    let second = manager.handle_join(Facts::ANY);
+    assert_eq!(replans(&mut manager), [STUDY, OTHER], "one joins");
+    manager.handle_drain(workers[0]);
+    assert_eq!(replans(&mut manager), [STUDY, OTHER], "one drains");
+    manager.handle_leave(second, true);
+    assert_eq!(replans(&mut manager), [STUDY, OTHER], "one leaves");
+}

@@ -171,6 +171,65 @@ fn durable_regions_go_where_they_are_safe_and_stay() {
     assert_eq!(below.level, LevelId(1));
 }
 
+/// RAM that claims to outlive a loss of power: a durable level with room for an exact number of regions.
+#[derive(Debug)]
+struct Safe(BoundedRam);
+
+impl Tier for Safe {
+    fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        self.0.insert(key, region)
+    }
+
+    fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
+        self.0.get(key)
+    }
+
+    fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        self.0.remove(key)
+    }
+
+    fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        self.0.contains(key)
+    }
+
+    fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        self.0.list()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.0.held_bytes()
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.0.capacity_bytes()
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.0.free_bytes()
+    }
+
+    fn durability(&self) -> Durability {
+        Durability::PowerLoss
+    }
+}
+
+#[test]
+fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
+    let safe = |name: &str| {
+        let tier = Safe(BoundedRam::new(Arc::new(Ledger::default()), 1000 + entry_bytes()));
+        Level { tier: Arc::new(tier), ..ram(name, 1, Policy::Lru) }
+    };
+    let stack = TierStack::new(vec![safe("safe"), ram("volatile", 5, Policy::Lru), safe("below")]);
+    let store =
+        |number| stack.store(key(number), &small(number), Worth { seconds: f64::INFINITY, durable: true });
+    assert_eq!(store(0).unwrap().level, LevelId(0));
+    assert_eq!(store(1).unwrap().level, LevelId(0));
+    assert_eq!(places(&stack, 0..2), ["below", "safe"]);
+    // With no durable room left nothing goes, though the volatile level is empty.
+    assert!(store(2).unwrap_err().is_lack_of_room());
+    assert_eq!(places(&stack, 0..3), ["below", "safe", ""]);
+}
+
 #[test]
 fn what_is_written_through_is_below_at_once() {
     let through = Level { write: WriteMode::Through, ..ram("fast", 1, Policy::Lru) };
