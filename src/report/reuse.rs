@@ -114,11 +114,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     text.push(match plan.figures.reference_tasks {
         0 => format!("{} are left. ", count(left)),
         reference => {
-            format!(
-                "{} are left, and {} for the references at default parameters. ",
-                count(left),
-                count(reference)
-            )
+            format!("{} are left, and {} for the run at default parameters. ", count(left), count(reference))
         }
     });
     // Known only afterwards.
