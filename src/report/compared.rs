@@ -29,9 +29,9 @@ fn annotations(files: &[Annotated]) -> Html {
     let [outside, partly, unusable] =
         [sum(|file| file.outside), sum(|file| file.partly_outside), sum(|file| file.unusable)];
     let of_all = format!(
-        "The {} hold {}. ",
-        counted(files.len(), "reference file", "reference files"),
-        counted(all, "annotation", "annotations")
+        "{} in {}. ",
+        counted(all, "annotation", "annotations"),
+        counted(files.len(), "reference file", "reference files")
     );
     if outside + partly + unusable == 0 {
         return p(format!("{of_all}All of them lie inside their tiles."));
@@ -108,7 +108,7 @@ mod tests {
         fixture.run.annotations = vec![file("one", [40, 0, 0, 0]), file("<two>", [108, 1, 4, 2])];
         let text = section(&fixture.report()).unwrap().into_string();
         for expected in [
-            "The 2 reference files hold 148 annotations. Outside their tiles: 1, which",
+            "148 annotations in 2 reference files. Outside their tiles: 1, which",
             "Partly outside: 4, cut off",
             "covered by later ones: 2.",
             "<td>108</td><td>1</td><td>4</td><td>2</td>",

@@ -97,9 +97,9 @@ fn introduction(report: &Report<'_>, pictures: &Pictures) -> Html {
     } else {
         "the ones with the highest and the lowest response"
     };
-    let default = if has(Role::Default) { "the default parameters, " } else { "" };
+    let default = if has(Role::Default) { "the default parameters, and " } else { "" };
     let mut text = html![format!(
-        "Executed once more: {default}{ends}, of the evaluations that have a response on every tile. "
+        "Executed once more: {default}{ends}, among the evaluations that have a response on every tile. "
     )];
     if report.study.tiles.len() > 1 {
         text.push(html![

@@ -67,9 +67,7 @@ fn few_annotations_outside_are_told() {
     let page = text(&study.path("out/report.html"));
     assert!(page.contains("<h2>What was compared</h2>"));
     assert!(
-        page.contains(
-            "The 2 reference files hold 22 annotations. Outside their tiles: 1, which do not count."
-        )
+        page.contains("22 annotations in 2 reference files. Outside their tiles: 1, which do not count.")
     );
 }
 
@@ -80,7 +78,10 @@ fn many_annotations_outside_are_refused_unless_allowed() {
     let refusal = "error: study.toml: input.annotations_outside: truth/tissue_01.geojson: 2 of 20 annotations (10 %) lie \
                    outside tile tiles/tissue_01.png; up to 5 % of a file are allowed; annotations_outside = 0.1 in [input] \
                    allows these\n";
-    let submit = ["submit", "study.toml", "--manager", "http://127.0.0.1:1"];
+    pleach(study.folder(), &["certs", "init", "--dir", "ca"]).done();
+    pleach(study.folder(), &["certs", "issue", "--dir", "ca", "--name", "me", "--role", "client"]).done();
+    // No manager is asked.
+    let submit = ["submit", "study.toml", "--manager", "https://127.0.0.1:1", "--certs", "ca/me"];
     for command in [&["plan", "study.toml"][..], &["run", "study.toml", "--out", "out"], &submit] {
         let answer = pleach(study.folder(), command);
         assert_eq!((answer.code, answer.stderr.as_str()), (2, refusal), "{answer:?}");
