@@ -3,12 +3,15 @@
 //! Which runs have a response, which tiles say nothing, what an evaluation comes to over its tiles. The indices
 //! themselves are `pleach-sensitivity`'s; nothing is written or shown here.
 
+mod both_empty;
 mod correlations;
+pub(crate) mod extremes;
 mod failures;
 mod listed;
 mod points;
 mod regressions;
 
+pub(crate) use both_empty::BothEmptyRuns;
 pub(crate) use correlations::{Association, Associations};
 #[cfg(test)]
 pub(crate) use failures::OfParameter;
@@ -31,13 +34,17 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_workflow::{Aggregate, Method, OfPoints};
+use pleach_workflow::{Aggregate, BothEmpty, Method, OfPoints};
 
 /// The responses of all runs, by evaluation, then tile.
 #[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) runs: Vec<RunResponse>,
+    /// The same of evaluation 0, the defaults; empty where they are not run.
+    pub(crate) defaults: Vec<RunResponse>,
     tiles: usize,
+    /// Runs whose mask and reference are both empty do not count in means over tiles.
+    leaves_out_both_empty: bool,
 }
 
 /// What the responses say about the parameters.
@@ -64,20 +71,22 @@ pub(crate) enum Analysis {
 impl Collected {
     pub(crate) fn new(prepared: &Prepared, woven: &Woven, outcome: &manager::Outcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
-        let mut runs = Vec::new();
-        for evaluation in 1..=prepared.design.evaluations.len() {
-            for tile in 0..study.tiles.len() {
-                let instance = woven.instance(evaluation, tile, workflow.response.stage);
-                let table = outcome.results.get(&instance).and_then(|tables| tables.first());
-                let values: Option<Vec<f64>> = table.and_then(|table| {
-                    let value = |name: &str| table.get(name).filter(|value| value.is_finite());
-                    workflow.response.metrics.iter().map(|(name, _)| value(name)).collect()
-                });
-                let result = values.ok_or_else(|| failure(prepared, woven, outcome, instance));
-                runs.push(RunResponse { evaluation, tile, result });
-            }
-        }
-        Self { runs, tiles: study.tiles.len() }
+        let run = |evaluation: usize, tile: usize| {
+            let instance = woven.instance(evaluation, tile, workflow.response.stage);
+            let table = outcome.results.get(&instance).and_then(|tables| tables.first());
+            let values: Option<Vec<f64>> = table.and_then(|table| {
+                let value = |name: &str| table.get(name).filter(|value| value.is_finite());
+                workflow.response.metrics.iter().map(|(name, _)| value(name)).collect()
+            });
+            let both_empty = table.map(|table| both_empty::of_table(table, workflow)).unwrap_or_default();
+            let result = values.ok_or_else(|| failure(prepared, woven, outcome, instance));
+            RunResponse { evaluation, tile, result, both_empty }
+        };
+        let tiles = study.tiles.len();
+        let of = |evaluation: usize| (0..tiles).map(move |tile| run(evaluation, tile));
+        let defaults = prepared.defaults_run().then(|| of(0).collect()).unwrap_or_default();
+        let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
+        Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
     }
 
     /// Runs without a response.
@@ -100,19 +109,45 @@ impl Collected {
     /// One response an evaluation: over the tiles, or none where one of them failed.
     pub(crate) fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
         let dead = self.dead_tiles();
-        let live = (self.tiles - dead.len()) as f64;
         let evaluations = self.runs.chunks(self.tiles.max(1));
-        let response = |runs: &[RunResponse]| {
-            let live_runs = runs.iter().filter(|run| !dead.contains(&run.tile));
-            let values: Option<Vec<f64>> =
-                live_runs.map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect();
-            let sum: f64 = values.filter(|values| !values.is_empty())?.iter().sum();
-            Some(match over_tiles {
-                Aggregate::Mean => sum / live,
-                Aggregate::Sum => sum,
-            })
-        };
-        evaluations.map(response).collect()
+        evaluations.map(|runs| self.over_tiles(runs, &dead, metric, over_tiles)).collect()
+    }
+
+    /// The response at the defaults over the same tiles, where they are run and failed on none.
+    pub(crate) fn default(&self, metric: usize, over_tiles: Aggregate) -> Option<f64> {
+        self.over_tiles(&self.defaults, &self.dead_tiles(), metric, over_tiles)
+    }
+
+    /// The response of an evaluation of these runs over tiles that are not `dead`.
+    fn over_tiles(
+        &self,
+        runs: &[RunResponse],
+        dead: &[usize],
+        metric: usize,
+        over_tiles: Aggregate,
+    ) -> Option<f64> {
+        let live = || runs.iter().filter(|run| !dead.contains(&run.tile));
+        let mut values: Vec<f64> =
+            live().map(|run| run.result.as_ref().ok().map(|values| values[metric])).collect::<Option<_>>()?;
+        if self.leaves_out_both_empty && over_tiles == Aggregate::Mean {
+            let counting: Vec<f64> = values
+                .iter()
+                .zip(live())
+                .filter(|(_, run)| !run.is_both_empty(metric))
+                .map(|(v, _)| *v)
+                .collect();
+            if !counting.is_empty() {
+                values = counting;
+            }
+        }
+        if values.is_empty() {
+            return None;
+        }
+        let sum: f64 = values.iter().sum();
+        Some(match over_tiles {
+            Aggregate::Mean => sum / values.len() as f64,
+            Aggregate::Sum => sum,
+        })
     }
 
     /// What failed evaluations take with them; `None` when there are none. One that has one response has all.

@@ -62,7 +62,7 @@ impl Executed {
     /// The responses there are.
     pub(crate) fn known(&self, prepared: &Prepared, woven: &Woven) -> Vec<Known> {
         let stage = prepared.study.workflow.response.stage;
-        let first = usize::from(!prepared.reference_run());
+        let first = usize::from(!prepared.defaults_run());
         let runs = (first..=prepared.design.evaluations.len())
             .flat_map(|evaluation| (0..prepared.study.tiles.len()).map(move |tile| (evaluation, tile)));
         let known = |(evaluation, tile)| {
@@ -302,7 +302,7 @@ type Run = (usize, usize);
 /// serves.
 fn runs(prepared: &Prepared, woven: &Woven, instances: usize) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
-    let first = usize::from(!prepared.reference_run());
+    let first = usize::from(!prepared.defaults_run());
     let (mut stands_for, mut runs_of) = (vec![None; instances], HashMap::new());
     for evaluation in first..=prepared.design.evaluations.len() {
         for tile in 0..prepared.study.tiles.len() {

@@ -180,7 +180,7 @@ impl<'a> Traced<'a> {
     ) -> Self {
         let mut walk = Walk::new(prepared, cache, identities);
         let reference = walk.reference(tile);
-        let offset = usize::from(!prepared.reference_run());
+        let offset = usize::from(!prepared.defaults_run());
         let evaluations = prepared.evaluations.iter().enumerate();
         let steps: HashMap<usize, Vec<Step>> = evaluations
             .map(|(number, values)| (number + offset, walk.steps(tile, values, reference)))

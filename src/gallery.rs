@@ -1,7 +1,8 @@
 //! Pictures of a study: a few of its evaluations executed again on one tile, after it is done.
 //!
-//! A study keeps no images. So that its page can show what its numbers mean, the reference, the median and the most
-//! different evaluation are replayed here, one after the other; of each, only the outlines within one window are kept.
+//! A study keeps no images. So that its page can show what its numbers mean, the reference, the default, and the best and
+//! the worst evaluation of each response are replayed here, one after the other; of each, only the outlines within one
+//! window are kept.
 //! The same replays give the files of `--preview`. How the pictures look is `report`'s.
 
 pub(crate) mod choice;
@@ -11,14 +12,14 @@ pub(crate) mod previews;
 pub(crate) mod window;
 
 use crate::analysis::Collected;
+use crate::analysis::extremes::{Extremes, Role, Setting};
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::Folder;
 use crate::past::Kept;
 use crate::replay::{self, Replay, ReplayError};
-use crate::report::Far;
 use crate::slides::{self, Overview};
 use crate::study::Prepared;
-use choice::Choice;
+use choice::{Choice, Panel};
 use outline::Loop;
 use pleach_actors::stage::Past;
 use pleach_pathology::tile::{self, TileError};
@@ -69,41 +70,36 @@ pub(crate) struct Pictures {
     pub(crate) detail: Jpeg,
     /// Outlines of the reference, in pixels of the window; those just outside are there too.
     pub(crate) reference: Vec<Loop>,
-    /// The evaluations, the median first.
+    /// The evaluations, the default first where it is not the reference.
     pub(crate) shown: Vec<Shown>,
+    /// The evaluation that tile and window were chosen by.
+    pub(crate) focus: usize,
 }
 
 /// One evaluation on the tile.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    /// Its number, from 1.
+    /// Its number, from 1; 0 for the defaults beside the sample.
     pub(crate) evaluation: usize,
-    pub(crate) role: Role,
-    /// The response on this tile.
-    pub(crate) on_tile: Option<f64>,
-    /// The response over all tiles.
-    pub(crate) over_tiles: Option<f64>,
+    /// Its roles, each of a response: a column among the metrics of the workflow.
+    pub(crate) roles: Vec<(usize, Role)>,
+    /// The responses that its roles are of; of the default, all.
+    pub(crate) responses: Vec<Shows>,
     /// Parameters that are not at their defaults, the most distant first.
-    pub(crate) moved: Vec<Moved>,
+    pub(crate) moved: Vec<Setting>,
     /// Outlines, as those of the reference.
     pub(crate) outlines: Vec<Loop>,
 }
 
-/// Why an evaluation is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Median,
-    MostDifferent,
-    /// There is no other.
-    Only,
-}
-
-/// A parameter's value and its default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Moved {
-    pub(crate) name: String,
-    pub(crate) value: Value,
-    pub(crate) default: Value,
+/// A response of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shows {
+    /// Its column among the metrics of the workflow.
+    pub(crate) metric: usize,
+    /// On the tile.
+    pub(crate) on_tile: Option<f64>,
+    /// Over all tiles.
+    pub(crate) over_tiles: Option<f64>,
 }
 
 /// A JPEG file and its size in pixels.
@@ -148,11 +144,12 @@ pub(crate) fn make(
     prepared: &Prepared,
     past: &Past,
     collected: &Collected,
+    extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
 ) -> Outcome<Gallery> {
     let mut written = Vec::new();
-    let pictures = pictures(prepared, past, collected, previews, folder, &mut written);
+    let pictures = pictures(prepared, past, collected, extremes, previews, folder, &mut written);
     let pictures = match pictures {
         Ok(pictures) => Ok(pictures),
         Err(GalleryError::Stopped(stop)) => return Err(stop),
@@ -170,15 +167,18 @@ fn pictures(
     prepared: &Prepared,
     past: &Past,
     collected: &Collected,
+    extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
     written: &mut Vec<String>,
 ) -> Result<Pictures, GalleryError> {
     let study = &prepared.study;
     let workflow = &study.workflow;
-    let (metric, over_tiles) = &workflow.response.metrics[study.metric];
+    let (_, over_tiles) = &workflow.response.metrics[study.metric];
     let responses = collected.responses(study.metric, *over_tiles);
-    let choice = choice::choose(&responses, &collected.runs, study.metric, Far::of(metric));
+    let shows_default = !prepared.reference_run();
+    let Collected { runs, defaults, .. } = collected;
+    let choice = choice::choose(extremes, &responses, runs, defaults, shows_default);
     let choice = choice.ok_or(GalleryError::NothingComplete)?;
     let own = workflow.reference.as_ref().map(|own| replay::of_stage(workflow, own.stage, own.output));
     if own.is_none() && previews.outputs.is_empty() {
@@ -200,7 +200,7 @@ fn pictures(
     };
     let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
     let mut kept = Kept::on(prepared, past, choice.tile);
-    for evaluation in evaluations(prepared, choice) {
+    for evaluation in evaluations(prepared, &choice) {
         let values = match evaluation {
             0 => &prepared.evaluations[0],
             numbered => &prepared.design.evaluations[numbered - 1],
@@ -222,7 +222,7 @@ fn pictures(
             written.push(name);
         }
         match regions.pop() {
-            Some(region) if evaluation == 0 => reference = Some(region),
+            Some(region) if evaluation == 0 && prepared.reference_run() => reference = Some(region),
             Some(region) => masks.push((evaluation, region)),
             None => {}
         }
@@ -230,51 +230,50 @@ fn pictures(
     let reference = reference.ok_or(GalleryError::NoReference)?;
     let mut shown = Vec::new();
     for (evaluation, mask) in masks {
-        shown.push((shown_as(prepared, collected, &responses, choice, evaluation), mask));
+        let Some(panel) = choice.panels.iter().find(|panel| panel.evaluation == evaluation) else { continue };
+        shown.push((shown_as(prepared, collected, choice.tile, panel), mask));
     }
-    compose::pictures(&file.name, &image, &reference, shown)
+    compose::pictures(&file.name, &image, &reference, choice.focus, shown)
 }
 
-/// In the order in which they are replayed: the run at defaults, which is the reference, where there is one.
-fn evaluations(prepared: &Prepared, choice: Choice) -> Vec<usize> {
-    let mut evaluations = Vec::new();
-    if prepared.reference_run() {
-        evaluations.push(0);
-    }
-    evaluations.push(choice.median);
-    if choice.most_different != choice.median {
-        evaluations.push(choice.most_different);
-    }
-    evaluations
+/// In the order in which they are replayed: the run at defaults first where it is the reference.
+fn evaluations(prepared: &Prepared, choice: &Choice) -> Vec<usize> {
+    let reference = prepared.reference_run().then_some(0);
+    reference.into_iter().chain(choice.panels.iter().map(|panel| panel.evaluation)).collect()
 }
 
-fn shown_as(
-    prepared: &Prepared,
-    collected: &Collected,
-    responses: &[Option<f64>],
-    choice: Choice,
-    evaluation: usize,
-) -> Shown {
-    let run = collected.runs.iter().find(|run| run.evaluation == evaluation && run.tile == choice.tile);
-    let on_tile = run.and_then(|run| run.result.as_ref().ok()?.get(prepared.study.metric).copied());
-    let parameters = &prepared.study.workflow.parameters;
+fn shown_as(prepared: &Prepared, collected: &Collected, tile: usize, panel: &Panel) -> Shown {
+    let &Panel { evaluation, ref roles } = panel;
+    let study = &prepared.study;
+    let metrics = &study.workflow.response.metrics;
+    let is_default = roles.iter().any(|(_, role)| *role == Role::Default);
+    let is_told = |metric: &usize| is_default || roles.iter().any(|(of, _)| of == metric);
+    let runs = if evaluation == 0 { &collected.defaults } else { &collected.runs };
+    let run = runs.iter().find(|run| run.evaluation == evaluation && run.tile == tile);
+    let shows = |metric: usize| Shows {
+        metric,
+        on_tile: run.and_then(|run| run.result.as_ref().ok()?.get(metric).copied()),
+        over_tiles: match evaluation {
+            0 => collected.default(metric, metrics[metric].1),
+            _ => collected.responses(metric, metrics[metric].1)[evaluation - 1],
+        },
+    };
+    let values = match evaluation {
+        0 => &prepared.evaluations[0],
+        numbered => &prepared.design.evaluations[numbered - 1],
+    };
     Shown {
         evaluation,
-        role: match evaluation {
-            _ if choice.median == choice.most_different => Role::Only,
-            _ if evaluation == choice.median => Role::Median,
-            _ => Role::MostDifferent,
-        },
-        on_tile,
-        over_tiles: responses[evaluation - 1],
-        moved: moved(parameters, &prepared.design.evaluations[evaluation - 1]),
+        roles: roles.clone(),
+        responses: study.metrics().filter(is_told).map(shows).collect(),
+        moved: moved(&study.workflow.parameters, values),
         outlines: Vec::new(),
     }
 }
 
 /// Parameters whose value is not the default, those first that moved farthest as a share of their range; of equals,
 /// in the workflow's order.
-fn moved(parameters: &[Parameter], values: &[Value]) -> Vec<Moved> {
+fn moved(parameters: &[Parameter], values: &[Value]) -> Vec<Setting> {
     let distance = |(parameter, value): &(&Parameter, &Value)| {
         let (low, high) = parameter.domain.bounds();
         let default = parameter.default.as_f64();
@@ -283,7 +282,7 @@ fn moved(parameters: &[Parameter], values: &[Value]) -> Vec<Moved> {
     };
     let mut moved: Vec<_> = parameters.iter().zip(values).filter(|(p, value)| p.default != **value).collect();
     moved.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    let named = moved.into_iter().map(|(parameter, &value)| Moved {
+    let named = moved.into_iter().map(|(parameter, &value)| Setting {
         name: parameter.name.clone(),
         value,
         default: parameter.default,

@@ -104,7 +104,7 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> Identity
 /// The responses that follow from what earlier studies have computed.
 pub(crate) fn known(prepared: &Prepared, past: &Past) -> Vec<Known> {
     let Some(cache) = &past.cache else { return Vec::new() };
-    let first = usize::from(!prepared.reference_run());
+    let first = usize::from(!prepared.defaults_run());
     let mut walk = Walk::new(prepared, cache, &past.identities);
     let mut known = Vec::new();
     for tile in 0..prepared.tiles.len() {

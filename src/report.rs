@@ -8,9 +8,11 @@ mod answer;
 mod bars;
 mod boxes;
 pub(crate) mod burst;
+mod compared;
 mod convergence;
 mod correlations;
 mod data_uri;
+mod extremes;
 mod failed;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -110,6 +112,8 @@ fn sections(report: &Report<'_>, pictures: bool) -> Html {
     let growth = report.run.convergence.as_ref().map(growth::section);
     let others = [
         ("How the sample grew", growth),
+        ("What was compared", compared::section(report)),
+        ("Default, best and worst", extremes::section(report)),
         ("The slides", slides::section(report).filter(|_| pictures)),
         ("What results look like", pictures.then(|| pictures::section(report))),
         ("How they are made", pictures.then(|| flow::section(report))),

@@ -7,6 +7,7 @@ mod record;
 
 pub(crate) use record::merged;
 
+use crate::analysis::extremes::Extremes;
 use crate::analysis::{self, Analysis, Collected, Failures};
 use crate::execution::Executed;
 use crate::exit::{Outcome, Stop};
@@ -84,9 +85,10 @@ pub(crate) fn write(
         indices["convergence"] = serde_json::to_value(convergence).map_err(Stop::defect)?;
     }
     folder.write_json("indices.json", &indices)?;
-    let run = record::of(done, collected);
+    let extremes = Extremes::of_all(prepared, collected);
+    let run = record::of(done, collected, extremes);
     folder.write_json("run.json", &run)?;
-    let gallery = gallery::make(prepared, past, collected, previews, folder)?;
+    let gallery = gallery::make(prepared, past, collected, &run.extremes, previews, folder)?;
     let failures = collected.failures(prepared);
     let (analysis, further) = analyses.split_first().ok_or_else(|| Stop::defect("a study of no response"))?;
     let html = report::html(&report::Report {

@@ -2,6 +2,7 @@
 //!
 //! Everything that can be wrong with a study before it runs is found here.
 
+pub(crate) mod annotations;
 mod parts;
 
 use crate::application;
@@ -18,7 +19,9 @@ use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
-use pleach_workflow::{Method, Reference, RegionDecl, Registry, Study, Value, text};
+use pleach_workflow::{
+    Annotations, BothEmpty, Method, Reference, RegionDecl, Registry, Study, Value, Workflow, text,
+};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +36,7 @@ pub(crate) struct Prepared {
     pub(crate) registry: Registry,
     /// The parameter sets of evaluations 1, 2, ….
     pub(crate) design: Design,
-    /// All parameter sets to run: evaluation 0 (the defaults) first where that is the reference.
+    /// All parameter sets to run: evaluation 0 (the defaults) first where it is run.
     pub(crate) evaluations: Vec<Vec<Value>>,
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
@@ -82,7 +85,7 @@ impl Prepared {
             )));
         }
         let design = design(file, &study, table)?;
-        let evaluations = evaluations_of(&study, &design);
+        let evaluations = evaluations_of(&study, &design, &registry);
         let parameter_sets = match (table, &study.method) {
             (Some(table), _) => table,
             (None, Method::Table { file }) => file,
@@ -92,8 +95,10 @@ impl Prepared {
             ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
-        let tiles = tiles(&study)?;
-        let digests = digests(&study, &evaluations);
+        let tiles;
+        (tiles, study.annotations) = look_at_tiles(&study)?;
+        annotations::check(file, &study)?;
+        let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         let file_digests = OnceCell::new();
         Ok(Self {
@@ -129,12 +134,13 @@ impl Prepared {
             }
             drawn
         };
-        let evaluations = evaluations_of(&study, &design);
-        let digests = digests(&study, &evaluations);
+        let registry = application::registry();
+        let evaluations = evaluations_of(&study, &design, &registry);
+        let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         Ok(Self {
             study,
-            registry: application::registry(),
+            registry,
             design,
             evaluations,
             parameter_sets,
@@ -182,9 +188,14 @@ impl Prepared {
         })
     }
 
-    /// Whether evaluation 0 is run and serves as reference.
-    pub(crate) fn reference_run(&self) -> bool {
+    /// Whether evaluation 0, the defaults, is run.
+    pub(crate) fn defaults_run(&self) -> bool {
         self.evaluations.len() > self.design.evaluations.len()
+    }
+
+    /// Whether evaluation 0 serves as reference.
+    pub(crate) fn reference_run(&self) -> bool {
+        self.defaults_run() && is_own_reference(&self.study)
     }
 
     pub(crate) fn material(&self) -> Material<'_> {
@@ -192,6 +203,7 @@ impl Prepared {
             workflow: &self.study.workflow,
             registry: &self.registry,
             evaluations: &self.evaluations,
+            defaults_run: self.defaults_run(),
             reference_run: self.reference_run(),
             tiles: &self.tiles,
             costs: &self.costs,
@@ -216,7 +228,7 @@ impl Prepared {
     /// # Errors
     /// [`Stop::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
     pub(crate) fn check_runnable(&self) -> Outcome {
-        let first = usize::from(!self.reference_run());
+        let first = usize::from(!self.defaults_run());
         for stage in &self.study.workflow.stages {
             for task in &stage.tasks {
                 let Some(operation) = self.registry.get(&task.operation, task.version) else { continue };
@@ -240,13 +252,33 @@ impl Prepared {
     }
 }
 
-/// All parameter sets to run: the defaults first where they give the reference.
-fn evaluations_of(study: &Study, design: &Design) -> Vec<Vec<Value>> {
-    let reference_run = study.reference == Reference::Defaults && study.workflow.reference.is_some();
-    let defaults = || study.workflow.parameters.iter().map(|parameter| parameter.default).collect();
-    let mut evaluations: Vec<Vec<Value>> = reference_run.then(defaults).into_iter().collect();
-    evaluations.extend(design.evaluations.iter().cloned());
-    evaluations
+/// Whether the result at the defaults is what results are compared with.
+fn is_own_reference(study: &Study) -> bool {
+    study.reference == Reference::Defaults && study.workflow.reference.is_some()
+}
+
+/// All parameter sets to run: the defaults first where results are compared with something. They give the reference, or
+/// their own agreement with it is what that of all others is held against. In the latter case nothing depends on them, so
+/// defaults that an operation refuses are left out.
+fn evaluations_of(study: &Study, design: &Design, registry: &Registry) -> Vec<Vec<Value>> {
+    let workflow = &study.workflow;
+    let defaults: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
+    let is_run = workflow.reference.is_some()
+        && (is_own_reference(study) || is_accepted(workflow, registry, &defaults));
+    let defaults = is_run.then_some(defaults);
+    defaults.into_iter().chain(design.evaluations.iter().cloned()).collect()
+}
+
+/// Whether all operations accept these values.
+fn is_accepted(workflow: &Workflow, registry: &Registry, values: &[Value]) -> bool {
+    workflow.stages.iter().all(|stage| {
+        stage.tasks.iter().all(|task| {
+            registry.get(&task.operation, task.version).is_some_and(|operation| {
+                let mut arguments = operation.arguments().iter().zip(stage.task_parameters(task));
+                arguments.all(|(argument, index)| argument.accepts.contains(values[index]))
+            })
+        })
+    })
 }
 
 fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
@@ -316,8 +348,8 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
 
 /// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole; slides have been
 /// looked at when they were cut.
-fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
-    let mut tiles = Vec::with_capacity(study.tiles.len());
+fn look_at_tiles(study: &Study) -> Outcome<(Vec<TileFacts>, Vec<Annotations>)> {
+    let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     for (number, file) in study.tiles.iter().enumerate() {
         // Every workflow input is the tile itself, but for the core of a slide's tile.
         let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
@@ -330,7 +362,8 @@ fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
         let pixels = u64::from(info.width_px) * u64::from(info.height_px);
         if let Reference::Masks(masks) = &study.reference {
             let mask = &masks[number];
-            tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
+            let found = tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
+            annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
             // Read as a mask and as a label map it is two regions.
             let read_as = study.workflow.reference_elements();
             inputs.extend(
@@ -339,7 +372,7 @@ fn tiles(study: &Study) -> Outcome<Vec<TileFacts>> {
         }
         tiles.push(TileFacts { pixels, inputs });
     }
-    Ok(tiles)
+    Ok((tiles, annotations))
 }
 
 /// Image files that the study reads.
@@ -360,7 +393,7 @@ fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hash.finalize().to_hex()[..32].to_owned()
 }
 
-fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, String)> {
+fn digests(study: &Study, design: &Design, evaluations: &[Vec<Value>]) -> Vec<(&'static str, String)> {
     // What a table holds is among the parameter sets; where it lies does not matter.
     let method = match study.method {
         Method::Moat { trajectories, levels, base, candidates } => {
@@ -381,7 +414,9 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
     let place = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
     let places: Vec<_> = files(study).map(place).collect();
     let from_defaults = [u8::from(study.reference == Reference::Defaults)];
-    let values: Vec<String> = evaluations.iter().flatten().map(ToString::to_string).collect();
+    // Nothing that is asked depends on defaults that are no reference.
+    let asked = if is_own_reference(study) { evaluations } else { &design.evaluations };
+    let values: Vec<String> = asked.iter().flatten().map(ToString::to_string).collect();
     // Only of slides: what is known of studies of tiles goes on to be.
     let parts: Vec<String> =
         study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
@@ -399,5 +434,7 @@ fn digests(study: &Study, evaluations: &[Vec<Value>]) -> Vec<(&'static str, Stri
         ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
     ];
     digests.extend(parts);
+    let counts = (study.both_empty != BothEmpty::default()).then(|| study.both_empty.name());
+    digests.extend(counts.map(|name| ("both_empty", digest_of([name.as_bytes()]))));
     digests
 }

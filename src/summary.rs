@@ -30,7 +30,8 @@ const LEVELS: [(&str, bool); 6] = [
 
 /// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
 pub(crate) fn print(run: &Run, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
-    let lines = analyses.iter().flat_map(ranking).chain(growth(run)).chain(table(run, budget_bytes));
+    let lines = analyses.iter().flat_map(ranking).chain(growth(run)).chain(responses(run));
+    let lines = lines.chain(table(run, budget_bytes));
     lines.for_each(|line| print_line(&line));
     print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
 }
@@ -55,6 +56,7 @@ fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {
     )];
     lines.extend(phase.written.analyses.iter().flat_map(ranking));
     lines.extend(growth(run));
+    lines.extend(responses(run));
     if let Some(screened) = phase.screened {
         let by = format!("{} of {}", screened.rule, shortened(&screened.response, NAME_COLUMNS));
         lines.extend(wrapped(&format!("survivors by {by}: {}", screened.survivors.join(", "))));
@@ -82,6 +84,40 @@ fn growth(run: &Run) -> Vec<String> {
         number(convergence.ci_width)
     ));
     lines.push(String::new());
+    lines
+}
+
+/// The default, the best and the worst of each response, and runs without anything to compare.
+fn responses(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    for of in run.extremes.iter().filter(|of| of.evaluations.len() > 1) {
+        let each = of.evaluations.iter().map(|extreme| {
+            let value = match (extreme.value, extreme.evaluation) {
+                (Some(value), _) => number(value),
+                (None, Some(_)) => "failed".to_owned(),
+                (None, None) => "not run".to_owned(),
+            };
+            match extreme.evaluation.filter(|evaluation| *evaluation > 0) {
+                Some(evaluation) => format!("{} {value} (evaluation {evaluation})", extreme.role.name()),
+                None => format!("{} {value}", extreme.role.name()),
+            }
+        });
+        let each: Vec<String> = each.collect();
+        lines.extend(wrapped(&format!("{}: {}", shortened(&of.response, NAME_COLUMNS), each.join(", "))));
+    }
+    for empty in &run.both_empty {
+        lines.extend(wrapped(&format!(
+            "{}: mask and reference are both empty in {} of {} runs, on {}; they {}",
+            shortened(&empty.response, NAME_COLUMNS),
+            grouped(empty.runs as u64),
+            grouped(empty.of as u64),
+            counted(empty.tiles.len(), "tile"),
+            if empty.left_out { "are left out" } else { "count as 1" },
+        )));
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
     lines
 }
 
@@ -371,6 +407,25 @@ mod tests {
             assert!(line.chars().count() <= 80, "{line}");
         }
         assert_eq!(shortened(long, 20), "a-paramet..ver-it-is");
+    }
+
+    #[test]
+    fn responses_name_default_best_and_worst() {
+        let mut run = example().run;
+        let line = "dice: default 1.0000, nearest 0.9120 (evaluation 7), farthest 0.1120 (evaluation";
+        assert_eq!(responses(&run), [line, "  70)", ""]);
+        run.both_empty = vec![crate::analysis::BothEmptyRuns {
+            response: "dice".to_owned(),
+            runs: 160,
+            of: 320,
+            tiles: vec!["tile-two".to_owned()],
+            left_out: false,
+        }];
+        let lines = responses(&run);
+        assert_eq!(lines[2], "dice: mask and reference are both empty in 160 of 320 runs, on 1 tile; they");
+        assert_eq!(lines[3], "  count as 1");
+        (run.extremes, run.both_empty) = (Vec::new(), Vec::new());
+        assert!(responses(&run).is_empty());
     }
 
     #[test]

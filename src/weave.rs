@@ -37,9 +37,11 @@ pub(crate) struct Material<'a> {
     pub(crate) workflow: &'a Workflow,
     /// Its operations.
     pub(crate) registry: &'a Registry,
-    /// Parameter sets, evaluation 0 first where the run at defaults is the reference.
+    /// Parameter sets, evaluation 0 (the defaults) first where it is run.
     pub(crate) evaluations: &'a [Vec<Value>],
-    /// Whether evaluation 0 is there, and serves as reference.
+    /// Whether evaluation 0 is there.
+    pub(crate) defaults_run: bool,
+    /// Whether it is there and serves as reference.
     pub(crate) reference_run: bool,
     /// The tiles.
     pub(crate) tiles: &'a [TileFacts],
@@ -134,7 +136,7 @@ pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven,
     let solutions = loom.solve(level)?;
     let figures = figures::of(&loom, &solutions, level, workers)?;
     let plan = execution(&loom, &solutions, level);
-    let first_evaluation = usize::from(!loom.material.reference_run);
+    let first_evaluation = usize::from(!loom.material.defaults_run);
     let Loom { runs, graph, stages, material, .. } = loom;
     let pixels = material.tiles.iter().map(|tile| tile.pixels).collect();
     Ok(Woven { plan, figures, runs, graph, first_evaluation, stages, pixels })

@@ -18,7 +18,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Says something on stderr.
 #[expect(clippy::print_stderr, reason = "this is where clients say how it goes on")]
-pub(super) fn line_on_stderr(text: &str) {
+pub(crate) fn line_on_stderr(text: &str) {
     eprintln!("{}", pleach_workflow::text::quoted(text, 4 * MOST_LETTERS));
 }
 

@@ -28,7 +28,7 @@ pub(super) fn execute(args: &ExplainArgs) -> Outcome {
     let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
     weigh(&mut prepared, args.way.buckets, args.cache.as_deref())?;
     let evaluations = prepared.design.evaluations.len();
-    let first = usize::from(!prepared.reference_run());
+    let first = usize::from(!prepared.defaults_run());
     if args.evaluation < first || args.evaluation > evaluations {
         return Err(Stop::Input(format!(
             "--evaluation {}: {first} to {evaluations} is allowed in this study",

@@ -10,13 +10,13 @@ use super::{weigh, workers};
 use crate::cli::{PlanArgs, ReuseName, StrategyName};
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::publish;
-use crate::output::record::{Plan, Plans};
+use crate::output::record::{Annotated, Plan, Plans};
 use crate::output::{print_json, print_line};
 use crate::past;
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::size::MemorySize;
-use crate::study::Prepared;
+use crate::study::{Prepared, annotations};
 use crate::weave::{self, Forecast, Level, Loom, Material, WeaveError};
 use pleach_reuse::{Buckets, Merging, Strategy};
 use std::num::NonZeroU32;
@@ -56,8 +56,10 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     }
     if args.json {
         // In print only is said what is not there: a document holds plans.
-        return print_json(&Plans { plans, parts: parts::forecast(&prepared.study) });
+        let annotations = Annotated::of(&prepared.study);
+        return print_json(&Plans { plans, parts: parts::forecast(&prepared.study), annotations });
     }
+    annotations::told(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
     Ok(())

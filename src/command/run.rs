@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
 use crate::parts::Part;
-use crate::study::Prepared;
+use crate::study::{Prepared, annotations};
 use crate::summary;
 use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     let prepared = Prepared::load(&args.study, args.table.as_deref())?;
     prepared.check_runnable()?;
     let mut runner = Runner::new(args, &prepared, &mut interrupt)?;
+    if !args.quiet && !args.json {
+        annotations::told(&prepared.study).iter().for_each(|line| print_line(line));
+    }
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(&prepared.study.name));
     if prepared.study.phases.is_empty() {
         in_one_part(args, &mut runner, prepared, &out)

@@ -2,12 +2,13 @@
 
 use crate::api::view::StudyState;
 use crate::cli::SubmitArgs;
-use crate::client::show::{Transfer, plain};
+use crate::client::show::{Transfer, line_on_stderr, plain};
 use crate::client::{Client, Waiting, download, follow, upload};
 use crate::exit::{Outcome, Stop};
 use crate::interrupt::Interrupt;
 use crate::output::{print_json, print_line};
 use crate::service::submission::Submission;
+use crate::study::annotations;
 use pleach_actors::transport::token::hex;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub(super) fn execute(args: &SubmitArgs) -> Outcome {
     let waits = args.wait || args.out.is_some();
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let submission = Submission::of(args)?;
+    // Beside the study's id, which scripts read.
+    annotations::told(&submission.study).iter().for_each(|line| line_on_stderr(line));
     // Until here there is nothing to say of what goes on: a signal just ends the process.
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(&mut interrupt);

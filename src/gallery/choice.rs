@@ -1,69 +1,103 @@
 //! Which evaluations are shown, and on which tile. A decision on responses alone: nothing is run or read here.
 
+use crate::analysis::extremes::{Extremes, Role};
 use crate::output::tables::RunResponse;
-use crate::report::Far;
 
-/// What is shown beside the reference. Evaluations are numbered from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Most evaluations that are shown: the default, and two of each of three responses. Each is executed once more.
+const MAX_SHOWN: usize = 7;
+
+/// What is shown beside the reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// The evaluation whose result lies farthest from the reference.
-    pub(crate) most_different: usize,
-    /// The one with the median response, of two the nearer; the same one where there is only one.
-    pub(crate) median: usize,
-    /// The tile on which the response of the most different evaluation lies farthest from the tile's median.
+    /// The evaluations, the default first, each once.
+    pub(crate) panels: Vec<Panel>,
+    /// Of these, the evaluation by which tile and window are chosen: the worse end of the first response.
+    pub(crate) focus: usize,
+    /// The tile on which the response of that evaluation lies farthest from the tile's median.
     pub(crate) tile: usize,
 }
 
-/// Chooses from `responses`, one an evaluation over its tiles (none where the evaluation is not complete), and
-/// `runs`, the response of each on each tile; `metric` is the column that the study analyses. Of equals, the first.
+/// An evaluation, and why it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Panel {
+    /// Its number, from 1, or 0 for the defaults where they are run.
+    pub(crate) evaluation: usize,
+    /// Its roles, each of a response: a column among the metrics of the workflow.
+    pub(crate) roles: Vec<(usize, Role)>,
+}
+
+/// Chooses from the extremes of each response. `responses` are those of the first one, one an evaluation over its tiles;
+/// `runs` and `defaults` hold the response of each evaluation, and of the defaults, on each tile. The default is shown if
+/// `shows_default`: it may be the reference already.
 ///
 /// The tile is not the one with the worst response itself: a tile with next to no objects has bad responses throughout,
 /// and shows little.
 ///
 /// `None` where no evaluation is complete.
 pub(crate) fn choose(
+    extremes: &[Extremes],
     responses: &[Option<f64>],
     runs: &[RunResponse],
-    metric: usize,
-    far: Far,
+    defaults: &[RunResponse],
+    shows_default: bool,
 ) -> Option<Choice> {
-    let complete = responses.iter().enumerate();
-    let mut complete: Vec<(usize, f64)> = complete
-        .filter_map(|(place, response)| Some((place + 1, response.filter(|response| response.is_finite())?)))
-        .collect();
-    let middle = middle(complete.iter().map(|(_, response)| *response).collect())?;
-    let distance = |response: f64| match far {
-        Far::Low => -response,
-        Far::High => response,
-        Far::Unknown => (response - middle).abs(),
-    };
-    let farthest = complete.iter().map(|(_, response)| distance(*response)).fold(f64::NEG_INFINITY, f64::max);
-    let (most_different, _) = *complete.iter().find(|(_, response)| distance(*response) == farthest)?;
-    // From the nearest on, as far as that is known; stable, so that of equals the first is the nearer.
-    let order = |response: f64| if far == Far::Low { -response } else { response };
-    complete.sort_by(|(_, a), (_, b)| order(*a).total_cmp(&order(*b)));
-    let (median, _) = complete[(complete.len() - 1) / 2];
+    let first = extremes.first()?;
+    let focus = focus(first, responses)?;
+    let tile = tile(focus, first.metric, runs)?;
+    let ran_there = |run: &RunResponse| run.tile == tile && run.result.is_ok();
+    let mut panels: Vec<Panel> = Vec::new();
+    for (of, extreme) in extremes.iter().flat_map(|of| of.evaluations.iter().map(move |one| (of, one))) {
+        let Some(evaluation) = extreme.evaluation else { continue };
+        let is_default = extreme.role == Role::Default;
+        if is_default && (!shows_default || (evaluation == 0 && !defaults.iter().any(ran_there))) {
+            continue;
+        }
+        match panels.iter().position(|panel| panel.evaluation == evaluation) {
+            // The default is that of all responses.
+            Some(place) if !is_default => panels[place].roles.push((of.metric, extreme.role)),
+            Some(_) => {}
+            None if panels.len() < MAX_SHOWN => {
+                panels.push(Panel { evaluation, roles: vec![(of.metric, extreme.role)] });
+            }
+            None => {}
+        }
+    }
+    Some(Choice { panels, focus, tile })
+}
 
+/// The worse end of a response; of a response without direction the end that lies farther from the median.
+fn focus(of: &Extremes, responses: &[Option<f64>]) -> Option<usize> {
+    let ends = of.evaluations.iter().filter(|one| one.role != Role::Default);
+    let ends: Vec<(Role, usize, f64)> =
+        ends.filter_map(|one| Some((one.role, one.evaluation?, one.value?))).collect();
+    let [(_, high, highest), (role, low, lowest)] = ends[..] else { return None };
+    let middle = middle(responses.iter().copied().flatten())?;
+    let is_high = role == Role::Lowest && (highest - middle).abs() > (lowest - middle).abs();
+    Some(if is_high { high } else { low })
+}
+
+/// The tile on which the response of an evaluation lies farthest from the tile's median.
+fn tile(evaluation: usize, metric: usize, runs: &[RunResponse]) -> Option<usize> {
     let on = |tile: usize| {
         let runs = runs.iter().filter(move |run| run.tile == tile);
         runs.filter_map(move |run| Some((run.evaluation, *run.result.as_ref().ok()?.get(metric)?)))
     };
     let mut tile: Option<(usize, f64)> = None;
     for candidate in 0..runs.iter().map(|run| run.tile + 1).max().unwrap_or(0) {
-        let own = on(candidate).find(|(evaluation, _)| *evaluation == most_different);
+        let own = on(candidate).find(|(number, _)| *number == evaluation);
         let Some((_, own)) = own.filter(|(_, response)| response.is_finite()) else { continue };
-        let all = on(candidate).map(|(_, response)| response).filter(|response| response.is_finite());
-        let Some(usual) = self::middle(all.collect()) else { continue };
+        let Some(usual) = middle(on(candidate).map(|(_, response)| response)) else { continue };
         let apart = (own - usual).abs();
         if tile.is_none_or(|(_, most)| apart > most) {
             tile = Some((candidate, apart));
         }
     }
-    Some(Choice { most_different, median, tile: tile?.0 })
+    tile.map(|(tile, _)| tile)
 }
 
-/// The median of finite numbers, the lower of two; `None` without numbers.
-fn middle(mut numbers: Vec<f64>) -> Option<f64> {
+/// The median of the finite ones of these numbers, the lower of two; `None` without numbers.
+fn middle(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len().checked_sub(1)? / 2).copied()
 }
@@ -71,55 +105,79 @@ fn middle(mut numbers: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::extremes::Extreme;
     use crate::output::tables::RunFailure;
 
-    /// Runs of evaluations on tiles; NaN stands for a failed run. The response over tiles is their mean.
-    fn chosen(rows: &[&[f64]], far: Far) -> Option<Choice> {
+    /// A run of the response in the second column; NaN stands for a failed one.
+    fn run(evaluation: usize, tile: usize, response: f64) -> RunResponse {
         let failure = || RunFailure { stage: String::new(), at: String::new(), cause: String::new() };
-        let mut runs = Vec::new();
-        for (place, row) in rows.iter().enumerate() {
-            for (tile, &response) in row.iter().enumerate() {
-                let result = if response.is_nan() { Err(failure()) } else { Ok(vec![0.0, response]) };
-                runs.push(RunResponse { evaluation: place + 1, tile, result });
-            }
-        }
+        let result = if response.is_nan() { Err(failure()) } else { Ok(vec![0.0, response]) };
+        RunResponse { evaluation, tile, result, both_empty: Vec::new() }
+    }
+
+    fn extremes(metric: usize, of: &[(Role, usize, f64)]) -> Extremes {
+        let extreme = |&(role, evaluation, value): &(Role, usize, f64)| Extreme {
+            role,
+            evaluation: Some(evaluation),
+            value: Some(value),
+            settings: Vec::new(),
+        };
+        let evaluations = of.iter().map(extreme).collect();
+        Extremes { response: "r".to_owned(), metric, evaluations }
+    }
+
+    /// Of the evaluations with these responses, one row each, one column a tile.
+    fn chosen(rows: &[&[f64]], of: &[Extremes], defaults: &[f64]) -> Option<Choice> {
+        let runs = rows.iter().enumerate().flat_map(|(place, row)| {
+            row.iter().enumerate().map(move |(tile, &response)| run(place + 1, tile, response))
+        });
+        let runs: Vec<RunResponse> = runs.collect();
+        let defaults: Vec<RunResponse> =
+            defaults.iter().enumerate().map(|(tile, &response)| run(0, tile, response)).collect();
         let mean =
             |row: &&[f64]| Some(row.iter().sum::<f64>() / row.len() as f64).filter(|mean| !mean.is_nan());
         let responses: Vec<Option<f64>> = rows.iter().map(mean).collect();
-        choose(&responses, &runs, 1, far)
+        choose(of, &responses, &runs, &defaults, true)
     }
 
     #[test]
-    fn the_direction_is_the_metrics() {
-        let rows: [&[f64]; 5] = [&[0.9], &[0.1], &[0.5], &[1.0], &[0.6]];
-        let choice = |far| chosen(&rows, far).map(|choice| (choice.most_different, choice.median));
-        assert_eq!(choice(Far::Low), Some((2, 5)));
-        assert_eq!(choice(Far::High), Some((4, 5)));
-        assert_eq!(choice(Far::Unknown), Some((2, 5)));
-    }
-
-    #[test]
-    fn the_tile_is_where_it_differs_from_what_is_usual_there() {
+    fn the_tile_is_where_the_worst_differs_from_what_is_usual_there() {
         // On the second tile every response is bad.
         let rows: [&[f64]; 3] = [&[0.9, 0.1, 0.9], &[0.3, 0.05, 0.8], &[0.8, 0.12, 0.9]];
-        assert_eq!(chosen(&rows, Far::Low), Some(Choice { most_different: 2, median: 3, tile: 0 }));
+        let of = [extremes(1, &[(Role::Default, 0, 0.5), (Role::Best, 1, 0.63), (Role::Worst, 2, 0.38)])];
+        let choice = chosen(&rows, &of, &[0.5; 3]).unwrap();
+        assert_eq!((choice.focus, choice.tile), (2, 0));
+        let panel = |evaluation, role| Panel { evaluation, roles: vec![(1, role)] };
+        assert_eq!(choice.panels, [panel(0, Role::Default), panel(1, Role::Best), panel(2, Role::Worst)]);
+        // Defaults that failed on that tile cannot be shown there.
+        let choice = chosen(&rows, &of, &[f64::NAN, 0.5, 0.5]).unwrap();
+        assert_eq!(choice.panels, [panel(1, Role::Best), panel(2, Role::Worst)]);
     }
 
     #[test]
-    fn of_equals_the_first_is_chosen() {
-        let rows: [&[f64]; 4] = [&[0.5, 0.5]; 4];
-        assert_eq!(chosen(&rows, Far::Low), Some(Choice { most_different: 1, median: 2, tile: 0 }));
-        assert_eq!(chosen(&rows[..1], Far::High), Some(Choice { most_different: 1, median: 1, tile: 0 }));
-        // Of two, the median is the other one.
-        let two: [&[f64]; 2] = [&[0.5], &[0.7]];
-        assert_eq!(chosen(&two, Far::Low), Some(Choice { most_different: 1, median: 2, tile: 0 }));
+    fn without_direction_the_end_far_from_the_median_counts() {
+        let rows: [&[f64]; 4] = [&[10.0], &[11.0], &[40.0], &[9.0]];
+        let of = [extremes(1, &[(Role::Highest, 3, 40.0), (Role::Lowest, 4, 9.0)])];
+        assert_eq!(chosen(&rows, &of, &[]).unwrap().focus, 3);
     }
 
     #[test]
-    fn failed_evaluations_are_not_chosen() {
-        let rows: [&[f64]; 3] = [&[0.1, f64::NAN], &[0.7, 0.6], &[0.9, 0.8]];
-        assert_eq!(chosen(&rows, Far::Low), Some(Choice { most_different: 2, median: 3, tile: 0 }));
-        assert_eq!(chosen(&rows[..1], Far::Low), None);
-        assert_eq!(chosen(&[], Far::Low), None);
+    fn an_evaluation_of_several_roles_is_shown_once() {
+        let rows: [&[f64]; 2] = [&[0.5], &[0.7]];
+        let one = extremes(1, &[(Role::Default, 1, 0.5), (Role::Best, 2, 0.7), (Role::Worst, 1, 0.5)]);
+        let other = extremes(0, &[(Role::Default, 1, 5.0), (Role::Highest, 2, 9.0), (Role::Lowest, 1, 5.0)]);
+        let choice = chosen(&rows, &[one, other], &[]).unwrap();
+        let expected = [
+            Panel { evaluation: 1, roles: vec![(1, Role::Default), (1, Role::Worst), (0, Role::Lowest)] },
+            Panel { evaluation: 2, roles: vec![(1, Role::Best), (0, Role::Highest)] },
+        ];
+        assert_eq!(choice.panels, expected);
+    }
+
+    #[test]
+    fn without_a_complete_evaluation_nothing_is_chosen() {
+        let rows: [&[f64]; 1] = [&[0.1, f64::NAN]];
+        assert_eq!(chosen(&rows, &[extremes(1, &[(Role::Default, 0, 0.1)])], &[0.1, 0.2]), None);
+        assert_eq!(chosen(&rows, &[], &[]), None);
     }
 }

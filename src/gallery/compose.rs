@@ -14,12 +14,13 @@ const QUALITY: u8 = 85;
 /// Beyond the window, so that objects which its border cuts have no outline along it; wider than any line drawn.
 const RIM_PX: u32 = 4;
 
-/// Cuts out what is shown. The window is the one in which the last mask, that of the most different evaluation, differs
-/// most from the reference; where it nowhere does, the one that holds most of the reference.
+/// Cuts out what is shown. The window is the one in which the mask of evaluation `focus` differs most from the reference;
+/// where it nowhere does, the one that holds most of the reference.
 pub(super) fn pictures(
     name: &str,
     image: &DataRegion,
     reference: &DataRegion,
+    focus: usize,
     masks: Vec<(Shown, Arc<DataRegion>)>,
 ) -> Result<Pictures, GalleryError> {
     let (image, reference) = (image.raster(ElementType::Bgr8)?, mask(reference)?);
@@ -28,7 +29,8 @@ pub(super) fn pictures(
     if !same_size(reference) {
         return Err(GalleryError::SizesDiffer);
     }
-    let farthest = masks.last().map_or(Ok(reference), |(_, region)| mask(region))?;
+    let farthest = masks.iter().find(|(shown, _)| shown.evaluation == focus);
+    let farthest = farthest.map_or(Ok(reference), |(_, region)| mask(region))?;
     if !same_size(farthest) {
         return Err(GalleryError::SizesDiffer);
     }
@@ -62,6 +64,7 @@ pub(super) fn pictures(
         detail: jpeg(&window.of(image)?)?,
         reference: outlines(reference)?,
         shown,
+        focus,
     })
 }
 
@@ -77,11 +80,11 @@ fn mask(region: &DataRegion) -> Result<&Raster, GalleryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gallery::Role;
+    use crate::analysis::extremes::Role;
     use crate::gallery::window::Window;
 
     #[test]
-    fn the_window_lies_where_the_last_mask_differs() {
+    fn the_window_lies_where_the_focus_differs() {
         let image = DataRegion::Bgr8(Raster::filled(1000, 500, 3, 200).unwrap());
         let mut reference = vec![0; 500_000];
         reference[..1000].fill(255);
@@ -94,14 +97,13 @@ mod tests {
             [reference, other].map(|data| DataRegion::Mask(Raster::new(1000, 500, 1, data).unwrap()));
         let shown = Shown {
             evaluation: 1,
-            role: Role::Only,
-            on_tile: Some(0.9),
-            over_tiles: Some(0.9),
+            roles: vec![(0, Role::Worst)],
+            responses: Vec::new(),
             moved: Vec::new(),
             outlines: Vec::new(),
         };
         let masks = vec![(shown, Arc::new(other))];
-        let made = pictures("tile", &image, &reference, masks).unwrap();
+        let made = pictures("tile", &image, &reference, 1, masks).unwrap();
         // In the middle, but for the tile's end.
         assert_eq!(made.window, Window { left: 744, top: 244, width: 256, height: 256 });
         assert_eq!(made.shown[0].outlines, [[[166, 156], [166, 166], [156, 166], [156, 156]]]);
@@ -109,10 +111,10 @@ mod tests {
         let overview = made.overview.unwrap();
         assert_eq!((overview.width, overview.height, made.detail.width), (480, 240, 256));
         // Without a difference, where the reference is.
-        let same = pictures("tile", &image, &reference, Vec::new()).unwrap();
+        let same = pictures("tile", &image, &reference, 1, Vec::new()).unwrap();
         assert_eq!(same.window, Window { left: 0, top: 0, width: 256, height: 256 });
         let empty = DataRegion::Mask(Raster::filled(1000, 500, 1, 0).unwrap());
-        let nowhere = pictures("tile", &image, &empty, Vec::new()).unwrap();
+        let nowhere = pictures("tile", &image, &empty, 1, Vec::new()).unwrap();
         assert_eq!(nowhere.window, Window { left: 372, top: 122, width: 256, height: 256 });
     }
 }

@@ -1,8 +1,10 @@
 //! The JSON documents: `plan --json`, `plan.json`, `run.json`.
 
+use crate::analysis::BothEmptyRuns;
+use crate::analysis::extremes::Extremes;
 use crate::command::plan::parts::Forecast;
 use crate::weave::PlanFigures;
-use pleach_workflow::{Study, Until};
+use pleach_workflow::{Annotations, Reference, Study, Until};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,6 +15,9 @@ pub(crate) struct Plans {
     /// What can be said of all parts of a study of several; none of any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<Forecast>,
+    /// How the annotations of each reference file lie in its tile; none where no reference file holds any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) annotations: Vec<Annotated>,
 }
 
 /// One plan.
@@ -71,12 +76,54 @@ pub(crate) struct Run {
     pub(crate) tiles: Vec<String>,
     /// Tiles on which no evaluation has a response: left out of the indices.
     pub(crate) tiles_left_out: Vec<String>,
+    /// How the annotations of each reference file lie in its tile; none where no reference file holds any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) annotations: Vec<Annotated>,
+    /// Runs whose mask and reference are both empty, by response; none where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) both_empty: Vec<BothEmptyRuns>,
+    /// The default, the best and the worst evaluation, by response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) extremes: Vec<Extremes>,
     /// How a sample grew; none where it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) convergence: Option<Convergence>,
     /// Its phases; none in a study of one part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) phases: Vec<PhaseRun>,
+}
+
+/// A reference file of annotations, and how they lie in its tile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Annotated {
+    /// The tile's name.
+    pub(crate) tile: String,
+    pub(crate) reference: String,
+    pub(crate) annotations: usize,
+    /// Those without a pixel in the tile: they do not count.
+    pub(crate) outside: usize,
+    /// Those that are cut off at the tile's border.
+    pub(crate) partly_outside: usize,
+    /// Those within the tile that take no pixel of their own.
+    pub(crate) unusable: usize,
+}
+
+impl Annotated {
+    /// Of each file of the study.
+    pub(crate) fn of(study: &Study) -> Vec<Self> {
+        let Reference::Masks(masks) = &study.reference else { return Vec::new() };
+        let of = |found: &Annotations| {
+            Some(Self {
+                tile: study.tiles.get(found.tile)?.name.clone(),
+                reference: masks.get(found.tile)?.file_name()?.to_string_lossy().into_owned(),
+                annotations: found.objects,
+                outside: found.outside,
+                partly_outside: found.partly_outside,
+                unusable: found.unusable,
+            })
+        };
+        study.annotations.iter().filter_map(of).collect()
+    }
 }
 
 /// How a sample grew until its intervals were narrow enough.

@@ -15,6 +15,8 @@ pub(crate) struct RunResponse {
     pub(crate) tile: usize,
     /// Values of all metrics, in the order of their columns.
     pub(crate) result: Result<Vec<f64>, RunFailure>,
+    /// Of each metric, whether mask and reference are both empty; empty where they are of no metric.
+    pub(crate) both_empty: Vec<bool>,
 }
 
 /// Why a run has no response.

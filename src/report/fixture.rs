@@ -1,9 +1,10 @@
 //! Reports to test with: the built-in workflow, and numbers as a study of 160 evaluations on two tiles has them.
 
 use crate::analysis::Analysis;
+use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
 use crate::application;
 use crate::gallery::window::Window;
-use crate::gallery::{Gallery, Jpeg, Moved, Pictures, Role, Shown};
+use crate::gallery::{Gallery, Jpeg, Pictures, Shown, Shows};
 use crate::output::record::{Host, Operation, Plan, Run};
 use crate::output::tables::RunResponse;
 use crate::report::Report;
@@ -14,7 +15,7 @@ use pleach_reuse::{Ending, Merging, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
-use pleach_workflow::{Durable, Method, Reference, Study, Tile, Value};
+use pleach_workflow::{BothEmpty, Durable, Method, Reference, Study, Tile, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
@@ -57,6 +58,7 @@ pub(crate) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
                 evaluation: run / 2 + 1,
                 tile: run % 2,
                 result: Ok(vec![f64::from((run % 97) as u32) / 97.0, 0.5, 100.0]),
+                both_empty: Vec::new(),
             })
             .collect(),
         gallery: gallery(),
@@ -107,9 +109,12 @@ fn study() -> Study {
         slides: None,
         tiles: vec![tile("tile & one"), tile("tile-two")],
         reference: Reference::Defaults,
+        annotations_outside: 0.05,
+        annotations: Vec::new(),
         method: Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None },
         metric: 0,
         further: Vec::new(),
+        both_empty: BothEmpty::default(),
         durable: Durable::None,
         until: None,
         phases: Vec::new(),
@@ -131,6 +136,7 @@ fn plan(study: &Study, merged: bool) -> Plan {
         workflow: &study.workflow,
         registry: &registry,
         evaluations: &evaluations,
+        defaults_run: true,
         reference_run: true,
         tiles: &tiles,
         costs: &Costs::default(),
@@ -155,16 +161,15 @@ fn plan(study: &Study, merged: bool) -> Plan {
 fn gallery() -> Gallery {
     let jpeg = |side| Jpeg { bytes: vec![0, 16, 131, 16, 81], width: side, height: side };
     let square = |side| vec![[side, 0], [side, side], [0, side], [0, 0]];
-    let moved = |name: &str, value, default| Moved {
+    let moved = |name: &str, value, default| Setting {
         name: name.to_owned(),
         value: Value::Integer(value),
         default: Value::Integer(default),
     };
     let shown = |evaluation, role, on_tile, moved, side| Shown {
         evaluation,
-        role,
-        on_tile: Some(on_tile),
-        over_tiles: Some(0.8),
+        roles: vec![(0, role)],
+        responses: vec![Shows { metric: 0, on_tile: Some(on_tile), over_tiles: Some(0.8) }],
         moved,
         outlines: vec![square(side)],
     };
@@ -176,11 +181,35 @@ fn gallery() -> Gallery {
         detail: jpeg(320),
         reference: vec![square(9)],
         shown: vec![
-            shown(7, Role::Median, 0.812, Vec::new(), 8),
-            shown(70, Role::MostDifferent, 0.112, vec![moved("G2", 4, 45), moved("G1", 5, 80)], 20),
+            shown(7, Role::Nearest, 0.812, Vec::new(), 8),
+            shown(70, Role::Farthest, 0.112, vec![moved("G2", 4, 45), moved("G1", 5, 80)], 20),
         ],
+        focus: 70,
     };
     Gallery { pictures: Ok(pictures), previews: Vec::new(), slides: Vec::new() }
+}
+
+fn extremes() -> Extremes {
+    let setting = |name: &str, value, default| Setting {
+        name: name.to_owned(),
+        value: Value::Integer(value),
+        default: Value::Integer(default),
+    };
+    let of = |role, evaluation, value, g2| Extreme {
+        role,
+        evaluation: Some(evaluation),
+        value: Some(value),
+        settings: vec![setting("G1", 80, 80), setting("G2", g2, 45)],
+    };
+    Extremes {
+        response: "dice".to_owned(),
+        metric: 0,
+        evaluations: vec![
+            of(Role::Default, 0, 1.0, 45),
+            of(Role::Nearest, 7, 0.912, 40),
+            of(Role::Farthest, 70, 0.112, 4),
+        ],
+    }
 }
 
 fn run() -> Run {
@@ -214,6 +243,9 @@ fn run() -> Run {
         workers: 2,
         tiles: vec!["tile & one".to_owned(), "tile-two".to_owned()],
         tiles_left_out: Vec::new(),
+        annotations: Vec::new(),
+        both_empty: Vec::new(),
+        extremes: vec![extremes()],
         convergence: None,
         phases: Vec::new(),
     }

@@ -1,15 +1,17 @@
-//! Section: what results look like: a tile with the outlines of the reference and of two evaluations.
+//! Section: what results look like: a tile with the outlines of the reference, and of the default, the best and the worst
+//! evaluation.
 //!
 //! Solid and dark against dashed and light: the lines can be told apart without their colours, and on paper. What is
 //! shown is `gallery`'s choice.
 
+use crate::analysis::extremes::{Role, Setting};
 use crate::gallery::outline::Loop;
 use crate::gallery::window::Window;
-use crate::gallery::{Jpeg, Moved, Pictures, Role, Shown};
+use crate::gallery::{Jpeg, Pictures, Shown};
 use crate::report::Report;
 use crate::report::data_uri;
 use crate::report::html::{Html, figcaption, html, p, strong};
-use crate::report::metric::{Far, Metric};
+use crate::report::metric::Metric;
 use crate::report::number::{brief, capital, count};
 use pleach_workflow::Reference;
 use std::fmt::Write;
@@ -31,7 +33,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
 fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
     let Pictures { tile_px: [width, height], window, detail, .. } = pictures;
     let part = Canvas { width: window.width, height: window.height };
-    let mut panels: Vec<(&str, Html, Html)> = Vec::new();
+    let mut panels: Vec<(String, Html, Html)> = Vec::new();
     match &pictures.overview {
         Some(overview) => {
             let whole = Canvas { width: *width, height: *height };
@@ -41,11 +43,11 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
                 count(*width),
                 count(*height)
             );
-            panels.push(("Tile", whole.finish(picture), text.into()));
+            panels.push(("Tile".to_owned(), whole.finish(picture), text.into()));
         }
         None => {
             let text = format!("{} × {} px", count(*width), count(*height));
-            panels.push(("Tile", part.finish(part.image(detail, Some("detail"))), text.into()));
+            panels.push(("Tile".to_owned(), part.finish(part.image(detail, Some("detail"))), text.into()));
         }
     }
     // The image is embedded where it is first shown.
@@ -62,7 +64,7 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
         Reference::Defaults => "the result at default parameters",
         Reference::Masks(_) => "the mask given with the tile",
     };
-    panels.push(("Reference", part.finish(reference), text.into()));
+    panels.push(("Reference".to_owned(), part.finish(reference), text.into()));
     for (place, evaluation) in pictures.shown.iter().enumerate() {
         let id = format!("outline-{}", place + 1);
         let picture = html![
@@ -71,7 +73,7 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
             outlines(&id, &evaluation.outlines),
             stroke(&id, DASHED),
         ];
-        panels.push((title(evaluation.role), part.finish(picture), about(report, evaluation)));
+        panels.push((title(report, &evaluation.roles), part.finish(picture), about(report, evaluation)));
     }
     let panels = panels.into_iter().zip('A'..).map(|((title, picture, text), letter)| {
         let below = html![strong(format!("{letter}. {title}:")), " ", text, "."];
@@ -85,19 +87,29 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
 
 fn introduction(report: &Report<'_>, pictures: &Pictures) -> Html {
     let metric = Metric::of(report.study);
-    let farthest = match Far::of(report.study.metric_name()) {
-        Far::Low | Far::High => format!("whose result lies farthest from the reference by {}", metric.name),
-        Far::Unknown => format!("whose {} lies farthest from the median", metric.name),
+    let has = |role| pictures.shown.iter().any(|shown| shown.roles.iter().any(|(_, of)| *of == role));
+    let ends = if !report.study.further.is_empty() {
+        "the two ends of each response"
+    } else if has(Role::Best) {
+        "the one that agrees most with the reference and the one that agrees least"
+    } else if has(Role::Nearest) {
+        "the one nearest to the reference, which is the default itself, and the one farthest from it"
+    } else {
+        "the ones with the highest and the lowest response"
     };
+    let default = if has(Role::Default) { "the default parameters, and " } else { "" };
     let mut text = html![format!(
-        "Evaluations that have a response on every tile, executed once more: the one with the median response, and the \
-         one {farthest}. "
+        "Executed once more: {default}{ends}, among the evaluations that have a response on every tile. "
     )];
     if report.study.tiles.len() > 1 {
         text.push(html![
             "The tile is ",
             strong(&pictures.tile),
-            ", where the response of the latter departs most from the tile’s median.",
+            format!(
+                ", where {} of evaluation {} departs most from the tile’s median.",
+                metric.name,
+                count(pictures.focus)
+            ),
         ]);
     } else {
         text.push(html!["The tile is ", strong(&pictures.tile), "."]);
@@ -117,12 +129,13 @@ fn caption(report: &Report<'_>, pictures: &Pictures) -> Html {
     let Window { left, top, width, height } = pictures.window;
     if pictures.overview.is_some() {
         text.push(format!(
-            "{} × {} px at full resolution, {} px from the left and {} px from the top: where the evaluation shown last \
-             and the reference differ in most pixels. ",
+            "{} × {} px at full resolution, {} px from the left and {} px from the top: where evaluation {} and the \
+             reference differ in most pixels. ",
             count(width),
             count(height),
             count(left),
             count(top),
+            count(pictures.focus),
         ));
     }
     let masks = matches!(report.study.reference, Reference::Masks(_));
@@ -132,35 +145,39 @@ fn caption(report: &Report<'_>, pictures: &Pictures) -> Html {
     text
 }
 
-fn title(role: Role) -> &'static str {
-    match role {
-        Role::Median => "Median",
-        Role::MostDifferent => "Most different",
-        Role::Only => "The only complete evaluation",
-    }
+/// The roles of an evaluation: of the response where there is only one.
+fn title(report: &Report<'_>, roles: &[(usize, Role)]) -> String {
+    let metrics = &report.study.workflow.response.metrics;
+    let name = |(metric, role): &(usize, Role)| match role {
+        Role::Default => role.name().to_owned(),
+        _ if report.study.further.is_empty() => role.name().to_owned(),
+        _ => format!("{} {}", role.name(), metrics[*metric].0),
+    };
+    capital(&roles.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
-/// Which evaluation, its response, and what is special about its parameters.
+/// Which evaluation, its responses, and what is special about its parameters.
 fn about(report: &Report<'_>, shown: &Shown) -> Html {
-    let metric = Metric::of(report.study);
     let number = |response: Option<f64>| response.map_or_else(|| "–".to_owned(), brief);
-    let mut text = html![format!(
-        "evaluation {}. {} {}",
-        count(shown.evaluation),
-        capital(&metric.name),
-        number(shown.on_tile)
-    )];
-    if report.study.tiles.len() > 1 {
-        text.push(format!(" here, {} {}", number(shown.over_tiles), metric.over_tiles()));
+    let mut text = match shown.evaluation {
+        0 => Html::from("run beside the sample. "),
+        numbered => html![format!("evaluation {}. ", count(numbered))],
+    };
+    for of in &shown.responses {
+        let metric = Metric::of_one(report.study, of.metric);
+        text.push(format!("{} {}", capital(&metric.name), number(of.on_tile)));
+        if report.study.tiles.len() > 1 {
+            text.push(format!(" here, {} {}", number(of.over_tiles), metric.over_tiles()));
+        }
+        text.push(". ");
     }
-    text.push(". ");
     let most = &shown.moved[..shown.moved.len().min(MOST_MOVED)];
     if most.is_empty() {
         text.push("All parameters are at their defaults");
         return text;
     }
     text.push("Farthest from the defaults: ");
-    for (place, Moved { name, value, default }) in most.iter().enumerate() {
+    for (place, Setting { name, value, default }) in most.iter().enumerate() {
         text.push(if place == 0 { "" } else { ", " });
         text.push(html![strong(name), format!("\u{a0}{value} (default\u{a0}{default})")]);
     }
@@ -284,13 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn three_results_are_shown_with_what_sets_them_apart() {
+    fn results_are_shown_with_what_sets_them_apart() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         let text = section(&fixture.report()).into_string();
         for expected in [
             "B. Reference:</strong> the result at default parameters.",
-            "C. Median:</strong> evaluation 7. Dice 0.812 here, 0.800 mean over tiles. ",
-            "D. Most different:</strong> evaluation 70. Dice 0.112 here",
+            "C. Nearest:</strong> evaluation 7. Dice 0.812 here, 0.800 mean over tiles. ",
+            "D. Farthest:</strong> evaluation 70. Dice 0.112 here",
             "<strong>G2</strong>\u{a0}4 (default\u{a0}45), <strong>G1</strong>\u{a0}5 (default\u{a0}80).",
             "All parameters are at their defaults.",
             "The tile is <strong>tile &amp; one</strong>, where",

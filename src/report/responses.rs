@@ -70,6 +70,17 @@ fn tiles(report: &Report<'_>) -> Vec<Row> {
 
 /// One value an evaluation that has a response on every tile, those left out aside.
 fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
+    let name = match aggregate {
+        Aggregate::Mean => "all tiles, mean",
+        Aggregate::Sum => "all tiles, sum",
+    };
+    // Those that the indices are made of.
+    if let Some(sampled) = report.sampled {
+        return Row::new(
+            name,
+            sampled.collected.responses(report.study.metric, aggregate).into_iter().flatten(),
+        );
+    }
     let left_out = |tile: usize| {
         report.study.tiles.get(tile).is_some_and(|tile| report.run.tiles_left_out.contains(&tile.name))
     };
@@ -85,13 +96,7 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
             Aggregate::Sum => sum,
         })
     });
-    Row::new(
-        match aggregate {
-            Aggregate::Mean => "all tiles, mean",
-            Aggregate::Sum => "all tiles, sum",
-        },
-        values,
-    )
+    Row::new(name, values)
 }
 
 /// All tiles if they are few; else those with the lowest and the highest medians, and a row of all medians.

@@ -114,11 +114,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     text.push(match plan.figures.reference_tasks {
         0 => format!("{} are left. ", count(left)),
         reference => {
-            format!(
-                "{} are left, and {} for the references at default parameters. ",
-                count(left),
-                count(reference)
-            )
+            format!("{} are left, and {} for the run at default parameters. ", count(left), count(reference))
         }
     });
     // Known only afterwards.
@@ -187,7 +183,7 @@ mod tests {
         for expected in [
             "320 runs make 2880 tasks.",
             "saves 1058 of them, 36.7 %: 318 because equal stage instances run once, 740 because",
-            "1822 are left, and 16 for the references",
+            "1822 are left, and 16 for the run at default parameters",
             "<strong>1838 tasks were executed</strong>.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");

@@ -2,7 +2,8 @@
 
 use super::Done;
 use crate::analysis::Collected;
-use crate::output::record::{self, Host, Plan, Run};
+use crate::analysis::extremes::Extremes;
+use crate::output::record::{self, Annotated, Host, Plan, Run};
 use pleach_actors::manager::TaskTotal;
 use pleach_workflow::Stage;
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ pub(crate) fn merged(plan: &Plan, stages: &[Stage]) -> (u64, u64) {
     ((replicated.sum::<usize>() - merged) as u64, (merged - as_trees) as u64)
 }
 
-pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
+pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>) -> Run {
     let Done { prepared, plan, executed, past, start, .. } = *done;
     let finished = &executed.finished;
     let stages = &prepared.study.workflow.stages;
@@ -105,6 +106,9 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected) -> Run {
         workers: plan.workers,
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         tiles_left_out: collected.tiles_left_out(prepared),
+        annotations: Annotated::of(&prepared.study),
+        both_empty: collected.both_empty(prepared),
+        extremes,
         convergence: done.convergence.cloned(),
         phases: Vec::new(),
     }

@@ -42,8 +42,8 @@ impl Prepared {
     /// Another study of the same files.
     fn redrawn(&self, study: Study) -> Outcome<Self> {
         let design = design(&self.parameter_sets, &study, None)?;
-        let evaluations = evaluations_of(&study, &design);
-        let mut digests = digests(&study, &evaluations);
+        let evaluations = evaluations_of(&study, &design, &self.registry);
+        let mut digests = digests(&study, &design, &evaluations);
         // Where they lie is a part of the study's digest, and may not be where they are read.
         let is_place = |(part, _): &&(&'static str, String)| *part == PLACES;
         if let Some((own, known)) =

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// The figures of a plan. Instances that serve only the reference are executed, and counted nowhere here but in
+/// The figures of a plan. Instances that serve only the defaults (evaluation 0) are executed, and counted nowhere here but in
 /// `reference_tasks` and the predictions.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PlanFigures {
@@ -22,7 +22,7 @@ pub(crate) struct PlanFigures {
     /// Of the same stage, in estimated seconds.
     pub(crate) max_bucket_cost: f64,
     pub(crate) min_bucket_cost: f64,
-    /// Tasks executed for the reference and nothing else.
+    /// Tasks executed for the defaults and nothing else, whether they give the reference or are held against it.
     pub(crate) reference_tasks: usize,
     pub(crate) predicted_makespan_seconds: f64,
     pub(crate) bound_seconds: f64,
@@ -69,7 +69,7 @@ pub(crate) fn of(
     workers: u32,
 ) -> Result<PlanFigures, WeaveError> {
     let Loom { material, .. } = loom;
-    let evaluations = material.evaluations.len() - usize::from(material.reference_run);
+    let evaluations = material.evaluations.len() - usize::from(material.defaults_run);
     let runs = evaluations * material.tiles.len();
     let (mut per_stage, mut reference_tasks) = (Vec::new(), 0);
     let stages = material.workflow.stages.iter().zip(&loom.stages).zip(&loom.after_merging);

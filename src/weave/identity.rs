@@ -211,6 +211,10 @@ mod tests {
         }
         let noop = application::workflow("noop", &registry).unwrap().unwrap();
         assert!(noop.within_cores(&registry).is_none());
+        // Tables that are joined are each measured within the core.
+        let joined = whole.joining(&[0, 1], &registry).unwrap();
+        let within = operations(&joined.within_cores(&registry).unwrap());
+        assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
     }
 
     #[test]

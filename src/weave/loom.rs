@@ -310,7 +310,7 @@ fn runs(material: Material<'_>) -> Result<Runs, WeaveError> {
         externals.extend(tile.inputs.iter().zip(&mut interners).map(|(key, interner)| interner.intern(*key)));
     }
     let (evaluations, tiles) = (material.evaluations.len(), material.tiles.len());
-    Runs::new(shape, evaluations, tiles, keys, externals, material.reference_run).map_err(WeaveError::new)
+    Runs::new(shape, evaluations, tiles, keys, externals, material.defaults_run).map_err(WeaveError::new)
 }
 
 /// Where [`TileFacts::inputs`](super::TileFacts::inputs) holds the reference file as `input` wants it; `read_as` are the

@@ -39,7 +39,7 @@ fn fields() {
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
     edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
     let input = "input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
-                 reference, normalize";
+                 reference, annotations_outside, normalize";
     edited("normalize = true", "normalise = true", input);
     edited(
         "[response]\n",

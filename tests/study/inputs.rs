@@ -6,7 +6,7 @@ use crate::pleach::pleach;
 use crate::results::{json, text};
 use crate::study::Study;
 use crate::tables::{Row, rows};
-use crate::{check_responses, findings, run, segment};
+use crate::{check_responses, compare, findings, run, segment};
 use std::path::Path;
 
 const TILES: [&str; 2] = ["tiles/tissue_01.png", "tiles/tissue_02.png"];
@@ -19,8 +19,45 @@ fn masks_of_people_are_the_reference() {
     let labels = |tile: &str| mask(&study.path(&tile.replace(".png", "_labels.png")));
     check_responses(&study, "out", &TILES, &[1, 14, 32], &["--normalize"], labels);
     check_moat(&study.path("out"), "dice", &nuclei_ranges());
-    // No run at defaults is needed: what is executed is what the plan counts.
-    assert_eq!(json(&study.path("out/plan.json"))["reference_tasks"], 0);
+    // The defaults are run beside the sample, and told with the best and the worst: from the mask of a run of each.
+    assert!(json(&study.path("out/plan.json"))["reference_tasks"].as_u64() > Some(0));
+    let record = json(&study.path("out/run.json"));
+    let of = &record["extremes"][0];
+    let roles: Vec<&str> =
+        of["evaluations"].as_array().expect("roles").iter().filter_map(|one| one["role"].as_str()).collect();
+    assert_eq!((of["response"].as_str(), roles), (Some("dice"), vec!["default", "best", "worst"]));
+    let samples = rows(&study.path("out/samples.csv"));
+    for one in of["evaluations"].as_array().expect("roles") {
+        let number = one["evaluation"].as_u64().expect("a number") as usize;
+        let sample = number.checked_sub(1).map_or_else(Row::new, |place| samples[place].clone());
+        let dice = TILES.map(|tile| {
+            let metrics = compare(&segment(&study, tile, &sample, &["--normalize"]), &labels(tile));
+            metrics["dice"].parse::<f64>().expect("a number")
+        });
+        assert_eq!(one["value"].as_f64(), Some((dice[0] + dice[1]) / 2.0), "{one}");
+    }
+    let page = text(&study.path("out/report.html"));
+    for expected in ["<h2>Default, best and worst</h2>", "C. Default:", "D. Best:", "E. Worst:"] {
+        assert!(page.contains(expected), "{expected}");
+    }
+}
+
+/// What is evaluated for comparison only, changes nothing else.
+#[test]
+fn defaults_beside_the_sample_leave_its_results_alone() {
+    let study = Study::of_tissue(64);
+    study.edit(&[("\"defaults\"", "\"tiles\"")]);
+    let first = findings(&study, "one", &["--workers", "2"]);
+    assert_eq!(findings(&study, "two", &["--strategy", "none", "--workers", "1"]), first);
+    assert_eq!(rows(&study.path("one/responses.csv")).len(), 32 * 2);
+    // Defaults that no operation takes cannot be run, and stop nothing.
+    let metric = "metric = \"dice\"\n";
+    let broken = format!("{metric}[parameters.FillHoles]\nvalues = [4, 8]\ndefault = 5\n");
+    study.edit(&[("\"defaults\"", "\"tiles\""), (metric, &broken)]);
+    run(&study, "three", &[]);
+    let extremes = json(&study.path("three/run.json"));
+    let default = &extremes["extremes"][0]["evaluations"][0];
+    assert_eq!((default["role"].as_str(), default["value"].as_f64()), (Some("default"), None));
 }
 
 #[test]

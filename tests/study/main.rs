@@ -1,5 +1,6 @@
 //! Whole studies with the real binary: one result however it is computed, and the right one.
 
+mod annotations;
 #[cfg(feature = "s3")]
 mod bucket;
 #[path = "../support/data.rs"]

@@ -18,7 +18,7 @@ fn previews(study: &Study, out: &str) -> Vec<String> {
     names
 }
 
-/// The two evaluations and the tile of previews of `t7`, beside the reference.
+/// The evaluations of the sample, and the tile, of previews of `t7`.
 fn shown(names: &[String]) -> (Vec<usize>, String) {
     let masks = names.iter().filter_map(|name| name.strip_suffix("-segmentation-t7-mask.png"));
     let (evaluations, tiles): (Vec<usize>, Vec<&str>) = masks
@@ -95,11 +95,14 @@ fn the_reference_may_be_a_mask_of_people() {
     study.edit(&[("\"defaults\"", "\"tiles\""), ("\"dice\"", "\"pixel-difference\"")]);
     run(&study, "out", &["--preview", "t7"]);
     let (evaluations, tile) = shown(&previews(&study, "out"));
-    // There is no run at defaults.
-    assert_eq!((evaluations.len(), previews(&study, "out").len()), (2, 2));
+    // The defaults are shown as well.
+    assert_eq!((evaluations.len(), previews(&study, "out").len()), (2, 3));
     let means = means(&study, "out", "pixel-difference");
     let most = means.iter().copied().fold(0.0, f64::max);
-    assert!(evaluations.iter().any(|evaluation| means[evaluation - 1] == most));
+    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+    for end in [most, least] {
+        assert!(evaluations.iter().any(|evaluation| means[evaluation - 1] == end), "{end}");
+    }
     let page = text(&study.path("out/report.html"));
     assert!(page.contains("the mask given with the tile") && page.contains(&tile));
 }
@@ -117,8 +120,9 @@ fn a_page_shows_outlines_and_is_the_same_again() {
     };
     let first = lasting("a", &["--workers", "1"]);
     assert_eq!(lasting("b", &["--workers", "2", "--strategy", "none"]), first);
-    assert!(first.contains("<strong>D. Most different:</strong> evaluation 2. Dice "), "the second set");
-    assert!(first.contains("<strong>C. Median:</strong> evaluation 3."), "the third set");
+    // The first set is the defaults, which are the reference.
+    assert!(first.contains("<strong>C. Nearest:</strong> evaluation 1. Dice 1"), "the first set: {first}");
+    assert!(first.contains("<strong>D. Farthest:</strong> evaluation 2. Dice "), "the second set");
     for expected in
         ["data:image/jpeg;base64,", "id=\"outline-2\"", "<strong>G2</strong>\u{a0}10 (default\u{a0}45)"]
     {

@@ -171,6 +171,30 @@ fn only_what_is_a_tiles_own_counts() {
     assert!(on_borders > 0 && found_any > 0, "{on_borders} {found_any}");
 }
 
+/// Pixels of the core and objects that it owns, measured in the same runs.
+#[test]
+fn metrics_of_two_tables_with_halo_equal_each_alone() {
+    let lines = "tile = 128\nhalo = 24\nskip_background = false";
+    let (study, _) = of_slide(lines, &[]);
+    let mut parts = Vec::new();
+    for (out, metric) in [("dice", "\"dice\""), ("nuclei", "\"nuclei\"")] {
+        edit(&study, lines, &[("\"dice\"", metric)]);
+        run(&study, out, &[]);
+        parts.push(rows(&study.path(out).join("responses.csv")));
+    }
+    edit(&study, lines, &[("\"dice\"", "[\"dice\", \"nuclei\"]")]);
+    run(&study, "both", &["--workers", "2"]);
+    let both = rows(&study.path("both/responses.csv"));
+    assert_eq!(both.len(), 32 * 6);
+    for ((row, dice), nuclei) in both.iter().zip(&parts[0]).zip(&parts[1]) {
+        let mut alone = dice.clone();
+        alone.extend(nuclei.clone());
+        assert_eq!(*row, alone);
+    }
+    let runs = findings(&study, "replicated", &["--strategy", "none"]);
+    assert_eq!(findings(&study, "both", &[]), runs);
+}
+
 #[test]
 fn background_is_left_out_and_shown() {
     let lines = "tile = 64\nhalo = 16\nmagnification = 20";

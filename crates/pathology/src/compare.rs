@@ -43,20 +43,40 @@ pub(crate) const OBJECTS: Declared = Declared {
 #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
 fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let compared = objects::compare(&inputs.objects(0)?, &inputs.objects(1)?);
-    Ok(object_metrics([
+    let metrics = [
         compared.dice(),
         compared.jaccard(),
         compared.pair_dice(),
         compared.recall(),
         compared.objects as f64,
         compared.mean_area(),
-    ]))
+    ];
+    Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
 }
 
-/// What is said of objects, whichever of them count.
-fn object_metrics(values: [f64; 6]) -> Vec<DataRegion> {
+/// Metrics of objects, whichever of them count, and whether neither side has any.
+fn object_metrics(values: [f64; 6], both_empty: bool) -> Vec<DataRegion> {
     let names = ["object-dice", "object-jaccard", "object-pair-dice", "object-recall", "nuclei", "mean-area"];
-    vec![DataRegion::Table(Table::new(names.into_iter().zip(values)))]
+    let metrics = names.into_iter().zip(values);
+    let both_empty = (OBJECTS_BOTH_EMPTY, f64::from(u8::from(both_empty)));
+    vec![DataRegion::Table(Table::new(metrics.chain([both_empty])))]
+}
+
+/// Column beside metrics of pixels: 1 where mask and reference are both empty, else 0. No workflow lists it as a metric.
+const BOTH_EMPTY: &str = "both-empty";
+
+/// The same beside metrics of objects. A run that joins both tables has both columns.
+const OBJECTS_BOTH_EMPTY: &str = "objects-both-empty";
+
+/// The column that says of which runs a metric of this name is 1 by convention, since mask and reference are both empty.
+/// `None` of a metric for which that needs no convention.
+#[must_use]
+pub fn both_empty_column(metric: &str) -> Option<&'static str> {
+    match metric {
+        "dice" | "jaccard" => Some(BOTH_EMPTY),
+        "object-dice" | "object-jaccard" | "object-pair-dice" | "object-recall" => Some(OBJECTS_BOTH_EMPTY),
+        _ => None,
+    }
 }
 
 fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
@@ -89,5 +109,6 @@ fn metrics(both: u64, either: u64) -> Table {
         ("dice", share(2.0 * both, both + either)),
         ("jaccard", share(both, either)),
         ("pixel-difference", either - both),
+        (BOTH_EMPTY, f64::from(u8::from(either == 0.0))),
     ])
 }

@@ -16,6 +16,7 @@ mod declared;
 mod normalize;
 mod nuclei;
 
+pub use compare::both_empty_column;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 

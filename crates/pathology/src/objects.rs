@@ -21,6 +21,7 @@ pub use owned::{OwnedComparison, compare_owned};
 pub use pairs::Bounds;
 pub use pixels::{OBJECT_CONNECTIVITY, PixelObjects};
 pub use polygons::{Polygon, PolygonObjects};
+pub(crate) use rasterise::covers_a_pixel;
 pub use rasterise::rasterise;
 
 /// A set of objects of one kind, numbered from 0.

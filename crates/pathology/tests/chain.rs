@@ -144,10 +144,11 @@ fn masks_are_compared() {
         let metrics = run("compare.masks", &[&mask(2, a), &mask(2, b)], &[]).unwrap();
         metrics[0].table().unwrap().columns().map(|(_, value)| value).collect::<Vec<f64>>()
     };
-    assert_eq!(compare(&[255, 255, 0, 0], &[255, 0, 255, 255]), [0.4, 0.25, 3.0]);
-    assert_eq!(compare(&[0; 4], &[0; 4]), [1.0, 1.0, 0.0]);
-    assert_eq!(compare(&[1; 600], &[255; 600]), [1.0, 1.0, 0.0]);
-    assert_eq!(compare(&[255; 600], &[0; 600]), [0.0, 0.0, 600.0]);
+    assert_eq!(compare(&[255, 255, 0, 0], &[255, 0, 255, 255]), [0.4, 0.25, 3.0, 0.0]);
+    // The last column tells agreement by convention from agreement.
+    assert_eq!(compare(&[0; 4], &[0; 4]), [1.0, 1.0, 0.0, 1.0]);
+    assert_eq!(compare(&[1; 600], &[255; 600]), [1.0, 1.0, 0.0, 0.0]);
+    assert_eq!(compare(&[255; 600], &[0; 600]), [0.0, 0.0, 600.0, 0.0]);
 }
 
 #[test]

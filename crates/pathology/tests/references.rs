@@ -130,6 +130,34 @@ fn polygons_are_rasterised() {
 }
 
 #[test]
+fn annotations_are_told_by_their_place() {
+    let folder = folder();
+    let square = |[left, top, right, bottom]: [f64; 4]| {
+        let ring = format!("[[[{left}, {top}], [{right}, {top}], [{right}, {bottom}], [{left}, {bottom}]]]");
+        feature("Polygon", &ring)
+    };
+    let found = |squares: &[[f64; 4]]| {
+        let features: Vec<String> = squares.iter().copied().map(square).collect();
+        let path = geojson(&folder, &features.join(","));
+        let found = check_reference(&path, Path::new("tile.png"), SIZE).unwrap().unwrap();
+        [found.objects, found.outside, found.partly_outside, found.unusable]
+    };
+    let whole = [1.0, 1.0, 4.0, 4.0];
+    assert_eq!(found(&[whole, [4.0, 4.0, 8.0, 6.0]]), [2, 0, 0, 0]);
+    // A border that is rounded reaches the center of no other pixel.
+    assert_eq!(found(&[[-0.4, 0.0, 8.4, 6.3]]), [1, 0, 0, 0]);
+    assert_eq!(found(&[whole, [8.0, 0.0, 12.0, 4.0], [-9.0, -9.0, -1.0, -1.0]]), [3, 2, 0, 0]);
+    assert_eq!(found(&[whole, [7.0, 0.0, 12.0, 4.0]]), [2, 0, 1, 0]);
+    // No center of a pixel is in it, and another one is covered by a later one.
+    assert_eq!(found(&[whole, [2.0, 2.0, 2.4, 2.4]]), [2, 0, 0, 1]);
+    assert_eq!(found(&[whole, [0.0, 0.0, 8.0, 6.0]]), [2, 0, 0, 1]);
+    // Its only pixels in the tile are covered: it is there, and of no use.
+    assert_eq!(found(&[[7.0, 0.0, 12.0, 1.0], [6.0, 0.0, 8.0, 2.0]]), [2, 0, 0, 1]);
+    let image = save(&folder, Grey::from_raw(8, 6, vec![0_u8; 48]).unwrap(), ImageFormat::Png);
+    assert_eq!(check_reference(&image, Path::new("tile.png"), SIZE).unwrap(), None);
+}
+
+#[test]
 fn of_a_cell_the_nucleus_is_taken() {
     let folder = folder();
     let cell = feature("Polygon", "[[[0, 0], [8, 0], [8, 6], [0, 6], [0, 0]]]");

@@ -6,7 +6,7 @@ use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescri
 use crate::error::{DescriptorError, Problem};
 use crate::graph;
 use crate::operation::Registry;
-use crate::study::SLIDE_KEYS;
+use crate::study::{ANNOTATIONS_KEY, SLIDE_KEYS};
 use crate::workflow::{
     Aggregate, Origin, ReferenceDecl, RegionDecl, Response, Stage, StageInput, Switch, Workflow,
 };
@@ -241,7 +241,7 @@ fn switch(
     }
     let Some(name) = &written.switch else { return Ok(None) };
     // Switches share a section of the study file with these.
-    if ["tiles", "reference"].iter().chain(&SLIDE_KEYS).any(|key| key == name) {
+    if ["tiles", "reference", ANNOTATIONS_KEY].iter().chain(&SLIDE_KEYS).any(|key| key == name) {
         let pointer = format!("{}/switch", entry.pointer);
         return at.fail(pointer, Problem::DuplicateName { what: "keys of [input]", name: name.clone() });
     }

@@ -13,15 +13,24 @@ const CORE: &str = "core";
 impl Workflow {
     /// The same workflow for windows with a halo: operations that have a form that measures within a core
     /// ([`Operation::within_core`](crate::Operation::within_core)) are replaced by it, and read the core as the workflow's
-    /// last input, a table. None where no task of the stage that responses come from has such a form.
+    /// last input, a table. `None` where responses come from a stage that cannot leave the halo out.
+    ///
+    /// A stage measures within the core if one of its tasks has such a form. A stage that reads nothing but tables of other
+    /// stages, as one that joins the responses of several, measures within the core if all of those do.
     #[must_use]
     pub fn within_cores(&self, registry: &Registry) -> Option<Self> {
         let mut workflow = self.clone();
         let region = RegionDecl { region: CORE.to_owned(), element: ElementType::Table };
         let input = workflow.inputs.len();
         workflow.inputs.push(region.clone());
-        let mut measures = false;
-        for (number, stage) in workflow.stages.iter_mut().enumerate() {
+        let mut measures: Vec<bool> = Vec::with_capacity(workflow.stages.len());
+        for stage in &mut workflow.stages {
+            // Stages come after those they read from.
+            let of_stage = |input: &StageInput| match input.origin {
+                Origin::Stage { stage, .. } => input.region.element == ElementType::Table && measures[stage],
+                Origin::Input(_) | Origin::Reference => false,
+            };
+            let only_joins = !stage.inputs.is_empty() && stage.inputs.iter().all(of_stage);
             let core = stage.inputs.len();
             let mut reads = false;
             for task in &mut stage.tasks {
@@ -34,9 +43,9 @@ impl Workflow {
             }
             if reads {
                 stage.inputs.push(StageInput { region: region.clone(), origin: Origin::Input(input) });
-                measures |= number == workflow.response.stage;
             }
+            measures.push(reads || only_joins);
         }
-        measures.then_some(workflow)
+        measures[workflow.response.stage].then_some(workflow)
     }
 }

@@ -24,8 +24,8 @@ pub use joined::JOIN;
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, DomainError, Parameter};
 pub use study::{
-    BasePoints, Durable, FieldProblem, Method, OfPoints, Phase, Recipe, Reference, SlideTile, Slides, Space,
-    Study, StudyError, SurvivorRule, Survivors, Tile, TissueRule, Until, core_of,
+    Annotations, BasePoints, BothEmpty, Durable, FieldProblem, Method, OfPoints, Phase, Recipe, Reference,
+    SlideTile, Slides, Space, Study, StudyError, SurvivorRule, Survivors, Tile, TissueRule, Until, core_of,
 };
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{

@@ -2,6 +2,7 @@
 //!
 //! Paths are relative to the study file. Tiles and slides are found, not opened.
 
+mod annotations;
 mod domain;
 mod fields;
 mod inputs;
@@ -15,6 +16,8 @@ use crate::error::one_line;
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, DomainError, Parameter};
 use crate::workflow::Workflow;
+pub use annotations::Annotations;
+pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
 use fields::{Document, Section};
 pub use inputs::{Reference, Tile};
 pub use method::{BasePoints, Method, OfPoints};
@@ -46,6 +49,12 @@ pub struct Study {
     pub slides: Option<Slides>,
     /// What results are compared with.
     pub reference: Reference,
+    /// The largest share of the annotations of a reference file that may lie outside its tile.
+    #[serde(default = "annotations::default_share")]
+    pub annotations_outside: f64,
+    /// How the annotations of each reference file that holds outlines lie in its tile; empty until the files are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Annotations>,
     /// How parameter sets are chosen and analysed.
     pub method: Method,
     /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed; of several, the first.
@@ -53,6 +62,9 @@ pub struct Study {
     /// The same of the other metrics that are analysed, in the order of the study file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<usize>,
+    /// How runs count whose mask and reference are both empty.
+    #[serde(default)]
+    pub both_empty: BothEmpty,
     /// What of it has to survive the worker that stored it.
     #[serde(default)]
     pub durable: Durable,
@@ -79,6 +91,27 @@ pub enum Durable {
     Outputs,
     /// These, and the study's inputs that workers have read: others need not have their files.
     All,
+}
+
+/// How runs count whose mask and reference are both empty. By convention such a run agrees completely (Dice 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BothEmpty {
+    /// As any other run.
+    #[default]
+    Count,
+    /// Not at all: the mean over tiles is that of the other runs of the evaluation. Where there are none, they count.
+    LeaveOut,
+}
+
+impl BothEmpty {
+    const ALL: [(&'static str, Self); 2] = [("count", Self::Count), ("leave-out", Self::LeaveOut)];
+
+    /// As in study files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, of)| *of == self).map_or("", |(name, _)| name)
+    }
 }
 
 impl Durable {
@@ -266,6 +299,7 @@ impl Study {
         let slides = slides::slides(&input)?;
         let tiles = if slides.is_some() { Vec::new() } else { inputs::found(&input, "tiles")? };
         let reference = inputs::reference(&input, &tiles)?;
+        let annotations_outside = annotations::share(&input)?;
         if slides.is_some() && reference != Reference::Defaults {
             let given = input.text("reference")?;
             return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
@@ -277,6 +311,7 @@ impl Study {
         let (measuring, metrics) = metrics(&root, &workflow, registry)?;
         workflow = measuring;
         let (metric, further) = (metrics[0], metrics[1..].to_vec());
+        let both_empty = both_empty(&root)?;
         if let Some(halo) = slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
             workflow = match workflow.within_cores(registry) {
                 Some(within) => within,
@@ -303,9 +338,12 @@ impl Study {
             tiles,
             slides,
             reference,
+            annotations_outside,
+            annotations: Vec::new(),
             method,
             metric,
             further,
+            both_empty,
             durable,
             until,
             phases,
@@ -358,7 +396,7 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
     known.extend(SLIDE_KEYS);
-    known.extend(workflow.reference.as_ref().map(|_| "reference"));
+    known.extend(workflow.reference.iter().flat_map(|_| ["reference", annotations::KEY]));
     known.extend(&switches);
     input.allow(&known)?;
     let mut off = Vec::new();
@@ -377,7 +415,7 @@ fn metrics(
     registry: &Registry,
 ) -> Result<(Workflow, Vec<usize>), StudyError> {
     let response = root.section("response")?;
-    response.allow(&["metric"])?;
+    response.allow(&["metric", "both_empty"])?;
     let wanted = response.text_or_texts("metric")?;
     let known = || workflow.metrics().map(|(.., name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     if wanted.is_empty() {
@@ -405,6 +443,16 @@ fn metrics(
         before.map(columns).sum::<usize>() + place
     };
     Ok((measuring, found.iter().map(place).collect()))
+}
+
+/// How runs count of which mask and reference are both empty.
+fn both_empty(root: &Section<'_>) -> Result<BothEmpty, StudyError> {
+    let response = root.section("response")?;
+    let Some(text) = response.optional_text("both_empty")? else { return Ok(BothEmpty::default()) };
+    match BothEmpty::ALL.iter().find(|(name, _)| *name == text) {
+        Some((_, both_empty)) => Ok(*both_empty),
+        None => response.not_allowed("both_empty", &format!("\"{text}\""), "\"count\", \"leave-out\""),
+    }
 }
 
 fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Result<(), StudyError> {

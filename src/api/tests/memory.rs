@@ -8,7 +8,7 @@ use crate::application;
 use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
 use crate::service::submission::{InputFile, PlanChoice, Submission};
-use pleach_workflow::{Durable, Method, Reference};
+use pleach_workflow::{BothEmpty, Durable, Method, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,9 +29,12 @@ pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         tiles: Vec::new(),
         slides: None,
         reference: Reference::Defaults,
+        annotations_outside: 0.05,
+        annotations: Vec::new(),
         method: Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None },
         metric: 0,
         further: Vec::new(),
+        both_empty: BothEmpty::default(),
         durable: Durable::None,
         until: None,
         phases: Vec::new(),

@@ -59,8 +59,7 @@ fn by_stage(plan: &Plan) -> Vec<String> {
         ));
     }
     if figures.reference_tasks > 0 {
-        lines
-            .push(format!("  and {} tasks for the reference at default parameters", figures.reference_tasks));
+        lines.push(format!("  and {} tasks for the run at default parameters", figures.reference_tasks));
     }
     lines.extend(about_value(&[plan]).map(|line| format!("  {line}")));
     lines

@@ -5,7 +5,7 @@
 
 use super::{Companion, Submission, VERSION};
 use crate::application;
-use pleach_workflow::{Method, Origin, Phase, Read, Reference, Stage, Tile, Until};
+use pleach_workflow::{Annotations, Method, Origin, Phase, Read, Reference, Stage, Tile, Until};
 use std::collections::HashSet;
 use std::path::Path;
 use thiserror::Error;
@@ -25,6 +25,8 @@ pub(crate) enum Unsound {
     Operation { name: String, version: u32 },
     #[error("a tile of a slide is none that a slide can have")]
     Slide,
+    #[error("annotations are counted that no reference of it has, or more lie outside a tile than it allows")]
+    Annotations,
     #[error("{path}: a slide in several files has one at {found:?}, which is no name beside it")]
     Companion { path: String, found: String },
     #[error("budget {found}; 0 or more is allowed")]
@@ -68,6 +70,13 @@ impl Submission {
         };
         if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
             return Err(Unsound::Slide);
+        }
+        // Numbers of a report only, but for the tile.
+        let sound = |found: &Annotations| {
+            found.tile < masks && !found.exceed(study.annotations_outside) && found.outside <= found.objects
+        };
+        if !(0.0..=1.0).contains(&study.annotations_outside) || !study.annotations.iter().all(sound) {
+            return Err(Unsound::Annotations);
         }
         self.check_companions()?;
         for row in &self.evaluations {

@@ -58,12 +58,13 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
 #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
 fn objects(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let compared = compare_owned(&inputs.objects(0)?, &inputs.objects(1)?, inputs.core(2)?);
-    Ok(object_metrics([
+    let metrics = [
         compared.dice(),
         compared.jaccard(),
         compared.pair_dice(),
         compared.recall(),
         compared.objects as f64,
         compared.mean_area(),
-    ]))
+    ];
+    Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
 }

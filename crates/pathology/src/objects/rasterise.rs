@@ -5,6 +5,7 @@
 
 use super::Polygon;
 use pleach_regions::{LabelMap, ShapeError};
+use std::ops::Range;
 
 /// The label map of an image of this size: pixels of the first polygon are 1, of the second 2, and so on. Where polygons
 /// overlap the later one is seen, and what lies outside the image is cut off.
@@ -16,13 +17,38 @@ pub fn rasterise(polygons: &[Polygon], width_px: u32, height_px: u32) -> Result<
     let mut edges = Vec::new();
     for (label, polygon) in (1..).zip(polygons) {
         edges.clear();
-        edges.extend(polygon.rings.iter().flat_map(|ring| {
-            let next = ring.iter().cycle().skip(1);
-            ring.iter().zip(next).filter_map(|(from, to)| Edge::new(*from, *to, height_px))
-        }));
-        fill(&mut edges, &mut labels, width_px, label);
+        edges.extend(edges_of(polygon, height_px));
+        spans(&mut edges, width_px, |row, columns| {
+            let start = row as usize * width_px as usize;
+            labels[start + columns.start as usize..start + columns.end as usize].fill(label);
+        });
     }
     LabelMap::new(width_px, height_px, labels)
+}
+
+/// Whether a polygon takes a pixel of an image of this size, whatever else covers it.
+pub(crate) fn covers_a_pixel(polygon: &Polygon, width_px: u32, height_px: u32) -> bool {
+    let mut covers = false;
+    let mut edges: Vec<Edge> = edges_of(polygon, height_px).collect();
+    spans(&mut edges, width_px, |_, _| covers = true);
+    covers
+}
+
+impl Polygon {
+    /// Whether it may take a pixel beyond the sides of an image: it reaches the centers of the pixels next to one.
+    pub(crate) fn reaches_beyond(&self, width_px: u32, height_px: u32) -> bool {
+        let within = |coordinate: f64, side: u32| (-0.5..=f64::from(side) + 0.5).contains(&coordinate);
+        let is_within = |[x, y]: &[f64; 2]| within(*x, width_px) && within(*y, height_px);
+        !self.rings.iter().flatten().all(is_within)
+    }
+}
+
+/// The edges of a polygon that cross rows of an image.
+fn edges_of(polygon: &Polygon, height_px: u32) -> impl Iterator<Item = Edge> {
+    polygon.rings.iter().flat_map(move |ring| {
+        let next = ring.iter().cycle().skip(1);
+        ring.iter().zip(next).filter_map(move |(from, to)| Edge::new(*from, *to, height_px))
+    })
 }
 
 /// An edge that crosses the centres of rows `first..end`.
@@ -55,8 +81,9 @@ fn index(coordinate: f64, count: u32) -> u32 {
     (coordinate - 0.5).ceil().clamp(0.0, f64::from(count)) as u32
 }
 
-/// Row by row, with the edges that cross it: memory does not grow with the rows that edges span.
-fn fill(edges: &mut [Edge], labels: &mut [u32], width_px: u32, label: u32) {
+/// Calls `found` with each row and the columns in it that lie inside. Row by row, with the edges that cross it: memory does
+/// not grow with the rows that edges span.
+fn spans(edges: &mut [Edge], width_px: u32, mut found: impl FnMut(u32, Range<u32>)) {
     edges.sort_unstable_by_key(|edge| edge.first);
     let mut waiting = edges.iter().peekable();
     let mut active: Vec<&Edge> = Vec::new();
@@ -70,11 +97,10 @@ fn fill(edges: &mut [Edge], labels: &mut [u32], width_px: u32, label: u32) {
         crossings.clear();
         crossings.extend(active.iter().map(|edge| edge.crossing(row)));
         crossings.sort_unstable_by(f64::total_cmp);
-        let start = row as usize * width_px as usize;
         for inside in crossings.chunks_exact(2) {
             let (left, right) = (index(inside[0], width_px), index(inside[1], width_px));
             if left < right {
-                labels[start + left as usize..start + right as usize].fill(label);
+                found(row, left..right);
             }
         }
         row += 1;

@@ -4,25 +4,47 @@
 
 use super::read::unreadable;
 use super::{TileError, TileInfo, probe, read_labels, read_mask, read_polygons};
-use crate::objects::rasterise;
+use crate::objects::{Polygon, covers_a_pixel, rasterise};
 use pleach_regions::{DataRegion, ElementType, LabelMap, Raster};
+use pleach_workflow::Annotations;
 use std::path::Path;
 
 /// Finds out what can be found out about a reference without decoding an image: of an image, whether it is one and has
-/// its tile's size; of polygons, everything.
+/// its tile's size; of polygons, everything, and how they lie in the tile.
 ///
 /// # Errors
 /// [`TileError`].
-pub fn check_reference(path: &Path, tile: &Path, size: TileInfo) -> Result<(), TileError> {
+pub fn check_reference(path: &Path, tile: &Path, size: TileInfo) -> Result<Option<Annotations>, TileError> {
     if is_geojson(path) {
-        return labels_of_polygons(path, size).map(drop);
+        return annotations(path, size).map(Some);
     }
     let found = probe(path)?;
     if found != size {
         let (path, tile) = (path.to_owned(), tile.to_owned());
         return Err(TileError::SizeDiffers { path, found, tile, wanted: size });
     }
-    Ok(())
+    Ok(None)
+}
+
+/// How the polygons of a file lie in a tile of this size.
+fn annotations(path: &Path, size: TileInfo) -> Result<Annotations, TileError> {
+    let (polygons, map) = drawn(path, size)?;
+    let TileInfo { width_px, height_px } = size;
+    let mut is_seen = vec![false; polygons.len()];
+    for label in map.labels().iter().filter_map(|label| (*label as usize).checked_sub(1)) {
+        is_seen[label] = true;
+    }
+    let mut found = Annotations { objects: polygons.len(), ..Annotations::default() };
+    for (polygon, is_seen) in polygons.iter().zip(is_seen) {
+        // Only of those that are not seen it takes a second look.
+        match (is_seen, polygon.reaches_beyond(width_px, height_px)) {
+            (true, true) => found.partly_outside += 1,
+            (true, false) => {}
+            (false, true) if !covers_a_pixel(polygon, width_px, height_px) => found.outside += 1,
+            (false, _) => found.unusable += 1,
+        }
+    }
+    Ok(found)
 }
 
 /// Reads the reference of a tile of this size as a label map where `wanted` is [`ElementType::Labels`], else as a mask.
@@ -45,6 +67,11 @@ pub fn read_reference(path: &Path, size: TileInfo, wanted: ElementType) -> Resul
 }
 
 fn labels_of_polygons(path: &Path, size: TileInfo) -> Result<LabelMap, TileError> {
+    drawn(path, size).map(|(_, map)| map)
+}
+
+/// The polygons of a file, and the label map that they make.
+fn drawn(path: &Path, size: TileInfo) -> Result<(Vec<Polygon>, LabelMap), TileError> {
     let TileInfo { width_px, height_px } = size;
     let polygons = read_polygons(path)?;
     let map = rasterise(&polygons, width_px, height_px).map_err(|cause| unreadable(path, cause))?;
@@ -53,7 +80,7 @@ fn labels_of_polygons(path: &Path, size: TileInfo) -> Result<LabelMap, TileError
         let (path, features) = (path.to_owned(), polygons.len());
         return Err(TileError::NothingInside { path, features, width_px, height_px });
     }
-    Ok(map)
+    Ok((polygons, map))
 }
 
 fn is_geojson(path: &Path) -> bool {

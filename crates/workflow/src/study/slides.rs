@@ -178,7 +178,7 @@ fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
 }
 
 /// As TOML writes it.
-fn number(number: f64) -> String {
+pub(super) fn number(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }
 

@@ -94,7 +94,7 @@ fn tiles() {
     );
     refused(
         &[("normalize = true", "normalise = true")],
-        ": input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, normalize",
+        ": input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, normalize",
     );
     refused_beside(&["tiles/a_labels.png"], &[], r#": input.tiles: no file matches "tiles/*.png""#);
 }

@@ -1,0 +1,64 @@
+//! Runs whose mask and reference are both empty: by convention they agree completely, whatever the parameters are.
+//!
+//! Which they are is in a column beside the metrics ([`both_empty_column`]). Whether they count in the mean over tiles is the
+//! study's to decide ([`BothEmpty`]).
+
+use super::Collected;
+use crate::output::tables::RunResponse;
+use crate::study::Prepared;
+use pleach_pathology::both_empty_column;
+use pleach_regions::Table;
+use pleach_workflow::{Aggregate, BothEmpty, Workflow};
+use serde::Serialize;
+
+/// Runs of a response whose mask and reference are both empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct BothEmptyRuns {
+    pub(crate) response: String,
+    pub(crate) runs: usize,
+    /// Runs with a response.
+    pub(crate) of: usize,
+    /// Tiles that have such runs.
+    pub(crate) tiles: Vec<String>,
+    /// Whether they are left out of the mean over tiles.
+    pub(crate) left_out: bool,
+}
+
+/// For each metric whether mask and reference are both empty; empty where that holds of no metric.
+pub(super) fn of_table(table: &Table, workflow: &Workflow) -> Vec<bool> {
+    let is_empty = |(name, _): &(String, Aggregate)| {
+        both_empty_column(name).and_then(|column| table.get(column)).is_some_and(|flag| flag == 1.0)
+    };
+    let of_metrics: Vec<bool> = workflow.response.metrics.iter().map(is_empty).collect();
+    if of_metrics.contains(&true) { of_metrics } else { Vec::new() }
+}
+
+impl RunResponse {
+    /// Whether mask and reference are both empty, as far as it matters to a metric.
+    pub(super) fn is_both_empty(&self, metric: usize) -> bool {
+        self.both_empty.get(metric).is_some_and(|is_empty| *is_empty)
+    }
+}
+
+impl Collected {
+    /// Of each response of the study that has such runs.
+    pub(crate) fn both_empty(&self, prepared: &Prepared) -> Vec<BothEmptyRuns> {
+        let study = &prepared.study;
+        let of_metric = |metric: usize| {
+            let of = self.runs.iter().filter(|run| run.result.is_ok()).count();
+            let empty = || self.runs.iter().filter(move |run| run.is_both_empty(metric));
+            let mut has_some = vec![false; study.tiles.len()];
+            empty().for_each(|run| has_some[run.tile] = true);
+            let tiles = study.tiles.iter().zip(has_some).filter(|(_, some)| *some);
+            let (name, over_tiles) = &study.workflow.response.metrics[metric];
+            BothEmptyRuns {
+                response: name.clone(),
+                runs: empty().count(),
+                of,
+                tiles: tiles.map(|(tile, _)| tile.name.clone()).collect(),
+                left_out: study.both_empty == BothEmpty::LeaveOut && *over_tiles == Aggregate::Mean,
+            }
+        };
+        study.metrics().map(of_metric).filter(|found| found.runs > 0).collect()
+    }
+}

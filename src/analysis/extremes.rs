@@ -1,0 +1,206 @@
+//! The default, the best and the worst evaluation of a response, with their parameters.
+//!
+//! Responses without a direction have a highest and a lowest one instead. Where the result at the defaults is itself the
+//! reference, agreement with it says nothing about quality: there are a nearest and a farthest one. The default is evaluation
+//! 0, outside the sample, wherever it is run; no index depends on it.
+
+use super::Collected;
+use crate::report::Far;
+use crate::study::Prepared;
+use pleach_workflow::{Parameter, Value};
+use serde::{Serialize, Serializer};
+
+/// The evaluations of note of one response.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Extremes {
+    pub(crate) response: String,
+    /// Its column among the metrics of the workflow.
+    #[serde(skip)]
+    pub(crate) metric: usize,
+    /// The default first, then the better one of the two ends; the ends only if an evaluation is complete.
+    pub(crate) evaluations: Vec<Extreme>,
+}
+
+/// One evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Extreme {
+    pub(crate) role: Role,
+    /// Its number: from 1 in the sample, 0 for defaults that are run beside it. `None`: the defaults are not run.
+    pub(crate) evaluation: Option<usize>,
+    /// The response over all tiles. `None` where a run of it failed.
+    pub(crate) value: Option<f64>,
+    /// Parameters that vary, or differ from their default.
+    #[serde(rename = "parameters", serialize_with = "as_map")]
+    pub(crate) settings: Vec<Setting>,
+}
+
+/// Why an evaluation is of note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    Default,
+    /// Agrees most with a reference that was given.
+    Best,
+    Worst,
+    /// Agrees most with the result at the defaults.
+    Nearest,
+    Farthest,
+    /// Of a response without direction.
+    Highest,
+    Lowest,
+}
+
+impl Role {
+    /// As in a sentence.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Best => "best",
+            Self::Worst => "worst",
+            Self::Nearest => "nearest",
+            Self::Farthest => "farthest",
+            Self::Highest => "highest",
+            Self::Lowest => "lowest",
+        }
+    }
+}
+
+/// A parameter, its value and its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: Value,
+    pub(crate) default: Value,
+}
+
+impl Setting {
+    /// Whether the value is not the default.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.value != self.default
+    }
+}
+
+fn as_map<S: Serializer>(settings: &[Setting], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(settings.iter().map(|setting| {
+        let value = match setting.value {
+            Value::Integer(number) => serde_json::Value::from(number),
+            Value::Real(number) => serde_json::Value::from(number.get()),
+        };
+        (&setting.name, value)
+    }))
+}
+
+impl Extremes {
+    /// Of each response of a study.
+    pub(crate) fn of_all(prepared: &Prepared, collected: &Collected) -> Vec<Self> {
+        prepared.study.metrics().map(|metric| Self::of(prepared, collected, metric)).collect()
+    }
+
+    fn of(prepared: &Prepared, collected: &Collected, metric: usize) -> Self {
+        let workflow = &prepared.study.workflow;
+        let (name, over_tiles) = &workflow.response.metrics[metric];
+        let responses = collected.responses(metric, *over_tiles);
+        let extreme = |role, (evaluation, value): (usize, f64)| Extreme {
+            role,
+            evaluation: Some(evaluation),
+            value: Some(value),
+            settings: settings(&workflow.parameters, &prepared.design.evaluations[evaluation - 1]),
+        };
+        let mut evaluations = vec![default(prepared, &responses, collected.default(metric, *over_tiles))];
+        let far = Far::of(name);
+        let [good, bad] = roles(far, prepared.reference_run());
+        if let Some([high, low]) = ends(&responses) {
+            let [first, last] = if far == Far::High { [low, high] } else { [high, low] };
+            evaluations.extend([extreme(good, first), extreme(bad, last)]);
+        }
+        Self { response: name.clone(), metric, evaluations }
+    }
+
+    /// The evaluation of a role.
+    #[cfg(test)]
+    fn get(&self, role: Role) -> Option<&Extreme> {
+        self.evaluations.iter().find(|extreme| extreme.role == role)
+    }
+}
+
+/// Roles of the better and the worse end.
+fn roles(far: Far, is_own_reference: bool) -> [Role; 2] {
+    match far {
+        Far::Unknown => [Role::Highest, Role::Lowest],
+        Far::Low | Far::High if is_own_reference => [Role::Nearest, Role::Farthest],
+        Far::Low | Far::High => [Role::Best, Role::Worst],
+    }
+}
+
+/// The highest and the lowest response, each with its evaluation; of equals the first.
+fn ends(responses: &[Option<f64>]) -> Option<[(usize, f64); 2]> {
+    let finite = responses.iter().enumerate().filter_map(|(place, response)| {
+        response.filter(|response| response.is_finite()).map(|response| (place + 1, response))
+    });
+    finite.fold(None, |ends: Option<[(usize, f64); 2]>, one| {
+        let Some([high, low]) = ends else { return Some([one, one]) };
+        Some([if one.1 > high.1 { one } else { high }, if one.1 < low.1 { one } else { low }])
+    })
+}
+
+/// The defaults: beside the sample where they are run, else as an evaluation of the sample that happens to be them.
+fn default(prepared: &Prepared, responses: &[Option<f64>], beside: Option<f64>) -> Extreme {
+    let parameters = &prepared.study.workflow.parameters;
+    let defaults: Vec<Value> = parameters.iter().map(|parameter| parameter.default).collect();
+    let (evaluation, value) = if prepared.defaults_run() {
+        (Some(0), beside)
+    } else {
+        let place = prepared.design.evaluations.iter().position(|values| *values == defaults);
+        (place.map(|place| place + 1), place.and_then(|place| responses[place]))
+    };
+    Extreme { role: Role::Default, evaluation, value, settings: settings(parameters, &defaults) }
+}
+
+fn settings(parameters: &[Parameter], values: &[Value]) -> Vec<Setting> {
+    let all = parameters.iter().zip(values);
+    let of_note = all.filter(|(parameter, value)| parameter.domain.varies() || parameter.default != **value);
+    of_note
+        .map(|(parameter, value)| Setting {
+            name: parameter.name.clone(),
+            value: *value,
+            default: parameter.default,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_skip_incomplete_evaluations_and_take_the_first_of_equals() {
+        let responses = [None, Some(0.5), Some(0.9), Some(f64::NAN), Some(0.9), Some(0.5)];
+        assert_eq!(ends(&responses), Some([(3, 0.9), (2, 0.5)]));
+        assert_eq!(ends(&responses[..1]), None);
+        assert_eq!(ends(&responses[..2]), Some([(2, 0.5), (2, 0.5)]));
+    }
+
+    #[test]
+    fn agreement_with_the_default_is_no_quality() {
+        assert_eq!(roles(Far::Low, false), [Role::Best, Role::Worst]);
+        assert_eq!(roles(Far::High, true), [Role::Nearest, Role::Farthest]);
+        assert_eq!(roles(Far::Unknown, true), [Role::Highest, Role::Lowest]);
+    }
+
+    #[test]
+    fn json_names_roles_and_parameters() {
+        let setting =
+            Setting { name: "G1".to_owned(), value: Value::Integer(60), default: Value::Integer(80) };
+        let best =
+            Extreme { role: Role::Best, evaluation: Some(7), value: Some(0.5), settings: vec![setting] };
+        let extremes = Extremes { response: "dice".to_owned(), metric: 0, evaluations: vec![best.clone()] };
+        assert_eq!(extremes.get(Role::Best), Some(&best));
+        assert_eq!(
+            serde_json::to_value(&extremes).unwrap(),
+            serde_json::json!({
+                "response": "dice",
+                "evaluations": [{ "role": "best", "evaluation": 7, "value": 0.5, "parameters": { "G1": 60 } }],
+            })
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Annotations that lie outside their tiles: refused where they are many, told where they are few.
+
+use crate::exit::{Outcome, Stop};
+use pleach_workflow::{Annotations, Reference, Study};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Most reference files that are told of one by one; the report has all.
+const MAX_TOLD: usize = 5;
+
+/// Refuses a study of which a reference file has too many annotations outside its tile.
+///
+/// # Errors
+/// [`Stop::Input`] with the first such file, its numbers, and how to allow them.
+pub(super) fn check(file: &Path, study: &Study) -> Outcome {
+    let allowed = study.annotations_outside;
+    let mut exceeding = study.annotations.iter().filter(|found| found.exceed(allowed));
+    let (Some(first), Reference::Masks(masks)) = (exceeding.next(), &study.reference) else { return Ok(()) };
+    let others = match exceeding.count() {
+        0 => String::new(),
+        others => format!(", and {others} more files have too many"),
+    };
+    Err(Stop::Input(format!(
+        "{}: input.annotations_outside: {}: {} of {} annotations ({}) lie outside tile {}{others}; up to {} of a file are \
+         allowed; annotations_outside = {} in [input] allows these",
+        file.display(),
+        masks[first.tile].display(),
+        first.outside,
+        first.objects,
+        percent(first),
+        study.tiles[first.tile].path.display(),
+        share(allowed),
+        allowing(study),
+    )))
+}
+
+/// Share of the annotations outside the tile.
+fn percent(of: &Annotations) -> String {
+    share(of.outside as f64 / of.objects.max(1) as f64)
+}
+
+fn share(share: f64) -> String {
+    format!("{} %", (share * 1e3).round() / 10.0)
+}
+
+/// The smallest share of two digits that allows all files of the study.
+fn allowing(study: &Study) -> f64 {
+    let shares = study.annotations.iter().map(|of| of.outside as f64 / of.objects.max(1) as f64);
+    (shares.fold(0.0, f64::max) * 100.0).ceil() / 100.0
+}
+
+/// Annotations that are not used whole, in lines for a terminal: file by file, as far as there are few.
+pub(crate) fn told(study: &Study) -> Vec<String> {
+    let Reference::Masks(masks) = &study.reference else { return Vec::new() };
+    let of_note: Vec<&Annotations> = study.annotations.iter().filter(|found| !found.are_whole()).collect();
+    let mut lines: Vec<String> = of_note
+        .iter()
+        .take(MAX_TOLD)
+        .map(|found| format!("reference {}: {}", masks[found.tile].display(), counted(found)))
+        .collect();
+    if of_note.len() > MAX_TOLD {
+        let others = of_note.len() - MAX_TOLD;
+        lines.push(format!(
+            "{others} more references; all {} together: {}",
+            of_note.len(),
+            counted(&sum(&of_note))
+        ));
+    }
+    lines
+}
+
+/// The annotations of several files together.
+fn sum<'a>(of: impl IntoIterator<Item = &'a &'a Annotations>) -> Annotations {
+    of.into_iter().fold(Annotations::default(), |sum, of| Annotations {
+        tile: 0,
+        objects: sum.objects + of.objects,
+        outside: sum.outside + of.outside,
+        partly_outside: sum.partly_outside + of.partly_outside,
+        unusable: sum.unusable + of.unusable,
+    })
+}
+
+fn counted(found: &Annotations) -> String {
+    let Annotations { objects, outside, partly_outside, unusable, .. } = *found;
+    let mut text = format!("of {objects} annotations {outside} outside the tile (not counted)");
+    // Writing to a string does not fail.
+    if partly_outside > 0 {
+        let _ = write!(text, ", {partly_outside} partly outside (cut off)");
+    }
+    if unusable > 0 {
+        let _ = write!(text, ", {unusable} without a pixel of their own");
+    }
+    text
+}
