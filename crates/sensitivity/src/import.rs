@@ -169,6 +169,7 @@ impl ImportedParameter {
             (_, Some(initial)) => initial,
             _ if self.partitions == Some(0) && low <= high => 0.0_f64.clamp(low, high),
             (ImportedRange::Distributed(Distribution::Normal { mean, .. }), _) => *mean,
+            (ImportedRange::Distributed(Distribution::LogNormal { mean, .. }), _) => mean.exp(),
             (ImportedRange::Set { values, .. }, _) => {
                 values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
             }

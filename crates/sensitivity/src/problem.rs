@@ -1,10 +1,10 @@
 //! Reads what SALib's users have: a `problem` in JSON, and SALib's parameter files.
 //!
 //! A problem has `num_vars`, `names` and `bounds`, and may have `groups` and `dists`, as SALib 1.6's `sample` functions take
-//! them: of a `unif` and `logunif` parameter bounds are `[low, high]`, of `norm` `[mean, deviation]`, of `truncnorm`
-//! `[low, high, mean, deviation]`, of `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the
+//! them: of a `unif` and `logunif` parameter bounds are `[low, high]`, of `norm` `[mean, deviation]`, of `lognorm`
+//! those of the natural logarithm, of `truncnorm` `[low, high, mean, deviation]`, of `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the
 //! range. A parameter file ([`parse_file`]) has a line for each parameter: name, bounds, and where wanted group and
-//! distribution. `lognorm` and `weibull` are not read. Functions to evaluate and results, which SALib's `ProblemSpec` also
+//! distribution. `weibull` is not read. Functions to evaluate and results, which SALib's `ProblemSpec` also
 //! holds, are of no interest here.
 
 mod file;
@@ -84,7 +84,7 @@ pub enum ParameterError {
     Name(String),
     /// An unknown distribution.
     #[error(
-        "distribution \"{}\" is not allowed; allowed are unif, logunif, norm, truncnorm, triang",
+        "distribution \"{}\" is not allowed; allowed are unif, logunif, norm, lognorm, truncnorm, triang",
         quoted(.0, 80)
     )]
     Distribution(String),
@@ -235,6 +235,7 @@ fn range(name: &str, numbers: &[f64]) -> Result<ImportedRange, ParameterError> {
             Distribution::LogUniform { low, high }
         }
         ("norm", &[mean, deviation]) => Distribution::Normal { mean, deviation },
+        ("lognorm", &[mean, deviation]) => Distribution::LogNormal { mean, deviation },
         ("truncnorm", &[low, high, mean, deviation]) => {
             let (low, high) = ordered(low, high)?;
             Distribution::TruncatedNormal { mean, deviation, low, high }
@@ -243,6 +244,7 @@ fn range(name: &str, numbers: &[f64]) -> Result<ImportedRange, ParameterError> {
         ("triang", &[low, high, peak]) => triangular(low, high, peak)?,
         ("unif" | "logunif", _) => return Err(wrong("a lower and an upper bound")),
         ("norm", _) => return Err(wrong("a mean and a deviation")),
+        ("lognorm", _) => return Err(wrong("a mean and a deviation of the logarithm")),
         ("truncnorm", _) => return Err(wrong("two bounds, a mean and a deviation")),
         ("triang", _) => return Err(wrong("two bounds and a peak, or an upper bound and a peak")),
         (other, _) => return Err(ParameterError::Distribution(other.to_owned())),
@@ -292,6 +294,9 @@ mod tests {
         assert_eq!(found.parameters().unwrap()[2].default.as_f64(), 0.0);
         let plain = parse(r#"{"names": ["x"], "bounds": [[2, 2]], "groups": null, "dists": null}"#).unwrap();
         assert!(!plain.parameters().unwrap()[0].domain.varies());
+        let logs = parse(r#"{"names": ["x"], "bounds": [[2, 0.5]], "dists": ["lognorm"]}"#).unwrap();
+        assert_eq!(logs.parameters[0].range, of(Distribution::LogNormal { mean: 2.0, deviation: 0.5 }));
+        assert_eq!(logs.parameters().unwrap()[0].default.as_f64(), 2.0_f64.exp());
         let short = parse(r#"{"names": ["x"], "bounds": [[4, 0.25]], "dists": ["triang"]}"#).unwrap();
         let tilted = Distribution::Triangular { low: 0.0, mode: 1.0, high: 4.0 };
         assert_eq!(short.parameters[0].range, of(tilted));
@@ -323,7 +328,7 @@ mod tests {
         let of = |dists: &str| two(good, &format!(r#", "dists": {dists}"#));
         assert_eq!(
             of(r#"["unif", "weibull"]"#),
-            "dists[1]: distribution \"weibull\" is not allowed; allowed are unif, logunif, norm, truncnorm, triang"
+            "dists[1]: distribution \"weibull\" is not allowed; allowed are unif, logunif, norm, lognorm, truncnorm, triang"
         );
         assert!(of(r#"["unif", "logunif"]"#).starts_with("bounds[1]: range from 0 has no logarithm"));
         assert!(of(r#"["unif", "truncnorm"]"#).starts_with("bounds[1]: 2 numbers are given"));

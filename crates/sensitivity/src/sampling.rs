@@ -9,6 +9,7 @@ pub mod discrepancy;
 pub(crate) mod examples;
 pub mod factorial;
 pub mod fast;
+pub mod footprint;
 pub mod groups;
 pub mod halton;
 pub mod latin_hypercube;

@@ -11,11 +11,12 @@ use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::fast::{self, Curves};
 use pleach_sensitivity::regression::{src, srrc};
 use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::sampling::marginal::{probability, quantile};
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_sensitivity::vbd::{self, Estimator};
 use pleach_sensitivity::{delta, moat, pawn, rbd_fast};
-use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
+use pleach_workflow::{BasePoints, Distribution, Domain, Parameter, Value, ValueType};
 use serde_json::Value as Json;
 
 const FUNCTIONS: [&str; 5] = ["ishigami", "sobol_g", "morris", "linkletter", "linear"];
@@ -298,4 +299,65 @@ fn elementary_effects() {
         equal(function, &of(|entry| entry.sigma.unwrap()), &expected["sigma"]);
         alike(function, &of(|entry| entry.mu_star_conf.unwrap()), &expected["mu_star_conf"], 0.12);
     }
+}
+
+/// SALib 1.6.0, `util.scale_samples` with `"dists": ["lognorm"]` and these bounds, of these probabilities.
+#[test]
+fn log_normal_quantiles_are_those_of_salib() {
+    let probabilities = [1e-6, 0.001, 0.025, 0.25, 0.5, 0.75, 0.975, 0.999, 0.999_999];
+    let expected: [([f64; 2], [f64; 9]); 3] = [
+        (
+            [0.0, 1.0],
+            [
+                0.008_622_119_793_471_49,
+                0.045_491_385_247_653_525,
+                0.140_863_494_093_217_44,
+                0.509_416_283_863_277_5,
+                1.0,
+                1.963_031_084_158_257,
+                7.099_071_384_231_335,
+                21.982_183_979_582_828,
+                115.980_759_250_337_75,
+            ],
+        ),
+        (
+            [2.5, 0.5],
+            [
+                1.131_209_987_893_476_5,
+                2.598_368_756_846_612_3,
+                4.572_307_531_280_189,
+                8.695_060_666_058_86,
+                12.182_493_960_703_473,
+                17.068_674_366_115_34,
+                32.459_137_555_216_62,
+                57.117_820_059_802_15,
+                131.198_593_267_832_05,
+            ],
+        ),
+        (
+            [-3.0, 0.1],
+            [
+                0.030_951_233_350_171_747,
+                0.036_551_859_059_575_21,
+                0.040_925_726_722_765_225,
+                0.046_539_727_559_750_73,
+                0.049_787_068_367_863_944,
+                0.053_260_994_566_072_03,
+                0.060_567_090_071_672_08,
+                0.067_814_677_719_808_32,
+                0.080_085_731_919_667_24,
+            ],
+        ),
+    ];
+    for ([mean, deviation], quantiles) in expected {
+        let distribution = Distribution::LogNormal { mean, deviation };
+        for (probability_below, expected) in probabilities.into_iter().zip(quantiles) {
+            let found = quantile(&distribution, probability_below);
+            assert!((found / expected - 1.0).abs() < 1e-12, "{distribution}: {found}, {expected} expected");
+            assert!((probability(&distribution, found) - probability_below).abs() < 1e-12);
+        }
+    }
+    let distribution = Distribution::LogNormal { mean: 0.0, deviation: 1.0 };
+    assert!(quantile(&distribution, 0.0) > 0.0 && quantile(&distribution, 1.0).is_finite());
+    assert_eq!([-1.0, 0.0].map(|value| probability(&distribution, value)), [0.0; 2]);
 }

@@ -8,9 +8,11 @@
 
 mod error;
 mod files;
+mod libtiff;
 mod read;
 mod scale;
 mod slide;
+mod tags;
 mod tissue;
 
 pub use error::SlideError;

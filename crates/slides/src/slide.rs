@@ -4,6 +4,7 @@
 
 use crate::error::SlideError;
 use crate::scale::Scale;
+use crate::{libtiff, tags};
 use openslide_rs::errors::OpenSlideError;
 use openslide_rs::{Address, OpenSlide, Region, Size};
 use pleach_regions::{PixelRectangle, Raster, Resolution};
@@ -40,6 +41,8 @@ pub struct Slide {
     handle: OpenSlide,
     format: String,
     levels: Vec<Level>,
+    /// For each level, what would make its pixels come out wrong.
+    damages: Vec<Option<String>>,
     objective_power: Option<f64>,
     resolution: Option<Resolution>,
 }
@@ -58,6 +61,8 @@ impl Slide {
         }
         // The reader says "unsupported" to what may not be read.
         File::open(&path).and_then(|mut file| file.read(&mut [0])).map_err(unreadable)?;
+        libtiff::capture();
+        libtiff::last_error();
         let handle = OpenSlide::new(&path).map_err(|error| said(&path, error))?;
         let property = |name: &str| handle.property_value(name).ok();
         let positive = |name: &str| property(name)?.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
@@ -84,6 +89,7 @@ impl Slide {
                 return Err(SlideError::LargePieces { path, level, width_px, height_px });
             }
         }
+        let damages = damages(&path, &levels);
         let microns = |axis: &str| positive(&format!("openslide.mpp-{axis}"));
         // Scanners' pixels are square; where the two differ, in the last digits.
         let microns = microns("x").zip(microns("y")).map(|(x, y)| f64::midpoint(x, y));
@@ -92,6 +98,7 @@ impl Slide {
             objective_power: positive("openslide.objective-power"),
             resolution: microns.and_then(|microns| Resolution::from_microns_per_px(microns).ok()),
             levels,
+            damages,
             handle,
             path,
         })
@@ -196,6 +203,10 @@ impl Slide {
 
     /// Pixels of a level, one after the other as premultiplied ARGB in the machine's order of bytes.
     pub(crate) fn level_pixels(&self, level: usize, part: PixelRectangle) -> Result<Vec<u8>, SlideError> {
+        if let Some(cause) = &self.damages[level] {
+            return Err(SlideError::Damaged { path: self.path.clone(), cause: cause.clone() });
+        }
+        libtiff::last_error();
         // Regions begin at pixels of the first level. Of a level that was cut to whole pixels the nearest one is meant.
         let downsample = self.levels[level].downsample;
         let start = |level_px: u32| (f64::from(level_px) * downsample).round() as u32;
@@ -215,12 +226,32 @@ impl Slide {
     }
 }
 
+/// What is wrong with each of the levels. Levels of most formats have the size of their directory; of the others, damage
+/// anywhere concerns all.
+fn damages(path: &Path, levels: &[Level]) -> Vec<Option<String>> {
+    let mut damages = vec![None; levels.len()];
+    for tags::Damage { size_px, cause } in tags::damages(path) {
+        let is_of = |level: &Level| size_px == [level.width_px, level.height_px].map(u64::from);
+        let is_known = levels.iter().any(is_of);
+        for (level, damage) in levels.iter().zip(&mut damages) {
+            if is_of(level) || !is_known {
+                damage.get_or_insert_with(|| cause.clone());
+            }
+        }
+    }
+    damages
+}
+
 /// What the reader said, as one of our errors.
 fn said(path: &Path, error: OpenSlideError) -> SlideError {
     let path = path.to_owned();
     match error {
         OpenSlideError::UnsupportedFile(_) => SlideError::Unsupported { path },
-        OpenSlideError::LibraryError(text) => SlideError::Damaged { path, cause: one_line(&text) },
+        OpenSlideError::LibraryError(text) => {
+            // OpenSlide's own text is often no more than the name of the function that failed.
+            let detail = libtiff::last_error().map_or_else(String::new, |detail| format!(": {detail}"));
+            SlideError::Damaged { path, cause: one_line(&format!("{text}{detail}")) }
+        }
         other => SlideError::Damaged { path, cause: one_line(&other.to_string()) },
     }
 }

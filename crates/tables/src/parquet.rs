@@ -26,6 +26,27 @@ const BATCH: usize = 1 << 16;
 /// Rows of a row group that is written: 15 columns of them are 15 MB in memory.
 const GROUP_ROWS: usize = 1 << 17;
 
+/// Bytes of a row group that is written, of tables with thousands of columns: 3,355 rows of 20,000 columns.
+const GROUP_BYTES: usize = 512 << 20;
+
+/// Bytes that the end of a file has for each column of each group, held until it is written: counted in
+/// `tests/memory.rs`.
+const CHUNK_BYTES: u64 = 1_024;
+
+/// Rows of a group of so many columns.
+fn group_rows(columns: usize) -> usize {
+    (GROUP_BYTES / size_of::<f64>() / columns.max(1)).clamp(1, GROUP_ROWS)
+}
+
+/// Most bytes that a writer holds for a table of this size.
+pub(crate) fn writer_bytes(rows: u64, columns: usize) -> u64 {
+    let (group, all) = (group_rows(columns) as u64, columns as u64);
+    // Lists double as they grow.
+    let held = group.min(rows).next_power_of_two();
+    let values = held.saturating_mul(all).saturating_mul(size_of::<f64>() as u64);
+    values.saturating_add(rows.div_ceil(group).saturating_mul(all).saturating_mul(CHUNK_BYTES))
+}
+
 /// A file that is open.
 pub(crate) struct Parquet {
     reader: SerializedFileReader<File>,
@@ -251,6 +272,8 @@ pub(crate) struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     rows: usize,
+    /// Rows that are held before they are written.
+    group_rows: usize,
 }
 
 enum Buffer {
@@ -274,11 +297,12 @@ impl<W: Write + Send> ParquetWriter<W> {
         let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+        let group_rows = group_rows(columns.len());
         let buffer = |(_, value_type): &(String, ValueType)| match value_type {
-            ValueType::Integer => Buffer::Integers(Vec::with_capacity(GROUP_ROWS)),
-            ValueType::Real => Buffer::Reals(Vec::with_capacity(GROUP_ROWS)),
+            ValueType::Integer => Buffer::Integers(Vec::new()),
+            ValueType::Real => Buffer::Reals(Vec::new()),
         };
-        Ok(Self { writer, columns: columns.iter().map(buffer).collect(), rows: 0 })
+        Ok(Self { writer, columns: columns.iter().map(buffer).collect(), rows: 0, group_rows })
     }
 
     pub(crate) fn row(&mut self, values: impl Iterator<Item = Value>) -> Result<(), ParquetError> {
@@ -290,7 +314,7 @@ impl<W: Write + Send> ParquetWriter<W> {
             }
         }
         self.rows += 1;
-        if self.rows == GROUP_ROWS { self.group() } else { Ok(()) }
+        if self.rows == self.group_rows { self.group() } else { Ok(()) }
     }
 
     fn group(&mut self) -> Result<(), ParquetError> {

@@ -1,6 +1,6 @@
 //! Parameter sets on their way into a file, which is there whole or not at all.
 
-use crate::parquet::ParquetWriter;
+use crate::parquet::{ParquetWriter, writer_bytes as parquet_bytes};
 use crate::{FileError, Format, TableProblem};
 use parquet::errors::ParquetError;
 use pleach_workflow::{Value, ValueType};
@@ -43,6 +43,15 @@ impl Writer {
             _ => Self::text(file, opened, columns).map_err(fail)?,
         });
         Ok(writer)
+    }
+
+    /// Most bytes that writing a table of so many rows and columns holds: little, but for row groups of Parquet.
+    #[must_use]
+    pub fn bytes(file: &Path, rows: u64, columns: usize) -> u64 {
+        match Format::of(file) {
+            Format::Parquet => parquet_bytes(rows, columns),
+            _ => 0,
+        }
     }
 
     fn text(file: &Path, opened: BufWriter<File>, columns: &[(String, ValueType)]) -> std::io::Result<Sink> {

@@ -39,3 +39,30 @@ fn rows_pass_and_columns_are_kept() {
         assert!(reading < 2 * 3 * 8 * ROWS + (8 << 20), "{name}: {reading} bytes held while reading");
     }
 }
+
+/// Tables of thousands of columns, as samples of as many parameters are: what is held is what was estimated.
+#[test]
+fn wide_table_takes_what_is_estimated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (rows, width) in [(10, 20_000), (3_000, 2_000), (20_000, 20)] {
+        let columns: Vec<(String, ValueType)> =
+            (0..width).map(|column| (format!("x{column}"), ValueType::Real)).collect();
+        for name in ["t.csv", "t.parquet"] {
+            let file = folder.path().join(name);
+            let ((), counted) = peak_of(|| {
+                let mut writer = Writer::create(&file, &columns).expect("a file");
+                for row in 0..rows {
+                    let number = |column: usize| ((row * width + column) as f64).sqrt().fract();
+                    let value = |column| Value::from_f64(number(column), ValueType::Real).expect("finite");
+                    writer.row((0..width).map(value)).expect("a row");
+                }
+                writer.finish().expect("an end");
+            });
+            let estimated = Writer::bytes(&file, rows as u64, width);
+            println!("{name}, {rows} x {width}: {estimated} bytes estimated, {counted} counted");
+            // Encoders of a column have pages of a megabyte.
+            assert!(counted as u64 <= estimated + (8 << 20), "{name}, {rows} x {width}: {counted}");
+            assert!(estimated <= 2 * counted as u64, "{name}, {rows} x {width}: {estimated}");
+        }
+    }
+}

@@ -43,12 +43,23 @@ pub enum Distribution {
         /// Largest value.
         high: f64,
     },
+    /// The natural logarithm is normal. Values are above 0, without an upper bound.
+    LogNormal {
+        /// Mean of the logarithm, whose exponential is the median.
+        mean: f64,
+        /// Standard deviation of the logarithm, above 0.
+        deviation: f64,
+    },
 }
 
 impl Distribution {
     /// Their names in study files.
-    pub const NAMES: [&'static str; 5] =
-        ["uniform", "log-uniform", "normal", "truncated-normal", "triangular"];
+    pub const NAMES: [&'static str; 6] =
+        ["uniform", "log-uniform", "normal", "truncated-normal", "triangular", "log-normal"];
+
+    /// How many deviations from the mean of its logarithm a log-normal value has to be a finite number above 0. Samplers go
+    /// to 6.4, half a cell of 2⁻³² from the ends.
+    const LOG_NORMAL_REACH: f64 = 6.5;
 
     /// How far, in its own deviations, bounds of a truncated normal distribution may lie from its mean: beyond, next to
     /// nothing of it is left to be drawn from, and no f64 tells it from nothing.
@@ -62,6 +73,7 @@ impl Distribution {
             Self::Normal { .. } => "normal",
             Self::TruncatedNormal { .. } => "truncated-normal",
             Self::Triangular { .. } => "triangular",
+            Self::LogNormal { .. } => "log-normal",
         }
     }
 
@@ -70,6 +82,7 @@ impl Distribution {
     pub fn bounds(&self) -> (f64, f64) {
         match *self {
             Self::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Self::LogNormal { .. } => (0.0, f64::INFINITY),
             Self::LogUniform { low, high }
             | Self::TruncatedNormal { low, high, .. }
             | Self::Triangular { low, high, .. } => (low, high),
@@ -83,14 +96,16 @@ impl Distribution {
     pub fn check(self) -> Result<Self, DomainError> {
         let numbers = match self {
             Self::LogUniform { low, high } => [low, high, 0.0, 0.0],
-            Self::Normal { mean, deviation } => [mean, deviation, 0.0, 0.0],
+            Self::Normal { mean, deviation } | Self::LogNormal { mean, deviation } => {
+                [mean, deviation, 0.0, 0.0]
+            }
             Self::TruncatedNormal { mean, deviation, low, high } => [mean, deviation, low, high],
             Self::Triangular { low, mode, high } => [low, mode, high, 0.0],
         };
         if let Some(&number) = numbers.iter().find(|number| !number.is_finite()) {
             return Err(DomainError::NotFinite(number));
         }
-        if !matches!(self, Self::Normal { .. }) {
+        if !matches!(self, Self::Normal { .. } | Self::LogNormal { .. }) {
             let (low, high) = self.bounds();
             if low >= high {
                 return Err(DomainError::EmptyRange { low, high });
@@ -101,8 +116,20 @@ impl Distribution {
         }
         match self {
             Self::LogUniform { low, .. } if low <= 0.0 => Err(DomainError::NotPositive { low }),
-            Self::Normal { deviation, .. } | Self::TruncatedNormal { deviation, .. } if deviation <= 0.0 => {
+            Self::Normal { deviation, .. }
+            | Self::TruncatedNormal { deviation, .. }
+            | Self::LogNormal { deviation, .. }
+                if deviation <= 0.0 =>
+            {
                 Err(DomainError::BadDeviation { deviation })
+            }
+            Self::LogNormal { mean, deviation } => {
+                let reach = Self::LOG_NORMAL_REACH * deviation;
+                let ends = [(mean - reach).exp(), (mean + reach).exp()];
+                match ends.into_iter().find(|end| !end.is_normal()) {
+                    Some(end) => Err(DomainError::NotFinite(end)),
+                    None => Ok(self),
+                }
             }
             Self::TruncatedNormal { mean, deviation, low, high }
                 if (low - mean) / deviation > Self::FARTHEST
@@ -127,6 +154,7 @@ impl fmt::Display for Distribution {
                 write!(f, "normal, {mean} ± {deviation}, {low} to {high}")
             }
             Self::Triangular { low, mode, high } => write!(f, "triangular, {low} to {high}, mostly {mode}"),
+            Self::LogNormal { mean, deviation } => write!(f, "log-normal, logarithm {mean} ± {deviation}"),
         }
     }
 }
@@ -137,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_no_distribution_says_what_is_allowed() {
-        use Distribution::{LogUniform, Normal, Triangular, TruncatedNormal};
+        use Distribution::{LogNormal, LogUniform, Normal, Triangular, TruncatedNormal};
         let said = |distribution: Distribution| distribution.check().unwrap_err().to_string();
         assert_eq!(
             said(LogUniform { low: 0.0, high: 1.0 }),
@@ -150,12 +178,15 @@ mod tests {
             said(TruncatedNormal { mean: 0.0, deviation: 1.0, low: 31.0, high: 40.0 }),
             "range [31, 40] lies more than 30 deviations of 1 from the mean 0"
         );
+        assert_eq!(said(LogNormal { mean: 1.0, deviation: 0.0 }), "deviation 0 is not above 0");
+        assert!(said(LogNormal { mean: 700.0, deviation: 2.0 }).contains("not a finite number"));
         assert_eq!(said(Triangular { low: 0.0, mode: 2.0, high: 1.0 }), "mode 2 is not within [0, 1]");
         for good in [
             LogUniform { low: 1e-3, high: 1.0 },
             Normal { mean: -1.0, deviation: 0.5 },
             TruncatedNormal { mean: 0.0, deviation: 1.0, low: 29.0, high: 40.0 },
             Triangular { low: 0.0, mode: 0.0, high: 1.0 },
+            LogNormal { mean: -2.0, deviation: 0.5 },
         ] {
             assert_eq!(good.check(), Ok(good));
         }

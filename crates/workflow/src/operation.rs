@@ -10,8 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Values an operation can run with. Narrower than a study's ranges is an error before anything runs; a study
-/// that is only planned may go beyond it.
+/// Values an operation can run with. A study with others is refused, whether it is to be planned or run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Accepts {
     /// Whole numbers `low..=high`.

@@ -14,7 +14,7 @@ mod space;
 use crate::DescriptorError;
 use crate::error::one_line;
 use crate::operation::Registry;
-use crate::parameter::{self, Domain, DomainError, Parameter};
+use crate::parameter::{self, Domain, DomainError};
 use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
@@ -131,12 +131,14 @@ pub enum StudyError {
         cause: std::io::Error,
     },
     /// The file is no TOML.
-    #[error("{}", one_line(format_args!("{}:{line}: {message}", file.display())))]
+    #[error("{}", one_line(format_args!("{}:{line}:{column}: {message}", file.display())))]
     Malformed {
         /// The study file.
         file: PathBuf,
         /// Line, from 1.
         line: usize,
+        /// Column, from 1.
+        column: usize,
         /// What the parser said.
         message: String,
     },
@@ -324,7 +326,7 @@ impl Study {
                 }
             };
         }
-        override_parameters(&root, &mut workflow.parameters)?;
+        override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
         let analysed: Vec<(usize, String)> =
             metrics.iter().map(|&metric| (metric, names[metric].0.clone())).collect();
@@ -455,11 +457,15 @@ fn both_empty(root: &Section<'_>) -> Result<BothEmpty, StudyError> {
     }
 }
 
-fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Result<(), StudyError> {
+fn override_parameters(
+    root: &Section<'_>,
+    workflow: &mut Workflow,
+    registry: &Registry,
+) -> Result<(), StudyError> {
     let Some(section) = root.optional_section("parameters")? else { return Ok(()) };
-    let known: Vec<String> = parameters.iter().map(|parameter| parameter.name.clone()).collect();
+    let known: Vec<String> = workflow.parameters.iter().map(|parameter| parameter.name.clone()).collect();
     section.allow(&known.iter().map(String::as_str).collect::<Vec<_>>())?;
-    for parameter in parameters {
+    for parameter in &mut workflow.parameters {
         let Some(section) = section.optional_section(&parameter.name)? else { continue };
         let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default"]).collect();
         section.allow(&keys)?;
@@ -482,6 +488,11 @@ fn override_parameters(root: &Section<'_>, parameters: &mut [Parameter]) -> Resu
                 );
             }
             parameter.default = value;
+        }
+    }
+    for (index, name) in known.iter().enumerate() {
+        if let Some(section) = section.optional_section(name)? {
+            domain::check_accepted(&section, index, workflow, registry)?;
         }
     }
     Ok(())

@@ -13,16 +13,44 @@ pub const MAX_TEXT_BYTES: u64 = 128 << 20;
 /// What the system says; [`ErrorKind::InvalidData`] of text that is not UTF-8; [`ErrorKind::FileTooLarge`] beyond
 /// [`MAX_TEXT_BYTES`], of which no more is read.
 pub fn read(file: &Path) -> Result<String> {
-    let mut text = String::new();
-    File::open(file)?.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_TEXT_BYTES {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_TEXT_BYTES {
         let message = format!("it is longer than {} MiB, which are allowed", MAX_TEXT_BYTES >> 20);
         return Err(Error::new(ErrorKind::FileTooLarge, message));
     }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let (line, column) = place(error.as_bytes(), at);
+        let byte = error.as_bytes()[at];
+        let message =
+            format!("line {line}, column {column}: byte 0x{byte:02x} is not UTF-8; text in UTF-8 is allowed");
+        Error::new(ErrorKind::InvalidData, message)
+    })?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
+}
+
+/// Line and column, from 1, of a byte of a text; columns are letters.
+#[must_use]
+pub fn place(text: &[u8], at: usize) -> (usize, usize) {
+    let before = &text[..at.min(text.len())];
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    (line, 1 + String::from_utf8_lossy(&before[line_start..]).chars().count())
+}
+
+/// Why a text is no TOML: line, column, and a message in one line with what is allowed.
+#[must_use]
+pub fn toml_mistake(text: &str, error: &toml::de::Error) -> (usize, usize, String) {
+    let (line, column) = place(text.as_bytes(), error.span().map_or(0, |span| span.start));
+    let message = error.message().lines().collect::<Vec<_>>().join("; ");
+    let message = message.replace(" as i128, expected any valid TOML value", " is beyond 64 bits");
+    let allowed =
+        "sections in [brackets] and lines such as key = 1, key = \"text\" or key = [1, 2] are allowed";
+    (line, column, format!("no TOML: {message}; {allowed}"))
 }
 
 /// A text as messages quote it: on one line, and cut in its middle where it has more than `most` letters.
@@ -49,6 +77,23 @@ mod tests {
         assert_eq!(quoted("123456789", 9), "123456789");
         assert_eq!(quoted("1234567890", 9), "123456…890");
         assert_eq!(quoted("ääääääääääää", 3), "ää…ä");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_named_with_their_place() {
+        let file = std::env::temp_dir().join(format!("pleach-text-{}", std::process::id()));
+        std::fs::write(&file, b"one\nt\xc3\xa4\xff").unwrap();
+        let error = read(&file).unwrap_err();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert_eq!(error.to_string(), "line 2, column 3: byte 0xff is not UTF-8; text in UTF-8 is allowed");
+    }
+
+    #[test]
+    fn places_count_lines_and_letters() {
+        assert_eq!(place(b"", 0), (1, 1));
+        assert_eq!(place("a\nä = \n".as_bytes(), 5), (2, 3));
+        assert_eq!(place(b"a\n", 9), (2, 1));
     }
 
     #[test]

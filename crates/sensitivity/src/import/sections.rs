@@ -47,7 +47,9 @@ fn fields(parameter: &ImportedParameter) -> String {
             let name = format!("distribution = \"{}\"\n", distribution.name());
             name + &match *distribution {
                 Distribution::LogUniform { .. } => range(low, high),
-                Distribution::Normal { mean, deviation } => moments(mean, deviation),
+                Distribution::Normal { mean, deviation } | Distribution::LogNormal { mean, deviation } => {
+                    moments(mean, deviation)
+                }
                 Distribution::TruncatedNormal { mean, deviation, .. } => {
                     range(low, high) + &moments(mean, deviation)
                 }

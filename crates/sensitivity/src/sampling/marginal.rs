@@ -69,6 +69,9 @@ pub fn quantile(distribution: &Distribution, probability: f64) -> f64 {
         Distribution::Normal { mean, deviation } => {
             mean + deviation * normal_quantile(p.clamp(OUTERMOST, 1.0 - OUTERMOST))
         }
+        Distribution::LogNormal { mean, deviation } => {
+            (mean + deviation * normal_quantile(p.clamp(OUTERMOST, 1.0 - OUTERMOST))).exp()
+        }
         Distribution::TruncatedNormal { mean, deviation, low, high } => {
             let (from, to) = ((low - mean) / deviation, (high - mean) / deviation);
             // Probabilities near 1 hold few digits: above the mean, the mirrored distribution is drawn from.
@@ -104,6 +107,8 @@ pub fn probability(distribution: &Distribution, value: f64) -> f64 {
     match *distribution {
         Distribution::LogUniform { low, high } => (value.ln() - low.ln()) / (high.ln() - low.ln()),
         Distribution::Normal { mean, deviation } => normal_probability((value - mean) / deviation),
+        // Of 0, the logarithm is minus infinity and the probability 0.
+        Distribution::LogNormal { mean, deviation } => normal_probability((value.ln() - mean) / deviation),
         Distribution::TruncatedNormal { mean, deviation, low, high } => {
             let [from, at, to] = [low, value, high].map(|x| (x - mean) / deviation);
             if from > 0.0 {
@@ -279,6 +284,7 @@ mod tests {
             Distribution::Triangular { low: 0.0, mode: 0.0, high: 1.0 },
             Distribution::Triangular { low: 0.0, mode: 1.0, high: 1.0 },
             Distribution::LogUniform { low: 1e-300, high: 1e300 },
+            Distribution::LogNormal { mean: -3.0, deviation: 0.25 },
         ] {
             let (low, high) = distribution.bounds();
             let values: Vec<f64> = (0..=100).map(|p| quantile(&distribution, f64::from(p) / 100.0)).collect();

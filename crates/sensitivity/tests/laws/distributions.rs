@@ -246,7 +246,7 @@ fn a_failure_drops_the_curve_of_its_parameter() {
     assert!(found.parameters[0].first.conf.is_some() && found.parameters[1].first == Estimate::ABSENT);
     let warnings = Indices::Efast(found).warnings();
     assert_eq!(warnings[0], Warning::IndicativeIntervals);
-    assert!(warnings.contains(&Warning::Undefined { parameter: "b".into(), index: "first".into() }));
+    assert!(warnings.contains(&Warning::Undefined { index: "first".into(), parameters: vec!["b".into()] }));
     let all_failed = vec![None; 140];
     let response = [Response { name: "dice", values: &all_failed }];
     assert!(fast::indices(&curves, &response, BOOTSTRAP).is_err());

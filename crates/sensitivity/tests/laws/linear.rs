@@ -266,10 +266,9 @@ fn a_poor_model_is_said_to_be() {
     let found = src(&given, &[Response { name: "dice", values: &values }], BOOTSTRAP).unwrap().remove(0);
     let warnings = Indices::Src(found).warnings();
     assert!(matches!(warnings[0], Warning::PoorModel { r_squared } if r_squared < 0.01), "{warnings:?}");
-    assert!(
-        matches!(&warnings[1], Warning::SpansZero { parameter, .. } if parameter == "x1"),
-        "{warnings:?}"
-    );
+    let parameters = vec!["x1".to_owned()];
+    let expected = Warning::SpansZero { index: "coefficient".into(), parameters, of: 1 };
+    assert_eq!(warnings[1..], [expected]);
 
     let response = Response { name: "dice", values: &values };
     let steps = convergence::columns(&given, response, &[1, 2, 50, 101], |columns, response| {

@@ -272,6 +272,31 @@ fn convergence_is_over_trajectories() {
     assert_eq!(warnings[0], Warning::SmallSample { unit, used: 2, advised: 5 });
 }
 
+/// μ* is a mean of sizes: it is 0 exactly, where a parameter does nothing, or above 0. One line has all such parameters.
+#[test]
+fn parameters_without_effect_are_one_warning() {
+    let names: Vec<String> = (1..=9).map(|number| format!("p{number}")).collect();
+    let entry = |(place, name): (usize, &String)| MoatParameter {
+        name: name.clone(),
+        mu: 0.0,
+        mu_star: if place < 7 { 0.0 } else { 0.5 * place as f64 },
+        sigma: Some(0.0),
+        mu_conf: Some(0.0),
+        mu_star_conf: Some(if place < 7 { 0.0 } else { 3.9 }),
+        sigma_conf: Some(0.0),
+        effect: 0.0,
+    };
+    let design = design(&one_parameter(), 6, 1);
+    let mut found = analyse(&design, &[Some(1.0), Some(2.0)].repeat(6));
+    found.parameters = names.iter().enumerate().map(entry).collect();
+    let said: Vec<String> = Indices::Moat(found).warnings().iter().map(ToString::to_string).collect();
+    let expected = [
+        "mu_star is below the half-width of its interval for 1 of 9 parameters: p8",
+        "mu_star is 0 for p1, p2, p3, p4, p5, p6 and 1 more: no evaluation shows an effect",
+    ];
+    assert_eq!(said, expected);
+}
+
 #[test]
 fn responses_that_do_not_fit_are_refused() {
     let design = design(&one_parameter(), 2, 1);

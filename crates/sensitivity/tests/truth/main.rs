@@ -3,3 +3,4 @@
 mod analytic;
 mod coverage;
 mod functions;
+mod ranking;

@@ -4,7 +4,10 @@ use super::fields::Section;
 use super::{FieldProblem, StudyError};
 use crate::distribution::Distribution;
 use crate::error::count;
+use crate::operation::Registry;
 use crate::parameter::{Domain, DomainError, Parameter};
+use crate::value::Value;
+use crate::workflow::Workflow;
 
 /// Keys of a section that say a domain.
 pub(super) const KEYS: [&str; 8] =
@@ -60,6 +63,47 @@ pub(super) fn read(
     domain.or_else(|(field, error)| section.fail(field, error.into()))
 }
 
+/// Refuses values that an operation of the workflow refuses, where the section of the parameter names them: whether or not
+/// the sample happens to draw them. Of a distribution, the bounds are checked where there are any.
+pub(super) fn check_accepted(
+    section: &Section<'_>,
+    index: usize,
+    workflow: &Workflow,
+    registry: &Registry,
+) -> Result<(), StudyError> {
+    let parameter = &workflow.parameters[index];
+    let value = |number: f64| Value::from_f64(number, parameter.value_type);
+    let ends = |low: f64, high: f64| [high, low].into_iter().filter(|end| end.is_finite()).filter_map(value);
+    let named: Vec<Value> = match &parameter.domain {
+        Domain::Continuous { low, high } => ends(*low, *high).collect(),
+        Domain::Distributed { distribution } => {
+            let (low, high) = distribution.bounds();
+            ends(low, high).collect()
+        }
+        // The ends of a range first: they are in the file.
+        Domain::Levels { values } => values.last().into_iter().chain(values).copied().collect(),
+        Domain::Fixed { value } => vec![*value],
+    };
+    let key = ["fixed", "values", "range"].into_iter().find(|key| section.has(key));
+    let named = named.into_iter().map(|value| (key, value));
+    let default = section.has("default").then_some((Some("default"), parameter.default));
+    for (key, value) in named.chain(default) {
+        for stage in &workflow.stages {
+            for task in &stage.tasks {
+                let Some(operation) = registry.get(&task.operation, task.version) else { continue };
+                let arguments = operation.arguments().iter().zip(stage.task_parameters(task));
+                let mut refusals =
+                    arguments.filter(|(argument, of)| *of == index && !argument.accepts.contains(value));
+                if let (Some(key), Some((argument, _))) = (key, refusals.next()) {
+                    let allowed = format!("{} (operation {})", argument.accepts, operation.name());
+                    return section.not_allowed(key, &value.to_string(), &allowed);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The distribution of this name, from the keys that it has.
 fn distribution(
     section: &Section<'_>,
@@ -87,6 +131,10 @@ fn distribution(
         "normal" => {
             foreign(&["range", "mode"])?;
             Ok(Distribution::Normal { mean: number("mean")?, deviation: number("std")? })
+        }
+        "log-normal" => {
+            foreign(&["range", "mode"])?;
+            Ok(Distribution::LogNormal { mean: number("mean")?, deviation: number("std")? })
         }
         "truncated-normal" => {
             foreign(&["mode"])?;

@@ -16,11 +16,8 @@ impl Document {
         let text =
             text::read(file).map_err(|cause| StudyError::Unreadable { file: file.to_owned(), cause })?;
         let table = text.parse().map_err(|error: toml::de::Error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-            let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            let message = message.replace(" as i128, expected any valid TOML value", " is beyond 64 bits");
-            StudyError::Malformed { file: file.to_owned(), line, message }
+            let (line, column, message) = text::toml_mistake(&text, &error);
+            StudyError::Malformed { file: file.to_owned(), line, column, message }
         })?;
         Ok(Self { file: file.to_owned(), table })
     }

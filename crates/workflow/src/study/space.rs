@@ -161,7 +161,7 @@ impl Space {
         if root.has("response") {
             (workflow, _) = super::metrics(&root, &workflow, registry)?;
         }
-        override_parameters(&root, &mut workflow.parameters)?;
+        override_parameters(&root, &mut workflow, registry)?;
         Ok(Self { seed, parameters: workflow.parameters, groups: None, method, metrics })
     }
 }
@@ -225,6 +225,7 @@ fn middle(domain: &Domain) -> Option<Value> {
             let (low, high) = distribution.bounds();
             let middle = match distribution {
                 crate::Distribution::Normal { mean, .. } => *mean,
+                crate::Distribution::LogNormal { mean, .. } => mean.exp(),
                 _ => f64::midpoint(low, high),
             };
             Value::from_f64(middle, ValueType::Real)

@@ -223,7 +223,7 @@ fn distributions_of_parameters() {
     for (fields, said) in [
         (
             "distribution = \"norm\"",
-            ".distribution: \"norm\" is not allowed; allowed: \"uniform\", \"log-uniform\", \"normal\", \"truncated-normal\", \"triangular\"",
+            ".distribution: \"norm\" is not allowed; allowed: \"uniform\", \"log-uniform\", \"normal\", \"truncated-normal\", \"triangular\", \"log-normal\"",
         ),
         ("distribution = \"normal\"\nmean = 5", ".std: missing; a number is needed"),
         ("distribution = \"normal\"\nmean = 5\nstd = 0", ".std: deviation 0 is not above 0"),
