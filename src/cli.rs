@@ -5,6 +5,7 @@
 
 mod below;
 mod client;
+pub(crate) mod manual;
 mod node;
 mod outside;
 mod region;

@@ -23,6 +23,7 @@ mod inputs;
 mod interrupt;
 mod journal;
 mod kubernetes;
+mod live;
 mod log;
 mod machine;
 mod output;
