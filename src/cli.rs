@@ -6,6 +6,7 @@
 mod below;
 mod client;
 mod doctor;
+pub(crate) mod manual;
 mod node;
 mod outside;
 mod region;

@@ -5,7 +5,7 @@ use crate::inputs;
 use crate::interrupt::Interrupt;
 use crate::journal::{Known, WriterError};
 use crate::past;
-use crate::progress::{Progress, Shown, Totals};
+use crate::progress::{Mark, Progress, Shown, Totals};
 use crate::session::Session;
 use crate::study::Prepared;
 use crate::weave::{Woven, task_counts};
@@ -203,8 +203,8 @@ pub(crate) fn execute(
     let as_trees = count(&whole, Sharing::Tree)?;
     let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
     let after_journal = count(&open_after_journal, plan.sharing)?;
-    let tasks_recalled =
-        count(&open_before, plan.sharing)?.values().sum::<u64>() - counts.values().sum::<u64>();
+    let tasks_before_recall = count(&open_before, plan.sharing)?.values().sum::<u64>();
+    let tasks_recalled = tasks_before_recall - counts.values().sum::<u64>();
     let skipped = skipped(&all, &after_journal);
 
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
@@ -214,13 +214,14 @@ pub(crate) fn execute(
         evaluations,
         tiles,
         tasks: counts.values().sum(),
+        known_tasks: all.values().sum::<u64>() - tasks_before_recall,
         tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
         shared_in_buckets: tasks_shared_in_buckets,
         recalled: tasks_recalled,
         runs_of,
         left: left(prepared, &counts),
     };
-    let progress = Progress::new(shown, totals, ledger);
+    let progress = Progress::new(shown, totals, ledger, Mark::in_folder(session.folder.path()));
     progress.known(before.values().map(|known| (known.evaluation, known.tile)));
     follow(progress.clone());
     let told = progress.clone();

@@ -25,6 +25,7 @@ mod interrupt;
 mod journal;
 mod kubernetes;
 mod listener;
+mod live;
 mod log;
 mod machine;
 mod output;

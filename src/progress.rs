@@ -1,16 +1,23 @@
 //! Progress on stderr: a bar on a terminal, a plain line now and then elsewhere.
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+mod mark;
+
+use crate::live::{LiveArea, Ranked, Stream, bar, bar_width, cut, fitting};
+use indicatif::HumanDuration;
+pub(crate) use mark::{Mark, NAME as MARK};
 use pleach_dispatch::message::{TaskDone, TaskReport};
 use pleach_dispatch::scaling::Left;
 use pleach_regions::Ledger;
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two plain lines: often enough to see that it goes on, seldom enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Letters of a line of the bar. A terminal of 80 columns or more then never wraps it, not even one that tells of its
+/// new size some time after it has wrapped its lines, as tmux does when it is resized many times a second.
+const WIDEST: usize = 79;
 
 /// A run: evaluation and tile.
 type Run = (usize, usize);
@@ -22,6 +29,8 @@ pub(crate) struct Totals {
     pub(crate) tiles: usize,
     /// Tasks that this process will do if none fails.
     pub(crate) tasks: u64,
+    /// Tasks of the responses that are known already: none of those.
+    pub(crate) known_tasks: u64,
     /// Tasks of one run without any reuse.
     pub(crate) tasks_a_run: u64,
     /// Tasks that buckets share, and that a cache had: not among those.
@@ -70,7 +79,7 @@ pub(crate) enum Shown {
 }
 
 enum Style {
-    Bar(ProgressBar),
+    Bar { area: LiveArea, mark: Mark },
     Lines { last: Instant },
     Nothing,
 }
@@ -80,6 +89,10 @@ struct State {
     totals: Totals,
     ledger: Arc<Ledger>,
     start: Instant,
+    /// The share of the study, of 1, at which the bar of this process starts.
+    share_before: f64,
+    /// The whole percent of it that the mark has.
+    marked: f64,
     /// Tasks done, whether or not they had to be run.
     done: u64,
     /// Tasks run.
@@ -96,12 +109,20 @@ struct State {
 pub(crate) struct Progress(Arc<Mutex<State>>);
 
 impl Progress {
-    pub(crate) fn new(shown: Shown, totals: Totals, ledger: Arc<Ledger>) -> Self {
+    /// `mark` remembers for a resumed study how far its bar was.
+    pub(crate) fn new(shown: Shown, totals: Totals, ledger: Arc<Ledger>, mark: Mark) -> Self {
         let start = Instant::now();
+        let all = totals.known_tasks + totals.tasks;
+        let known = if all > 0 { totals.known_tasks as f64 / all as f64 } else { 0.0 };
+        // Tasks that had been done for responses that were not known yet are lost, and done again: the bar goes on from
+        // where it was, and what is left of it stands for all that is left to do.
+        let share_before = mark.share(all).map_or(known, |marked| marked.max(known));
         let style = match shown {
             Shown::Nothing => Style::Nothing,
-            Shown::Fitting if std::io::stderr().is_terminal() => Style::Bar(bar(totals.tasks)),
-            Shown::Fitting => Style::Lines { last: start },
+            Shown::Fitting => match LiveArea::new(Stream::Stderr) {
+                Some(area) => Style::Bar { area, mark },
+                None => Style::Lines { last: start },
+            },
         };
         let open = vec![totals.tiles; totals.evaluations + 1];
         let counts = (0, 0, 0, 0);
@@ -111,6 +132,8 @@ impl Progress {
             totals,
             ledger,
             start,
+            share_before,
+            marked: percent(share_before),
             done: 0,
             tasks,
             runs,
@@ -139,6 +162,12 @@ impl Progress {
         let mut state = self.state();
         runs.into_iter().for_each(|run| state.count(run, false));
         state.show();
+        let to_mark = state.to_mark();
+        drop(state);
+        // Not under the lock, for which tasks wait that are done meanwhile.
+        if let Some((mark, share, all)) = to_mark {
+            mark.write(share, all);
+        }
     }
 
     /// An instance has failed.
@@ -172,20 +201,21 @@ impl Progress {
     /// Nothing more will be shown.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
-        if let Style::Bar(bar) = std::mem::replace(&mut state.style, Style::Nothing) {
-            bar.finish_and_clear();
+        let to_mark = state.to_mark();
+        if let Style::Bar { mut area, .. } = std::mem::replace(&mut state.style, Style::Nothing) {
+            area.clear();
+        }
+        drop(state);
+        if let Some((mark, share, all)) = to_mark {
+            mark.write(share, all);
         }
     }
 }
 
-fn bar(tasks: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(tasks), ProgressDrawTarget::stderr());
-    // Two lines that fit 80 columns with six digits of runs and seven of tasks.
-    let template = "{bar:26} {percent:>3} %  {prefix}\n{msg}, {elapsed} passed, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
+/// The percentage shown of a share: 100 only at the end.
+fn percent(share: f64) -> f64 {
+    // 0.15 is a hair less than 15 hundredths.
+    (share * 100.0 + 1e-9).floor()
 }
 
 impl State {
@@ -203,44 +233,87 @@ impl State {
         (self.totals.tasks_a_run * (self.runs - self.failed) as u64).saturating_sub(self.tasks)
     }
 
-    fn counts(&self) -> String {
-        let all = self.totals.evaluations * self.totals.tiles;
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        format!(
-            "{}/{} evaluations, {}/{all} runs{failed}",
-            self.evaluations, self.totals.evaluations, self.runs
-        )
+    /// How much of the study is done, of 1. It never falls, and a resumed study goes on from where it was.
+    fn share(&self) -> f64 {
+        let done = if self.totals.tasks > 0 { self.done as f64 / self.totals.tasks as f64 } else { 1.0 };
+        self.share_before + (1.0 - self.share_before) * done.min(1.0)
     }
 
-    fn work(&self) -> String {
+    /// The next mark, once the percentage shown has risen.
+    fn to_mark(&mut self) -> Option<(Mark, f64, u64)> {
+        let Style::Bar { mark, .. } = &self.style else { return None };
+        let share = self.share();
+        if percent(share) <= self.marked {
+            return None;
+        }
+        self.marked = percent(share);
+        Some((mark.clone(), share, self.totals.known_tasks + self.totals.tasks))
+    }
+
+    fn counts(&self) -> Vec<Ranked> {
+        let all = self.totals.evaluations * self.totals.tiles;
+        let mut counts = vec![
+            (0, format!("{}/{} evaluations", self.evaluations, self.totals.evaluations)),
+            (2, format!("{}/{all} runs", self.runs)),
+        ];
+        if self.failed > 0 {
+            counts.push((1, format!("{} failed", self.failed)));
+        }
+        counts
+    }
+
+    fn work(&self) -> Vec<Ranked> {
         let held = self.ledger.held_bytes() / 1_000_000;
-        format!("{} tasks run, {} reused, {held} MB held", self.tasks, self.reused())
+        vec![
+            (1, format!("{} tasks run", self.tasks)),
+            (3, format!("{} reused", self.reused())),
+            (4, format!("{held} MB held")),
+        ]
+    }
+
+    /// Since this process began with the study, and what is left at its pace; nothing is known of that before a task is
+    /// done.
+    fn times(&self, passed: Duration) -> (Duration, Option<Duration>) {
+        let open = self.totals.tasks.saturating_sub(self.done) as f64;
+        (passed, (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)))
+    }
+
+    /// The two lines of the bar in a width.
+    fn frame(&self, width: usize, passed: Duration) -> Vec<String> {
+        let width = width.min(WIDEST);
+        let share = self.share();
+        let bar = format!("{} {:>3.0} %  ", bar(bar_width(width), share), percent(share));
+        let counts = fitting(&self.counts(), width.saturating_sub(bar.len()));
+        let (passed, left) = self.times(passed);
+        let mut work = self.work();
+        work.push((2, format!("{:#} passed", HumanDuration(passed))));
+        work.extend(left.map(|left| (0, format!("{:#} left", HumanDuration(left)))));
+        vec![cut(&format!("{bar}{counts}"), width), fitting(&work, width)]
     }
 
     fn show(&mut self) {
         let now = Instant::now();
-        let due = match &self.style {
-            Style::Bar(bar) => {
-                bar.set_prefix(self.counts());
-                bar.set_message(self.work());
-                bar.set_position(self.done.min(self.totals.tasks));
-                false
+        let passed = now.duration_since(self.start);
+        match std::mem::replace(&mut self.style, Style::Nothing) {
+            Style::Bar { mut area, mark } => {
+                area.show(|width| self.frame(width, passed));
+                self.style = Style::Bar { area, mark };
             }
-            Style::Lines { last } => now.duration_since(*last) >= LINE_EVERY,
-            Style::Nothing => false,
-        };
-        if due {
-            self.style = Style::Lines { last: now };
-            self.print_line(now.duration_since(self.start));
+            Style::Lines { last } if now.duration_since(last) >= LINE_EVERY => {
+                self.style = Style::Lines { last: now };
+                self.print_line(passed);
+            }
+            style => self.style = style,
         }
     }
 
     #[expect(clippy::print_stderr, reason = "this is where progress is shown")]
     fn print_line(&self, passed: Duration) {
-        let open = self.totals.tasks.saturating_sub(self.done) as f64;
-        let left = passed.mul_f64(open / self.done.max(1) as f64);
-        let (passed, left) = (HumanDuration(passed), HumanDuration(left));
-        eprintln!("{}; {}; {passed} passed, about {left} left", self.counts(), self.work());
+        let (passed, left) = self.times(passed);
+        let left = left.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
+        let passed = HumanDuration(passed);
+        let whole = |parts: &[Ranked]| fitting(parts, usize::MAX);
+        eprintln!("{}; {}; {passed} passed{left}", whole(&self.counts()), whole(&self.work()));
     }
 }
 
@@ -261,7 +334,7 @@ mod tests {
             Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of, left, ..Totals::default() };
         let ledger = Arc::new(Ledger::default());
         ledger.add(12_900_000);
-        Progress::new(Shown::Nothing, totals, ledger)
+        Progress::new(Shown::Nothing, totals, ledger, Mark::nowhere())
     }
 
     const RAN: TaskReport = TaskReport {
@@ -276,7 +349,7 @@ mod tests {
 
     fn said(progress: &Progress) -> (String, String) {
         let state = progress.state();
-        (state.counts(), state.work())
+        (fitting(&state.counts(), 200), fitting(&state.work(), 200))
     }
 
     #[test]
@@ -297,5 +370,61 @@ mod tests {
         expect("1/2 evaluations, 3/4 runs", "6 tasks run, 3 reused, 12 MB held");
         progress.failed((2, 0));
         expect("2/2 evaluations, 4/4 runs, 1 failed", "6 tasks run, 3 reused, 12 MB held");
+    }
+
+    /// A study of 100 tasks, of which `known` need not be done again.
+    fn of_a_hundred(known: u64, mark: &Mark) -> Progress {
+        let totals = Totals { tasks: 100 - known, known_tasks: known, ..Totals::default() };
+        Progress::new(Shown::Nothing, totals, Arc::new(Ledger::default()), mark.clone())
+    }
+
+    #[test]
+    fn resumed_study_bar_never_falls() {
+        let place = tempfile::tempdir().unwrap();
+        let mark = Mark::in_folder(place.path());
+        let first = of_a_hundred(0, &mark);
+        first.done(&[RAN; 15]);
+        let had = first.state().share();
+        assert_eq!(had, 0.15);
+        mark.write(had, 100);
+        // Of the 15 tasks those of one response are known; the others are lost with the process.
+        let resumed = of_a_hundred(6, &mark);
+        assert_eq!(resumed.state().share(), had);
+        let mut last = had;
+        for _ in 0..94 {
+            resumed.done(&[RAN]);
+            let share = resumed.state().share();
+            assert!(share > last, "{share} after {last}");
+            last = share;
+        }
+        assert_eq!(last, 1.0);
+        // Of another plan, or without a mark, what is known says where it starts.
+        mark.write(had, 99);
+        assert_eq!(of_a_hundred(6, &mark).state().share(), 0.06);
+        assert_eq!(of_a_hundred(100, &Mark::nowhere()).state().share(), 1.0);
+    }
+
+    #[test]
+    fn bar_fits_its_terminal() {
+        let progress = progress();
+        progress.done(&[RAN, RAN, RAN, RAN, REUSED]);
+        let mut state = progress.state();
+        state.totals.evaluations = 160_000;
+        state.totals.tiles = 20;
+        (state.runs, state.failed) = (12, 12);
+        for width in [119, 79, 59, 39, 25, 10] {
+            for line in state.frame(width, Duration::from_secs(15)) {
+                assert!(line.chars().count() <= width.min(WIDEST), "{width}: {line}");
+            }
+        }
+        let frame = |width| state.frame(width, Duration::from_secs(15));
+        assert_eq!(
+            frame(79),
+            [
+                "=========>           55 %  0/160000 evaluations, 12/3200000 runs, 12 failed",
+                "4 tasks run, 0 reused, 12 MB held, 15s passed, 12s left"
+            ]
+        );
+        assert_eq!(frame(39), ["====>      55 %  0/160000 evaluations", "4 tasks run, 15s passed, 12s left"]);
     }
 }

@@ -5,10 +5,12 @@
 //! [`number`].
 
 mod answer;
+mod axis;
 mod bars;
 mod boxes;
 pub(crate) mod burst;
 mod compared;
+mod contents;
 mod convergence;
 mod correlations;
 mod data_uri;
@@ -47,6 +49,7 @@ use crate::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
 use crate::output::record::{Plan, Run};
 use crate::output::tables::RunResponse;
+use contents::Sections;
 use html::{Html, html, p};
 pub(crate) use metric::Far;
 use pleach_sensitivity::indices::Indices;
@@ -78,11 +81,11 @@ pub(crate) fn ranked(indices: &MoatIndices) -> Vec<&MoatParameter> {
 
 /// The page.
 pub(crate) fn html(report: &Report<'_>) -> String {
+    let mut sections = Sections::default();
+    add_sections(&mut sections, report, true);
+    let (contents, sections) = sections.finish();
     let head = head(&report.study.name);
-    let mut body = html![heading::title(report), heading::section(report)];
-    body.push(sections(report, true));
-    body.push(footer(report));
-    page(head, body)
+    page(head, html![heading::title(report), heading::section(report), contents, sections, footer(report)])
 }
 
 fn head(study: &str) -> Html {
@@ -96,9 +99,9 @@ fn page(head: Html, body: Html) -> String {
     html![Html::raw("<!doctype html>\n"), page, Html::raw("\n")].into_string()
 }
 
-/// What the results say, section by section; with `pictures`, also what they look like and how they are made.
-fn sections(report: &Report<'_>, pictures: bool) -> Html {
-    let mut body = Html::default();
+/// Adds what the results show, section by section; with `pictures`, also masks and the workflow. Sections of further
+/// responses are folded.
+fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
     let studies = of_each_response(report);
     let each = studies.iter().zip(std::iter::once(report.analysis).chain(report.further));
     let each: Vec<Report<'_>> = each.map(|(study, analysis)| Report { study, analysis, ..*report }).collect();
@@ -106,12 +109,21 @@ fn sections(report: &Report<'_>, pictures: bool) -> Html {
         [] => title.to_owned(),
         _ => format!("{title}: {}", of.study.metric_name()),
     };
-    each.iter().for_each(|one| body.push(indices::answer(one, &title("In short", one))));
-    let indices = each.iter().map(|one| (title("Which parameters matter", one), indices::section(one)));
-    let responses = each.iter().map(|one| (title("The response", one), Some(responses::section(one))));
-    let growth = report.run.convergence.as_ref().map(growth::section);
+    for (place, one) in each.iter().enumerate() {
+        let entry = (place == 0).then_some("In short");
+        sections.answer(&title("In short", one), entry, indices::answer(one));
+    }
+    for (place, one) in each.iter().enumerate() {
+        let indices = indices::section(one).map(|section| (title("Which parameters matter", one), section));
+        let own = indices.into_iter().chain([(title("The response", one), responses::section(one))]);
+        if place == 0 {
+            own.for_each(|(title, section)| sections.add(&title, section));
+        } else {
+            sections.fold(&title("Further response", one), own.collect());
+        }
+    }
     let others = [
-        ("How the sample grew", growth),
+        ("How the sample grew", report.run.convergence.as_ref().map(growth::section)),
         ("What was compared", compared::section(report)),
         ("Default, best and worst", extremes::section(report)),
         ("The slides", slides::section(report).filter(|_| pictures)),
@@ -120,13 +132,11 @@ fn sections(report: &Report<'_>, pictures: bool) -> Html {
         ("What reuse saved", Some(reuse::section(report))),
         ("Where the time went", Some(time::section(report))),
     ];
-    let others = others.into_iter().map(|(title, section)| (title.to_owned(), section));
-    for (title, section) in indices.chain(responses).chain(others) {
+    for (title, section) in others {
         if let Some(section) = section {
-            body.push(Html::element("section", &[], html![Html::element("h2", &[], title), section]));
+            sections.add(title, section);
         }
     }
-    body
 }
 
 /// The study as if it had each of its responses alone.

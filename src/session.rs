@@ -5,6 +5,7 @@
 use crate::exit::{Outcome, Stop};
 use crate::journal::{self, Header, Known, Writer};
 use crate::output::folder::Folder;
+use crate::progress;
 use crate::study::Prepared;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
@@ -86,10 +87,17 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Fo
 fn fresh(out: &Path, prepared: &Prepared, header: &Header) -> Outcome<Found> {
     let folder = Folder::take(out, &prepared.digest)?;
     folder.clear()?;
+    forget_mark(&folder);
     folder.write(journal::NAME, header.line().as_bytes())?;
     let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
     let journal = open(&out.join(journal::NAME)).map_err(fail)?;
     Ok(Found::Open(Session { folder, known: Vec::new(), here: Vec::new(), cut_bytes: 0, journal }))
+}
+
+/// Removes how far a bar was: the next one starts anew.
+fn forget_mark(folder: &Folder) {
+    // Where there is none, or it stays, no result is wrong.
+    let _ = std::fs::remove_file(folder.path().join(progress::MARK));
 }
 
 /// Opens a journal for this process alone.
@@ -121,6 +129,7 @@ impl Session {
     /// The study is over, and its results are written: unless some runs failed and may be tried again, there is nothing
     /// to continue.
     pub(crate) fn end(&self, all_known: bool) -> Outcome {
+        forget_mark(&self.folder);
         if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }
     }
 }

@@ -83,6 +83,16 @@ fn help_fits_a_terminal_and_explains_every_option() {
             let below = lines.get(number + 1).is_some_and(|next| next.starts_with("          "));
             assert!(beside || below, "{command}: nothing is said about {entry}\n{page}");
         }
+        // An option has one default.
+        let mut defaults = 0;
+        for line in &lines {
+            let entry = line.trim_start();
+            if line.len() - entry.len() <= 6 && entry.starts_with('-') {
+                defaults = 0;
+            }
+            defaults += line.matches("[default: ").count();
+            assert!(defaults <= 1, "{command}: two defaults: {line}\n{page}");
+        }
         // Values of an option are explained as well.
         for value in lines.iter().filter_map(|line| line.trim_start().strip_prefix("- ")) {
             assert!(value.contains(": "), "{command}: nothing is said about {value}\n{page}");
@@ -188,9 +198,18 @@ fn every_command_has_a_manual_page() {
     for command in COMMANDS {
         let path = folder.path().join("a/man1").join(page(&command));
         let text = fs::read_to_string(&path).expect("a page");
-        for part in [".TH pleach", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION"] {
+        for part in [
+            ".TH pleach",
+            ".SH NAME",
+            ".SH SYNOPSIS",
+            ".SH DESCRIPTION",
+            ".SH \"EXIT STATUS\"",
+            ".SH \"EXAMPLES\"",
+        ] {
             assert!(text.contains(part), "{command}: {part} is missing\n{text}");
         }
+        let speaks = ["submit", "status", "watch", "results", "cancel", "drain", "manager", "worker"];
+        assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");
         let Some(shown) =
             installed("every_command_has_a_manual_page", "groff", &["-man", "-Tutf8", "-ww", "-P-cbu", path])

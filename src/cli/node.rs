@@ -91,7 +91,7 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
     pub(crate) below: BelowArgs,
-    /// Where other workers fetch regions (QUIC over UDP) [default: any port]
+    /// Where other workers fetch regions (QUIC over UDP); port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,
     /// Folder in memory that workers of one machine share

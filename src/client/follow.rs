@@ -1,14 +1,13 @@
 //! Studies followed to their end.
 
 use super::Client;
-use super::show::{Followed, LINE_EVERY, plain, progress, set, study_bar};
+use super::show::{Followed, LINE_EVERY, frame, plain, progress};
 use super::table;
 use crate::api::view::{Study, StudyState, Worker};
 use crate::exit::{Outcome, Stop};
+use crate::live::{LiveArea, Stream};
 use crate::output::print_line;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::{BTreeMap, HashMap};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Between two looks: as often as anybody reads, and nothing to a manager.
@@ -58,8 +57,10 @@ pub(crate) fn verdict(study: &Study) -> Outcome {
 /// # Errors
 /// As [`to_its_end`].
 pub(crate) fn watch(client: &Client, id: Option<&str>) -> Outcome<Vec<Study>> {
-    let mut view: Box<dyn View> =
-        if std::io::stdout().is_terminal() { Box::new(Live::new()) } else { Box::new(Lines::default()) };
+    let mut view: Box<dyn View> = match LiveArea::new(Stream::Stdout) {
+        Some(area) => Box::new(Live { area, studies: Vec::new() }),
+        None => Box::new(Lines::default()),
+    };
     let mut watched: BTreeMap<String, Study> = BTreeMap::new();
     let end = loop {
         let looked = look(client, id, &mut watched, view.as_mut());
@@ -100,7 +101,7 @@ fn look(
 trait View {
     fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]);
 
-    fn finish(&self) {}
+    fn finish(&mut self) {}
 }
 
 /// A line for each study when its state changes, and now and then.
@@ -122,39 +123,22 @@ impl View for Lines {
 
 /// A bar for each study, and the workers below.
 struct Live {
-    all: MultiProgress,
-    studies: HashMap<String, ProgressBar>,
-    workers: ProgressBar,
-}
-
-impl Live {
-    fn new() -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
-        let workers = all.add(ProgressBar::new(0));
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            workers.set_style(style);
-        }
-        Self { all, studies: HashMap::new(), workers }
-    }
+    area: LiveArea,
+    /// As they were last, in the order of their numbers.
+    studies: Vec<Study>,
 }
 
 impl View for Live {
     fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]) {
-        for (id, study) in studies {
-            let bar = self.studies.entry(id.clone()).or_insert_with(|| {
-                self.all.insert_before(&self.workers, study_bar(ProgressDrawTarget::hidden()))
-            });
-            set(bar, study);
-            if study.state.is_over() && !bar.is_finished() {
-                bar.abandon();
-            }
-        }
-        self.workers.set_message(table::workers(workers));
-        self.workers.tick();
+        self.studies = studies.values().cloned().collect();
+        self.area.show(|width| {
+            let bars = self.studies.iter().flat_map(|study| frame(study, width));
+            bars.chain(table::workers(workers).lines().map(str::to_owned)).collect()
+        });
     }
 
-    fn finish(&self) {
-        self.studies.values().for_each(ProgressBar::abandon);
-        self.workers.finish_and_clear();
+    /// The studies stay on the screen, the workers do not.
+    fn finish(&mut self) {
+        self.area.leave(|width| self.studies.iter().flat_map(|study| frame(study, width)).collect());
     }
 }

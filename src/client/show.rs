@@ -1,6 +1,7 @@
 //! What commands show while they wait, on stderr: bars on a terminal, a plain line now and then elsewhere.
 
 use crate::api::view::Study;
+use crate::live::{self, LiveArea, Stream, bar_width};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -33,7 +34,8 @@ impl Transfer {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {bar:26} {bytes} {bytes_per_sec}") {
+        // One line that fits 60 columns; narrower, the bar goes.
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes} {bytes_per_sec}") {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(what);
@@ -97,7 +99,7 @@ pub(super) fn time_left(study: &Study) -> Option<String> {
 
 /// A study that is waited for.
 pub(super) struct Followed {
-    bar: Option<ProgressBar>,
+    area: Option<LiveArea>,
     last: Option<Instant>,
     state: Option<crate::api::view::StudyState>,
     is_quiet: bool,
@@ -105,14 +107,13 @@ pub(super) struct Followed {
 
 impl Followed {
     pub(super) fn new(is_quiet: bool) -> Self {
-        let is_live = !is_quiet && std::io::stderr().is_terminal();
-        let bar = is_live.then(|| study_bar(ProgressDrawTarget::stderr()));
-        Self { bar, last: None, state: None, is_quiet }
+        let area = if is_quiet { None } else { LiveArea::new(Stream::Stderr) };
+        Self { area, last: None, state: None, is_quiet }
     }
 
     pub(super) fn show(&mut self, study: &Study) {
-        if let Some(bar) = &self.bar {
-            set(bar, study);
+        if let Some(area) = &mut self.area {
+            area.show(|width| frame(study, width));
             return;
         }
         let is_due = self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY);
@@ -123,29 +124,18 @@ impl Followed {
         }
     }
 
-    pub(super) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+    pub(super) fn finish(&mut self) {
+        if let Some(area) = &mut self.area {
+            area.clear();
         }
     }
 }
 
-/// A bar for a study.
-pub(super) fn study_bar(target: ProgressDrawTarget) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(1), target);
-    // Two lines, so that 80 columns are enough; what is longer is cut.
-    if let Ok(style) = ProgressStyle::with_template("{bar:26} {percent:>3} %  {prefix}\n{wide_msg}") {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
-}
-
-/// Shows how far a study is.
-pub(super) fn set(bar: &ProgressBar, study: &Study) {
+/// How far a study is, as a bar with a line below it.
+pub(super) fn frame(study: &Study, width: usize) -> Vec<String> {
     // Evaluations end late where much is shared; tasks say better how far it is.
-    let tasks = study.tasks_executed.saturating_add(study.tasks_left);
-    bar.set_length(tasks.max(1));
-    bar.set_position(study.tasks_executed);
-    bar.set_prefix(heading(study));
-    bar.set_message(details(study));
+    let tasks = study.tasks_executed.saturating_add(study.tasks_left).max(1);
+    let share = study.tasks_executed as f64 / tasks as f64;
+    let bar = live::bar(bar_width(width), share);
+    vec![format!("{bar} {:>3.0} %  {}", (share * 100.0).floor(), heading(study)), details(study)]
 }

@@ -87,7 +87,9 @@ impl Samples {
     pub(crate) fn along(&self) -> Vec<Along<'_>> {
         let varying =
             self.parameters.iter().zip(&self.columns).filter(|(parameter, _)| parameter.domain.varies());
-        varying.map(|(parameter, values)| Along { name: &parameter.name, values }).collect()
+        varying
+            .map(|(parameter, values)| Along { name: &parameter.name, values, domain: &parameter.domain })
+            .collect()
     }
 
     /// The place of an evaluation by its number.

@@ -169,7 +169,8 @@ impl Table {
             if class.is_empty() { tr(cells) } else { Html::of_class("tr", class, cells) }
         });
         let body = tbody(rows.collect::<Html>());
-        let caption = Html::element("caption", &[], self.caption);
+        // In a box of its own, which stays in sight while the table scrolls under it.
+        let caption = Html::element("caption", &[], Html::of_class("span", "text", self.caption));
         let table = Html::of_class("table", self.class, html![caption, head, body]);
         Html::of_class("div", "wide", table)
     }

@@ -12,8 +12,8 @@ use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
 
 /// The answer in plain words: the box at the top.
-pub(super) fn answer(report: &Report<'_>, title: &str) -> Html {
-    let text = match report.analysis {
+pub(super) fn answer(report: &Report<'_>) -> Html {
+    match report.analysis {
         Analysis::None { note, .. } => p(html![
             strong("No sensitivity indices."),
             format!(" {}. The responses are written and described below.", sentence(note)),
@@ -24,8 +24,7 @@ pub(super) fn answer(report: &Report<'_>, title: &str) -> Html {
         Analysis::Indices(_) | Analysis::Regression(_) => {
             others::paragraph(report.analysis, &Metric::of(report.study).name)
         }
-    };
-    Html::element("section", &[("class", "answer")], html![Html::element("h2", &[], title), text])
+    }
 }
 
 /// The section; `None` without indices.

@@ -1,9 +1,10 @@
 //! The page of a study in phases: what all took, what survived each, and each phase's own sections.
 
 use crate::output::record::Run;
+use crate::report::contents::Sections;
 use crate::report::html::{Html, Table, html, p, strong};
 use crate::report::number::{count, duration, names};
-use crate::report::{head, heading, listed, methods, page, provenance, sections};
+use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
 use crate::results::phases::{Phase, Screened};
 
 /// The page.
@@ -13,20 +14,18 @@ pub(crate) fn html(run: &Run, phases: &[Phase<'_>]) -> String {
     if let Some((_, first)) = reports.first() {
         body.push(heading::title(first));
     }
-    let overview = html![Html::element("h2", &[], "The phases"), screenings(phases), table(run)];
-    body.push(Html::element("section", &[], overview));
+    let mut sections = Sections::default();
+    sections.add("The phases", html![screenings(phases), table(run)]);
     for (place, (phase, report)) in reports.iter().enumerate() {
         let title = format!("Phase {}: {}", place + 1, title(report.study.method.kind()));
-        body.push(Html::element("h1", &[], title));
-        body.push(p(html![
-            "The numbers of this phase are in ",
-            Html::element("code", &[], phase.folder),
-            "."
-        ]));
-        body.push(heading::section(report));
+        let numbers =
+            p(html!["The numbers of this phase are in ", Html::element("code", &[], phase.folder), "."]);
+        sections.part(&title, html![numbers, heading::section(report)]);
         // Of the last one only: it goes on from the others, on the same tiles and with the same tasks.
-        body.push(sections(report, place + 1 == reports.len()));
+        add_sections(&mut sections, report, place + 1 == reports.len());
     }
+    let (contents, sections) = sections.finish();
+    body.push(html![contents, sections]);
     let mut foot = p(provenance(run));
     foot.push(p(html![
         "Beside this page: ",

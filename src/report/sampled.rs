@@ -14,7 +14,7 @@ use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::{Design, Structure};
 use pleach_sensitivity::vbd::Estimator;
-use pleach_workflow::{BasePoints, Method};
+use pleach_workflow::{BasePoints, Method, Parameter};
 
 /// The parameter sets of a study, and their responses.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +30,17 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
     let measured = Measured { name: name.clone(), values: collected.responses(study.metric, *over_tiles) };
     let varying = study.workflow.parameters.iter().enumerate().filter(|(_, p)| p.domain.varies());
-    let columns: Vec<(&str, Vec<f64>)> = varying
+    let columns: Vec<(&Parameter, Vec<f64>)> = varying
         .map(|(column, parameter)| {
-            let values = design.evaluations.iter().map(|set| set[column].as_f64()).collect();
-            (parameter.name.as_str(), values)
+            (parameter, design.evaluations.iter().map(|set| set[column].as_f64()).collect())
         })
         .collect();
     let (form, way) = form(report, design)?;
     let bootstrap = analysis::bootstrap(study.seed);
-    let along = columns.iter().map(|(name, values)| Along { name, values }).collect();
+    let along = columns
+        .iter()
+        .map(|(Parameter { name, domain, .. }, values)| Along { name, values, domain })
+        .collect();
     let steps = verdict::convergence(&form, way, &measured, bootstrap);
     let drawn = Drawn {
         analysis: report.analysis,

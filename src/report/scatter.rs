@@ -1,13 +1,17 @@
 //! Figure: the response over each parameter, a panel a parameter, with the mean of the response along it. What a parameter
 //! explains alone is how much that line moves.
 
+use crate::report::axis;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
+use pleach_workflow::Domain;
 
 /// The values of one parameter, a number an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Along<'a> {
     pub(crate) name: &'a str,
     pub(crate) values: &'a [f64],
+    /// What values it can take.
+    pub(crate) domain: &'a Domain,
 }
 
 /// Panels of a page; of more parameters, the most influential are shown.
@@ -75,10 +79,11 @@ fn panel(
     let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
     let points: Vec<[f64; 2]> = known.iter().map(|(row, value)| [parameter.values[*row], *value]).collect();
     let (low, high) = span(points.iter().map(|point| point[0]))?;
-    let x = Scale::new(low, high, [LEFT_PX + INSET_PX, right - INSET_PX], 3);
+    let sides = [LEFT_PX + INSET_PX, right - INSET_PX];
+    let (x, ticks) = axis::of_parameter(parameter.domain, [low, high], sides);
     let y = Scale::new(least, most, [bottom, TOP_PX], 4);
     let mut drawing = Drawing::new(width, height, &format!("{response} over {}", parameter.name));
-    drawing.axis_below(&x, [TOP_PX, bottom]);
+    drawing.ticks_below(&x, &ticks, [TOP_PX, bottom]);
     drawing.axis_left(&y, [LEFT_PX, right]);
     drawing.line("base", [LEFT_PX, bottom, right, bottom]);
     drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);

@@ -31,6 +31,12 @@ impl Scale {
         Self { low, high, step, from_px, to_px }
     }
 
+    /// Covers `low` to `high` and nothing beyond, with room on both sides of a single value.
+    pub(super) fn exact(low: f64, high: f64, px: [f64; 2]) -> Self {
+        let scale = Self::new(low, high, px, 3);
+        if low < high && (high - low).is_finite() { Self { low, high, ..scale } } else { scale }
+    }
+
     /// Where `value` is; beyond the ends, the ends.
     pub(super) fn px(&self, value: f64) -> f64 {
         let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
@@ -52,7 +58,7 @@ impl Scale {
 }
 
 /// The step of 1, 2 or 5 times a power of ten that is nearest to `rough`, as ratios go.
-fn nice_step(rough: f64) -> f64 {
+pub(super) fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powi(exponent(rough));
     // Of a subnormal range, the power is 0.
     let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
@@ -193,11 +199,16 @@ impl Drawing {
     }
 
     /// Grid lines and labels of a horizontal axis that spans `top` to `bottom`.
-    pub(super) fn axis_below(&mut self, scale: &Scale, [top, bottom]: [f64; 2]) {
-        for (value, label) in scale.ticks() {
-            let x = scale.px(value);
+    pub(super) fn axis_below(&mut self, scale: &Scale, span: [f64; 2]) {
+        self.ticks_below(scale, &scale.ticks(), span);
+    }
+
+    /// The same with ticks of one's own.
+    pub(super) fn ticks_below(&mut self, scale: &Scale, ticks: &[(f64, String)], [top, bottom]: [f64; 2]) {
+        for (value, label) in ticks {
+            let x = scale.px(*value);
             self.line("grid", [x, top, x, bottom]);
-            self.text("tick", Anchor::Middle, [x, bottom + 16.0], &label);
+            self.text("tick", Anchor::Middle, [x, bottom + 16.0], label);
         }
     }
 

@@ -2,6 +2,7 @@
 //! as far as it goes.
 
 use super::{Cli, root};
+use crate::cli::manual;
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::fs;
@@ -156,4 +157,66 @@ fn what_the_binary_does_not_know_is_seen_in_documents() {
     ] {
         assert_eq!(complaint_in_prose(call).is_some(), is_wrong, "{call}: {:?}", complaint_in_prose(call));
     }
+}
+
+/// Every page of the manual has examples, and each is a call of the command that it is an example of.
+#[test]
+fn manual_examples_are_parsed_by_the_grammar() {
+    fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            let words = format!("{words} {}", below.get_name()).trim().to_owned();
+            if below.has_subcommands() { leaves(below, &words, found) } else { found.push(words) }
+        }
+    }
+    let grammar = crate::cli::grammar();
+    let mut commands = vec![String::new()];
+    leaves(&grammar, "", &mut commands);
+    for command in &commands {
+        let examples = manual::examples(command);
+        assert!(!examples.is_empty(), "pleach {command} has no example");
+        for (call, meaning) in examples {
+            assert!(call.starts_with(format!("pleach {command}").trim_end()), "{command}: {call}");
+            assert_eq!(calls_of_line(call).iter().find_map(|call| complaint(call)), None, "{call}");
+            assert_eq!(calls_of_line(call).len(), 1, "{call}");
+            assert!(meaning.ends_with('.'), "{call}: {meaning}");
+        }
+    }
+    let unknown: Vec<&str> = manual::EXAMPLES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !commands.contains(&(*name).to_owned()))
+        .collect();
+    assert_eq!(unknown, [""; 0]);
+    assert!(manual::examples("storage").len() >= 4, "a group has those of its members");
+}
+
+/// The manual's table of exit statuses is that of the README.
+#[test]
+fn readme_lists_the_exit_statuses_of_the_manual() {
+    let text = fs::read_to_string(root().join("README.md")).expect("UTF-8");
+    let rows: Vec<(u8, String)> = text
+        .lines()
+        .filter_map(|line| {
+            let (status, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+            Some((status.parse().ok()?, meaning.to_owned()))
+        })
+        .collect();
+    let expected: Vec<(u8, String)> =
+        manual::EXIT_STATUSES.iter().map(|(status, meaning)| (*status, (*meaning).to_owned())).collect();
+    assert_eq!(rows, expected);
+}
+
+/// Each variable that the code reads for a user is in the manual of a command.
+#[test]
+fn manual_lists_environment_variables() {
+    let mut grammar = crate::cli::grammar();
+    grammar.build();
+    let of = |command: &str| -> Vec<String> {
+        let found = grammar.find_subcommand(command).expect("a command");
+        manual::variables(found).into_iter().map(|(variable, _)| variable).collect()
+    };
+    for command in CLIENTS {
+        assert_eq!(of(command), ["PLEACH_MANAGER", "PLEACH_CERTS", "PLEACH_TOKEN"], "{command}");
+    }
+    assert_eq!((of("manager"), of("worker")), (vec!["PLEACH_LOG".to_owned()], vec!["PLEACH_LOG".to_owned()]));
 }

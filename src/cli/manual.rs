@@ -1,0 +1,213 @@
+//! Parts of manual pages that the grammar does not know: exit statuses, environment variables, examples.
+//!
+//! The README has the same table of exit statuses, and every example is parsed by the grammar: tests compare them.
+
+/// Exit statuses of every command. `exit` ends the process with them.
+pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
+    (0, "Success."),
+    (
+        2,
+        "The input or an argument is wrong. One line names the file, the field, the value and what is allowed.",
+    ),
+    (3, "Some runs failed, or some stored regions were damaged. Everything else is written."),
+    (4, "The manager cannot be reached or refused the request, or the study failed there."),
+    (5, "Interrupted by a signal. A study can be resumed."),
+    (6, "No space left on the device. A study can be resumed."),
+    (70, "Internal error of pleach."),
+];
+
+/// Variables that commands read without an option of the same meaning: the option that a command has which reads
+/// one, the variable, and its meaning.
+pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
+    ("timeout", "PLEACH_TOKEN", "Token of the manager, instead of a client's certificate or --token-file."),
+    (
+        "log_format",
+        "PLEACH_LOG",
+        "Log level: off, error, warn, info (the default), debug or trace, or a list as in pleach=info,pleach_actors=debug.",
+    ),
+];
+
+/// An example: a command line, and what it does.
+pub(crate) type Example = (&'static str, &'static str);
+
+/// Examples of each command, by its words after `pleach`; those of `pleach` itself first.
+pub(crate) const EXAMPLES: [(&str, &[Example]); 32] = [
+    (
+        "",
+        &[
+            ("pleach tissue --out tiles", "Make 4 tiles of synthetic tissue to try pleach on."),
+            ("pleach plan study.toml", "Show what a study would execute and reuse."),
+            ("pleach run study.toml --out results", "Run the study. Open results/report.html afterwards."),
+        ],
+    ),
+    (
+        "run",
+        &[
+            ("pleach run study.toml --out results", "Run a study and write its results to a folder."),
+            ("pleach run study.toml --out results --resume", "Continue it after Ctrl-C or a crash."),
+            (
+                "pleach run study.toml --workers 4 --memory 8GB --cache cache",
+                "Limit threads and memory, and reuse results of earlier studies.",
+            ),
+        ],
+    ),
+    (
+        "plan",
+        &[
+            ("pleach plan study.toml --strategy all --reuse all", "Compare the ways to reuse tasks."),
+            (
+                "pleach plan study.toml --plot makespan.svg",
+                "Draw the predicted makespan over 1 to 256 workers.",
+            ),
+        ],
+    ),
+    (
+        "explain",
+        &[(
+            "pleach explain study.toml --evaluation 12",
+            "Show which tasks of evaluation 12 are reused, and from where.",
+        )],
+    ),
+    (
+        "sample",
+        &[(
+            "pleach sample problem.toml --method moat --trajectories 20 --out samples.csv",
+            "Draw parameter sets for a model of your own.",
+        )],
+    ),
+    (
+        "analyze",
+        &[(
+            "pleach analyze problem.toml --samples samples.csv --responses out.csv --plot figures",
+            "Compute the indices of its responses, and draw them.",
+        )],
+    ),
+    ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and all that it names.")]),
+    (
+        "workflow show",
+        &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
+    ),
+    (
+        "workflow import",
+        &[("pleach workflow import model.in --out study.toml", "Make a study file from a Dakota input.")],
+    ),
+    (
+        "segment",
+        &[(
+            "pleach segment tile.png --out mask.png --set G1=60",
+            "Segment a tile with one parameter changed.",
+        )],
+    ),
+    ("region show", &[("pleach region show regions", "List the data regions of a template.")]),
+    (
+        "region export",
+        &[(
+            "pleach region export mask.region --out nuclei.geojson",
+            "Write a mask as polygons, as QuPath reads them.",
+        )],
+    ),
+    ("certs init", &[("pleach certs init --dir ca", "Make the authority of a new cluster.")]),
+    (
+        "certs issue",
+        &[
+            ("pleach certs issue --dir ca --name manager --role manager", "Make the manager's certificate."),
+            ("pleach certs issue --dir ca --name me --role client", "Make one for yourself."),
+        ],
+    ),
+    (
+        "certs token",
+        &[("pleach certs token --dir ca --ttl 1h", "Print a token for workers that join within 1 hour.")],
+    ),
+    (
+        "manager",
+        &[("pleach manager --state state --certs ca/manager", "Run a manager that workers may join.")],
+    ),
+    (
+        "worker",
+        &[
+            (
+                "pleach worker --manager 10.0.0.1:7117 --certs certs --token token --name node-1",
+                "Run a worker. The first start gets a certificate for the token in a file.",
+            ),
+            (
+                "pleach worker --manager 10.0.0.1:7117 --certs certs --memory 8GB --ssd /tmp/pleach --until 90m",
+                "Run a worker that spills to a local disk, and leaves in time.",
+            ),
+        ],
+    ),
+    (
+        "submit",
+        &[
+            ("pleach submit study.toml --out results", "Submit a study, wait for it and fetch its results."),
+            ("pleach submit study.toml --deadline 2h", "Submit a study that should end within 2 hours."),
+        ],
+    ),
+    (
+        "status",
+        &[
+            ("pleach status", "List studies and workers."),
+            ("pleach status 3 --json", "Print study 3 as JSON."),
+        ],
+    ),
+    ("watch", &[("pleach watch", "Follow all studies that have not ended.")]),
+    ("results", &[("pleach results 3 --out results", "Fetch the results of study 3.")]),
+    ("cancel", &[("pleach cancel 3", "End study 3.")]),
+    ("drain", &[("pleach drain node-1", "Let worker node-1 finish its tasks and leave.")]),
+    (
+        "simulate",
+        &[(
+            "pleach simulate burst.toml --out pictures",
+            "Simulate the policies of a burst file, and draw them.",
+        )],
+    ),
+    (
+        "replay",
+        &[("pleach replay run.log --until 500", "Show the state of a simulated cluster after 500 events.")],
+    ),
+    ("storage bench", &[("pleach storage bench --ssd /tmp/pleach", "Measure a tier on a local disk.")]),
+    (
+        "storage ls",
+        &[("pleach storage ls --lustre /scratch/pleach --json", "List the regions of a shared tier.")],
+    ),
+    ("storage verify", &[("pleach storage verify --ssd /tmp/pleach", "Check the regions of a tier.")]),
+    (
+        "storage gc",
+        &[(
+            "pleach storage gc --lustre /scratch/pleach --older-than 7d --dry-run",
+            "List what 7 days would remove.",
+        )],
+    ),
+    ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 × 1024 px.")]),
+    (
+        "completions",
+        &[(
+            "pleach completions bash > ~/.local/share/bash-completion/completions/pleach",
+            "Install completions for bash.",
+        )],
+    ),
+    ("man", &[("pleach man --out ~/.local/share/man/man1", "Install these pages for yourself.")]),
+];
+
+/// Examples of a command; of a group, those of its members.
+pub(crate) fn examples(command: &str) -> Vec<Example> {
+    let own = EXAMPLES.iter().filter(|(name, _)| *name == command);
+    let members = EXAMPLES.iter().filter(|(name, _)| {
+        let rest = name.strip_prefix(command).unwrap_or_default();
+        !command.is_empty() && rest.starts_with(' ')
+    });
+    own.chain(members).flat_map(|(_, examples)| examples.iter().copied()).collect()
+}
+
+/// Variables that a command reads, with their meanings: those of its arguments, and others.
+pub(crate) fn variables(command: &clap::Command) -> Vec<(String, String)> {
+    let of_argument = |argument: &clap::Arg| {
+        let variable = argument.get_env()?.to_str()?.to_owned();
+        let help = argument.get_help()?.to_string();
+        Some((variable, format!("Default of --{}: {help}.", argument.get_long()?)))
+    };
+    let mut all: Vec<(String, String)> = command.get_arguments().filter_map(of_argument).collect();
+    let has = |option: &str| command.get_arguments().any(|argument| argument.get_id() == option);
+    let others = VARIABLES.iter().filter(|(option, ..)| has(option));
+    all.extend(others.map(|(_, variable, meaning)| ((*variable).to_owned(), (*meaning).to_owned())));
+    all
+}

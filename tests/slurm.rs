@@ -1,0 +1,57 @@
+//! The jobs of `deploy/slurm`, with a `pleach` that prints its arguments.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/slurm/manager.sbatch");
+
+/// What the manager is started with, where workers find it, and where clients do.
+fn started(variables: &[(&str, &str)]) -> [String; 3] {
+    let place = tempfile::tempdir().expect("a folder");
+    let (home, bin) = (place.path().join("pleach"), place.path().join("bin"));
+    fs::create_dir_all(home.join("ca/manager")).expect("a folder");
+    fs::create_dir(&bin).expect("a folder");
+    let program = bin.join("pleach");
+    fs::write(&program, "#!/bin/sh\necho \"$@\"\n").expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("bash")
+        .arg(SCRIPT)
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("PLEACH_HOME", &home)
+        .env("PLEACH_ADDRESS", "node.cluster")
+        .env_remove("PLEACH_PORT")
+        .env_remove("PLEACH_HTTP_PORT")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("bash");
+    assert!(output.status.success(), "{output:?}");
+    let read = |name: &str| fs::read_to_string(home.join(name)).expect(name).trim_end().to_owned();
+    let called = String::from_utf8(output.stdout).expect("UTF-8");
+    [called, read("address"), read("url")]
+}
+
+#[test]
+fn manager_ports_are_variables() {
+    let called = |listen: u16, http: u16| format!("--listen 0.0.0.0:{listen} --http 0.0.0.0:{http} ");
+    for (variables, listen, http) in [
+        (&[][..], 7117, 7118),
+        (&[("PLEACH_PORT", "7200")][..], 7200, 7201),
+        (&[("PLEACH_HTTP_PORT", "8443"), ("SLURM_JOB_ID", "4711")][..], 7117, 8443),
+    ] {
+        let [arguments, address, url] = started(variables);
+        assert!(arguments.contains(&called(listen, http)), "{arguments}");
+        assert_eq!(address, format!("node.cluster:{listen}"));
+        assert_eq!(url, format!("https://node.cluster:{http}"));
+    }
+}
+
+#[test]
+fn readme_of_slurm_has_no_port_in_a_command() {
+    let text = fs::read_to_string(Path::new(SCRIPT).with_file_name("README.md")).expect("UTF-8");
+    let blocks = text.split("```").skip(1).step_by(2);
+    assert!(blocks.clone().count() > 4);
+    blocks.for_each(|block| assert!(!block.contains("711"), "{block}"));
+}
