@@ -208,14 +208,17 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
 /// A scratch folder for input files, since the worker was given no disk of its own. Those of killed workers are removed.
 fn scratch() -> Outcome<Scratch> {
     let parent = std::env::temp_dir();
-    let unusable = |error: &dyn std::fmt::Display| {
+    let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| {
         Stop::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
-    };
-    let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| unusable(&error))?;
+    })?;
     // Where locks do not cross machines, a folder of another machine's worker would look abandoned.
     if !locks_are_local(&parent).unwrap_or(true) {
-        for gone in Scratch::sweep(&parent, SCRATCH).map_err(|error| unusable(&error))? {
-            info!("removed {}, the scratch folder of a killed worker", gone.display());
+        match Scratch::sweep(&parent, SCRATCH) {
+            Ok(gone) => gone.iter().for_each(|gone| {
+                info!("removed {}, the scratch folder of a killed worker", gone.display());
+            }),
+            // Folders for temporary files need not be readable.
+            Err(error) => warn!("cannot look for what killed workers left in {}: {error}", parent.display()),
         }
     }
     Ok(scratch)

@@ -216,6 +216,15 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
     cut("indices.csv", 1);
     fs::write(path("report.html.part"), "<html>").expect("a file");
     site.repeated();
+    // Into folders that exist: an empty one, and the one that the command is called in.
+    for (out, place) in [("../empty", "here"), (".", "here")] {
+        let folder = site.cluster.path(place).join(out);
+        for folder in [&site.cluster.path(place), &folder] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        answer(site.command(out, &Place::default()).current_dir(site.cluster.path(place))).done();
+        assert!(files(&folder) == site.expected, "{out}: other bytes");
+    }
     // What is not of this study stays.
     cut("plan.json", 2);
     fs::write(path("failed.csv"), "theirs\n").expect("a file");

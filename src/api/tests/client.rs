@@ -248,12 +248,18 @@ fn results_stay_in_their_folder() {
         assert!(told.ends_with("which would lead elsewhere"), "{told}");
     }
     assert!(!out.exists());
-    // One that is named and not there: what was there before is left alone, and nothing half-written.
-    site.memory.kept().odd_result = Some("zz.json".to_owned());
-    let told = refused(download::results(&client, &id, &out, &quiet()));
-    assert!(told.contains("zz.json"), "{told}");
-    assert!(out.join("run.json").exists() && !out.join("zz.json").exists());
-    assert!(!out.join("zz.json.part").exists());
+    // One that is named and not there: nothing is brought, nothing is left beside the folder, and one that was brought
+    // before stays.
+    let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
+    for before in [0, 1] {
+        site.memory.kept().odd_result = Some("zz.json".to_owned());
+        let told = refused(download::results(&client, &id, &out, &quiet()));
+        assert!(told.contains("zz.json"), "{told}");
+        assert_eq!((out.exists(), files(out.parent().unwrap())), (before == 1, before));
+        site.memory.kept().odd_result = None;
+        assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+        assert_eq!(files(&out), 4);
+    }
 }
 
 #[test]

@@ -64,7 +64,8 @@ impl Draft {
             None => within(out),
         };
         let (path, lock) = locked.map_err(unwritable)?;
-        let lock = lock.ok_or_else(|| fail("another pleach brings results there"))?;
+        let lock =
+            lock.ok_or_else(|| fail("another pleach brings results there; one at a time is allowed"))?;
         let draft = Self { out: out.to_owned(), digest: digest.to_owned(), path, _lock: lock };
         let files = draft.files();
         match fs::remove_dir_all(&files) {
@@ -108,7 +109,7 @@ impl Draft {
             Owner::Study(owner) if owner == self.digest => {}
             Owner::Study(_) => return Err(folder::of_another(&self.out, PLAN)),
             Owner::Damaged(why) => {
-                if let Some(name) = self.differs(&files)? {
+                if let Some(name) = self.differs(&files, names)? {
                     return Err(folder::damaged(
                         &self.out,
                         &format!("{why}, and {name} is not of this study"),
@@ -116,7 +117,7 @@ impl Draft {
                 }
             }
             Owner::Unknown(name) => {
-                if self.differs(&files)?.is_some() {
+                if self.differs(&files, names)?.is_some() {
                     return Err(folder::of_another(&self.out, name));
                 }
             }
@@ -158,14 +159,14 @@ impl Draft {
         }
     }
 
-    /// A result file in the folder whose content is not what the draft's begins with. Without one, nothing is lost by
-    /// replacing them all: they are what an interrupted download left.
-    fn differs(&self, files: &Path) -> Outcome<Option<String>> {
-        let names = folder::results_in(&self.out);
-        for name in names {
-            let begins = begins_with(&files.join(&name), &self.out.join(&name));
-            if !begins.map_err(|error| self.failed(&name, &error))? {
-                return Ok(Some(name));
+    /// A result file in the folder, or another one that would be replaced, whose content is not what the draft's begins
+    /// with. Without one, nothing is lost by replacing them all: they are what an interrupted download left.
+    fn differs(&self, files: &Path, names: &[String]) -> Outcome<Option<String>> {
+        let replaced = names.iter().filter(|name| self.out.join(name).symlink_metadata().is_ok());
+        for name in folder::results_in(&self.out).iter().chain(replaced) {
+            let begins = begins_with(&files.join(name), &self.out.join(name));
+            if !begins.map_err(|error| self.failed(name, &error))? {
+                return Ok(Some(name.clone()));
             }
         }
         Ok(None)
