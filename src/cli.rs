@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show what a study would execute and reuse; nothing is executed
     Plan(PlanArgs),
-    /// Say where each task of an evaluation comes from: run for it, or reused, and from whom
+    /// Show which tasks of an evaluation were run for it, and where the others are reused from
     Explain(ExplainArgs),
     /// Draw parameter sets for a model of your own
     Sample(SampleArgs),
@@ -69,9 +69,9 @@ pub(crate) enum Command {
     /// Make certificates for the nodes of a cluster, and tokens to get one for
     #[command(subcommand)]
     Certs(CertsCommand),
-    /// Run the manager of a cluster: studies are submitted to it, workers come to it
+    /// Run the manager of a cluster, which takes studies and assigns their tasks to workers
     Manager(ManagerProcessArgs),
-    /// Run a worker: it executes what a manager gives it
+    /// Run a worker, which executes the tasks that a manager assigns
     Worker(WorkerProcessArgs),
     /// Submit a study to a manager
     Submit(SubmitArgs),
@@ -79,13 +79,13 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Show a manager's studies and workers until the studies have ended
     Watch(WatchArgs),
-    /// Bring a study's results from a manager
+    /// Fetch a study's results from a manager
     Results(ResultsArgs),
     /// End a study on a manager
     Cancel(CancelArgs),
     /// Remove studies that have ended from a manager, with their results
     Forget(ForgetArgs),
-    /// Let a worker end what it has begun, and leave
+    /// Let a worker finish its running tasks and leave
     Drain(DrainArgs),
     /// Check a manager's state directory; nothing is changed (exit code 3 where a file is corrupt or missing)
     Doctor(DoctorArgs),
@@ -154,13 +154,13 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Start from what earlier studies have kept in this folder, and keep there what this one computes
+    /// Folder of task results: reuse those of earlier studies, and add those of this one
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Most that the folder of --cache may take [default: 10GB]
+    /// Maximum size of the folder of --cache [default: 10GB]
     #[arg(long, value_name = "SIZE", requires = "cache")]
     pub(crate) cache_size: Option<MemorySize>,
-    /// Days after which what nobody has used goes from the folder of --cache [default: never]
+    /// Days without use after which results are removed from --cache [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
 }
@@ -250,13 +250,13 @@ pub(crate) struct WayArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct BucketArgs {
-    /// Most stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
+    /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    /// Most buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
+    /// Maximum buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
-    /// In which order the tasks of a stage share their beginnings; of account for trees and for buckets
+    /// Order of a stage's tasks; those in front are shared most
     #[arg(long, value_enum, default_value_t = TaskOrderName::Given)]
     pub(crate) task_order: TaskOrderName,
 }

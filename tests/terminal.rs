@@ -2,12 +2,9 @@
 
 #[path = "support/pleach.rs"]
 mod pleach;
-#[path = "support/results.rs"]
-mod results;
 #[path = "support/study.rs"]
 mod study;
 
-use results::text;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -92,7 +89,7 @@ fn resumed_study_shows_no_less_than_before() {
         assert!(begun.elapsed() < DEADLINE);
         std::thread::yield_now();
     }
-    let interrupt = format!("kill -INT {}", text(&study.path("pid")).trim());
+    let interrupt = format!("kill -INT {}", fs::read_to_string(study.path("pid")).expect("a number").trim());
     assert!(Command::new("bash").args(["-c", &interrupt]).status().expect("bash").success());
     let (shown, status) = ended(child);
     assert_eq!(status, Some(5), "{shown}");

@@ -42,7 +42,7 @@ pub(crate) struct ManagerProcessArgs {
     /// Most that studies that have ended, and input files only they read, may take; the oldest goes first [default: without limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
-    /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace
+    /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
     pub(crate) log_format: LogFormat,
     /// Counts and times nothing, to see what that takes
@@ -107,10 +107,10 @@ pub(crate) struct WorkerProcessArgs {
     /// How long leaving in order may take; then the worker leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
-    /// Where Prometheus asks what is measured, and probes how it is (HTTP: /metrics, /healthz, /readyz), as in 0.0.0.0:7120 [default: nowhere]
+    /// Address for metrics and probes (HTTP: /metrics, /healthz, /readyz), as in 0.0.0.0:7120 [default: none]
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// How what happens is told on stdout; the environment's PLEACH_LOG says how much: error, warn, info, debug, trace
+    /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
     pub(crate) log_format: LogFormat,
 }
