@@ -53,7 +53,7 @@ fn digest(client: &Client, id: &str) -> Outcome<String> {
 /// Writes beside the target, syncs, and renames, once all of it is there. What is cut short is asked for again.
 fn save(client: &Client, id: &str, name: &str, target: &Path, transfer: &Transfer) -> Outcome {
     let fail =
-        |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", target.display()));
+        |error: io::Error| Stop::writing(format_args!("--out: failed to write {}", target.display()), &error);
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(fail)?;
     let mut part = target.as_os_str().to_owned();
@@ -73,7 +73,8 @@ fn save(client: &Client, id: &str, name: &str, target: &Path, transfer: &Transfe
 const ATTEMPTS: usize = 3;
 
 fn fetch(client: &Client, id: &str, name: &str, part: &Path, transfer: &Transfer) -> Outcome {
-    let fail = |error: io::Error| Stop::Input(format!("--out: failed to write {}: {error}", part.display()));
+    let fail =
+        |error: io::Error| Stop::writing(format_args!("--out: failed to write {}", part.display()), &error);
     let mut why = String::new();
     for _ in 0..ATTEMPTS {
         let mut file = File::create(part).map_err(fail)?;

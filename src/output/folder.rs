@@ -56,7 +56,9 @@ impl Folder {
             .and_then(|_| fs::remove_file(&probe));
         match writable {
             Ok(()) => Ok(folder),
-            Err(error) => fail(format!("cannot be written to: {error}")),
+            Err(error) => {
+                Err(Stop::writing(format_args!("--out {}: cannot be written to", path.display()), &error))
+            }
         }
     }
 
@@ -119,7 +121,7 @@ impl Folder {
     }
 
     fn failed(&self, name: &str, error: &std::io::Error) -> Stop {
-        Stop::Input(format!("--out {}: failed to write {name}: {error}", self.0.display()))
+        Stop::writing(format_args!("--out {}: failed to write {name}", self.0.display()), error)
     }
 }
 

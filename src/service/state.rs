@@ -58,7 +58,8 @@ impl State {
     /// # Errors
     /// [`Stop::Input`] when another process has it, or it cannot be written to, or holds something else.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
-        let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
+        let fail =
+            |error: std::io::Error| Stop::writing(format_args!("--state {}", folder.display()), &error);
         fs::create_dir_all(folder.join("studies")).map_err(fail)?;
         let path = folder.join("lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
@@ -153,7 +154,7 @@ impl State {
     /// [`Stop::Input`] when it cannot be written.
     pub(crate) fn keep(&self, id: u32, kept: &Kept) -> Outcome {
         let folder = self.study(id);
-        fs::create_dir_all(&folder).map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
+        fs::create_dir_all(&folder).map_err(|error| Stop::writing(folder.display(), &error))?;
         write(&folder.join("submission.json"), &json(kept)?)?;
         sync(&self.folder.join("studies"))
     }
@@ -191,14 +192,14 @@ fn write(path: &Path, bytes: &[u8]) -> Outcome {
     if let Err(error) = written {
         // Whatever there is of it takes room.
         let _ = fs::remove_file(&part);
-        return Err(Stop::Input(format!("{}: {error}", path.display())));
+        return Err(Stop::writing(path.display(), &error));
     }
     sync(path.parent().unwrap_or(Path::new(".")))
 }
 
 fn sync(folder: &Path) -> Outcome {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))
+    synced.map_err(|error| Stop::writing(folder.display(), &error))
 }
 
 #[cfg(test)]

@@ -323,6 +323,7 @@ fn said(stop: &Stop) -> String {
         | Stop::SomeFailed(text)
         | Stop::Refused(text)
         | Stop::Interrupted(text)
+        | Stop::NoSpace(text)
         | Stop::Defect(text) => text.clone(),
     }
 }

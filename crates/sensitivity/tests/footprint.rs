@@ -61,7 +61,7 @@ fn trajectories_take_what_is_estimated() {
 fn saltelli_blocks_take_what_is_estimated() {
     for (count, samples) in [(3, 4_000_u32), (15, 1_000), (200, 40)] {
         let parameters = reals(count);
-        let saltelli = Saltelli { samples, second_order: false, base: BasePoints::Sobol, seed: 1 };
+        let saltelli = Saltelli { samples, second_order: false, base: BasePoints::MonteCarlo, seed: 1 };
         let (design, counted) = peak_of(|| saltelli::sample(&parameters, &saltelli));
         let rows = design.expect("a design").evaluations.len() as u64;
         let points = points_bytes(samples.into(), 2 * count);
@@ -75,7 +75,7 @@ fn saltelli_blocks_take_what_is_estimated() {
 
 #[test]
 fn points_and_curves_take_what_is_estimated() {
-    for (count, samples) in [(3, 20_000_u32), (15, 8_000), (1_000, 100)] {
+    for (count, samples) in [(3, 20_000_u32), (15, 8_000), (200, 500)] {
         let parameters = reals(count);
         for name in ["mc", "lhs", "halton", "sobol"] {
             let sampler = Sampler::named(name, samples, 2).expect("a sampler");
