@@ -179,13 +179,12 @@ fn full_file_system_has_its_own_exit_code_in_every_command() {
     study.write("y.txt", ys);
     let analyze =
         ["analyze", "p.json", "--method", "correlation", "--samples", "s.csv", "--responses", "y.txt"];
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 7] = [
         &[&sample[..], &["out/s.csv"]].concat(),
         &[&sample[..], &["out/s.parquet"]].concat(),
         &[&analyze[..], &["--plot", "out/plots"]].concat(),
         &["tissue", "--out", "out", "--size", "512"],
         &["segment", "tiles/tissue_01.png", "--out", "out/m.png", "--regions", "out/regions"],
-        &["plan", "study.toml", "--plot", "out/p.svg"],
         &["man", "--out", "out/man"],
         &["run", "study.toml", "--quiet", "--out", "out/results"],
     ];
