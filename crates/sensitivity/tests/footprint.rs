@@ -27,7 +27,6 @@ fn reals(count: usize) -> Vec<Parameter> {
 #[track_caller]
 fn near(what: &str, estimated: u64, counted: usize) {
     let counted = counted as u64;
-    println!("{what}: {estimated} bytes estimated, {counted} counted");
     assert!(estimated + 100_000 >= counted, "{what}: {estimated} estimated, {counted} counted");
     assert!(
         counted < 1_000_000 || estimated <= 2 * counted,
