@@ -94,7 +94,7 @@ fn warnings_that_responses_have_in_common_are_shown_once() {
 fn parameters_without_effect_are_one_line() {
     let outside = Outside::ishigami();
     let names: Vec<String> = (1..=9).map(|place| format!("\"p{place}\"")).collect();
-    let bounds = vec!["[0, 1]"; 9].join(", ");
+    let bounds = ["[0, 1]"; 9].join(", ");
     outside.write("nine.json", format!("{{\"names\": [{}], \"bounds\": [{bounds}]}}", names.join(", ")));
     outside.done("sample nine.json --method moat --trajectories 6 --levels 4 --seed 1 --out x.csv");
     let y: String = outside.samples("x.csv").iter().map(|x| format!("{}\n", 2.0 * x[0] + x[1])).collect();
@@ -110,7 +110,7 @@ fn samples_that_do_not_cover_the_bounds_or_repeat_a_column_are_doubted() {
     let outside = Outside::ishigami();
     let rows = (0..400_u32).map(|row| {
         let unit = |prime: u32| f64::from(row * prime % 401) / 401.0;
-        [3.0 * unit(7), 6.28 * unit(31) - 3.14, 6.28 * unit(31) - 3.14]
+        [3.0 * unit(7), 6.2 * unit(31) - 3.1, 6.2 * unit(31) - 3.1]
     });
     let rows: Vec<[f64; 3]> = rows.collect();
     let x: String = rows.iter().map(|[a, b, c]| format!("{a},{b},{c}\n")).collect();
