@@ -141,6 +141,9 @@ pub(crate) struct RunArgs {
     /// Continue the interrupted study in --out, if there is one
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Replace results of this study in --out
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) overwrite: bool,
     /// Write the images that a task makes, of the evaluations shown in the report, to DIR/previews; may be repeated
     #[arg(long, value_name = "TASK")]
     pub(crate) preview: Vec<String>,

@@ -10,6 +10,7 @@ pub(crate) mod identity;
 mod loom;
 mod memory;
 mod replan;
+mod room;
 mod tasks;
 mod trace;
 
@@ -135,6 +136,7 @@ impl WeaveError {
 pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
     let solutions = loom.solve(level)?;
     let figures = figures::of(&loom, &solutions, level, workers)?;
+    room::for_execution(loom.material, &loom.graph)?;
     let plan = execution(&loom, &solutions, level);
     let first_evaluation = usize::from(!loom.material.defaults_run);
     let Loom { runs, graph, stages, material, .. } = loom;
