@@ -55,13 +55,20 @@ impl Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let connection = Rc::clone(&self.connection);
         if connection.is_stalled.get() {
             // The write that waits wakes the task.
             return Poll::Pending;
         }
-        if connection.received.get() >= ANONYMOUS_BYTES && connection.is_anonymous() && !connection.is_answered() {
+        if connection.received.get() >= ANONYMOUS_BYTES
+            && connection.is_anonymous()
+            && !connection.is_answered()
+        {
             if self.has_paused {
                 return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
             }

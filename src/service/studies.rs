@@ -66,8 +66,7 @@ impl Shared {
         let (studies, taking) = (Mutex::default(), Mutex::default());
         let (taken, ended) = (Condvar::new(), Condvar::new());
         let scaler = Scaler::new(pools, state.spent());
-        let shared =
-            Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
+        let shared = Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
         for (id, kept, ended) in kept {
             let (missing, _) = shared.missing(&kept.submission);
             let phase = match ended {
