@@ -4,11 +4,11 @@
 
 pub(crate) mod annotations;
 mod parts;
+mod room;
 
 use crate::application;
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
-use crate::machine;
 use crate::output::print_notice;
 use crate::slides;
 use crate::weave::{Loom, Material, TileFacts, identity};
@@ -18,7 +18,7 @@ use pleach_reuse::Merging;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::points::Sequence;
-use pleach_sensitivity::sampling::{Design, MOST_EVALUATIONS, Structure, fast, footprint, morris, saltelli};
+use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{
@@ -88,7 +88,7 @@ impl Prepared {
                 file.display()
             )));
         }
-        check_room_for_sets(file, &study, table)?;
+        room::check(file, &study, table)?;
         let design = design(file, &study, table)?;
         let evaluations = evaluations_of(&study, &design, &registry);
         let parameter_sets = match (table, &study.method) {
@@ -134,7 +134,7 @@ impl Prepared {
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
-            check_room_for_sets(&parameter_sets, &study, None)?;
+            room::check(&parameter_sets, &study, None)?;
             let drawn = design(&parameter_sets, &study, None)?;
             if drawn.evaluations != rows {
                 let name = &study.name;
@@ -298,37 +298,6 @@ fn is_accepted(workflow: &Workflow, registry: &Registry, values: &[Value]) -> bo
                 arguments.all(|(argument, index)| argument.accepts.contains(values[index]))
             })
         })
-    })
-}
-
-/// Refuses a study whose parameter sets do not fit into memory: drawn, and once more beside the defaults. Tables are limited
-/// where they are read.
-fn check_room_for_sets(file: &Path, study: &Study, table: Option<&Path>) -> Outcome {
-    let parameters = &study.workflow.parameters;
-    let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();
-    let rows = study.method.evaluations(varied) as u64;
-    if table.is_some() || matches!(study.method, Method::Table { .. }) || rows > MOST_EVALUATIONS {
-        return Ok(());
-    }
-    let sets = footprint::rows_bytes(rows, parameters.len());
-    let drawn = match study.method {
-        Method::Moat { trajectories, candidates, .. } => {
-            footprint::trajectories_bytes(parameters, varied, trajectories as u32, candidates)
-        }
-        Method::Vbd { samples, .. } => {
-            sets.saturating_add(footprint::points_bytes(samples as u64, 2 * varied))
-        }
-        Method::Correlation { samples, .. } => {
-            sets.saturating_add(footprint::points_bytes(samples as u64, varied))
-        }
-        Method::Fast { .. } | Method::Table { .. } => sets,
-    };
-    let work = format!("{rows} evaluations of {} parameters", parameters.len());
-    let advice = "fewer samples or trajectories, or more memory, are needed";
-    machine::check_room(drawn.saturating_add(sets), &work, advice).map_err(|problem| {
-        let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
-        let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
-        Stop::Input(format!("{}: {section}: {problem}", file.display()))
     })
 }
 

@@ -102,7 +102,8 @@ impl State {
     /// # Errors
     /// [`Stop::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
-        let fail = |error: std::io::Error| Stop::writing(format_args!("--state {}", folder.display()), &error);
+        let fail =
+            |error: std::io::Error| Stop::writing(format_args!("--state {}", folder.display()), &error);
         match private::claim(folder).map_err(fail)? {
             Claim::Private => {}
             claim => warn!("--state {}: {claim}", folder.display()),
@@ -334,8 +335,7 @@ impl State {
     /// [`Stop::Input`] when it cannot be written.
     pub(crate) fn keep(&self, id: u32, kept: &Kept) -> Outcome {
         let folder = self.study(id);
-        private::create_folders(&folder)
-            .map_err(|error| Stop::writing(folder.display(), &error))?;
+        private::create_folders(&folder).map_err(|error| Stop::writing(folder.display(), &error))?;
         write(&folder.join(record::SUBMISSION), kept)?;
         sync(&self.folder.join(STUDIES))?;
         let mut identity = self.identity();

@@ -1,6 +1,6 @@
 //! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
 
-use super::{PLACES, Prepared, check_room_for_sets, design, digest_of, digests, evaluations_of};
+use super::{PLACES, Prepared, design, digest_of, digests, evaluations_of, room};
 use crate::exit::{Outcome, Stop};
 use pleach_dispatch::costs::Costs;
 use pleach_workflow::Study;
@@ -41,7 +41,7 @@ impl Prepared {
 
     /// Another study of the same files.
     fn redrawn(&self, study: Study) -> Outcome<Self> {
-        check_room_for_sets(&self.parameter_sets, &study, None)?;
+        room::check(&self.parameter_sets, &study, None)?;
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design, &self.registry);
         let mut digests = digests(&study, &design, &evaluations);
