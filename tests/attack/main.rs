@@ -19,6 +19,7 @@ const MOST_KB: u64 = 200_000;
 /// The longest that a probe waits is 100 ms on a machine that does nothing else; tests share theirs.
 const MOST_MS: f64 = 1000.0;
 
+#[expect(clippy::print_stdout, reason = "the figures are for readers of the output")]
 fn is_answered(what: &str, pid: u32, sources: u8, probe: &Probe) {
     let waits = under_attack(probe, sources);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
