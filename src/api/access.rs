@@ -5,6 +5,7 @@
 use super::State;
 use super::problem::ApiError;
 use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
@@ -15,15 +16,15 @@ use pleach_actors::transport::identity::{Identity, Role};
 use std::any::Any;
 
 /// A connection's client, who has shown a certificate that TLS has verified.
-struct Certified;
+struct Certified(Identity);
 
 /// Notes who is connected, for all requests of the connection.
 pub(super) fn on_connect(connection: &dyn Any, data: &mut Extensions) {
     let Some(connection) = connection.downcast_ref::<TlsStream<TcpStream>>() else { return };
     let shown = connection.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let identity = shown.and_then(|certificate| Identity::of_certificate(certificate).ok());
-    if identity.is_some_and(|identity| identity.role == Role::Client) {
-        data.insert(Certified);
+    if let Some(identity) = identity.filter(|identity| identity.role == Role::Client) {
+        data.insert(Certified(identity));
     }
 }
 
@@ -36,6 +37,14 @@ pub(super) async fn authenticate<B: MessageBody + 'static>(
         check_token(&request)?;
     }
     next.call(request).await
+}
+
+/// The client of a request for the operator's log: its certificate's name or that it has the token, and its address.
+pub(super) fn client(request: &HttpRequest) -> String {
+    let certified = request.conn_data::<Certified>();
+    let who = certified.map_or_else(|| "the token".to_owned(), |Certified(identity)| identity.to_string());
+    let place = request.peer_addr().map(|address| format!(" at {}", address.ip().to_canonical()));
+    who + &place.unwrap_or_default()
 }
 
 fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {

@@ -37,8 +37,13 @@ pub(crate) enum Refused {
 /// The manager.
 pub(crate) trait Control: Send + Sync + 'static {
     /// Takes a study. What is submitted again under the same key is the same study: a client that got no answer asks
-    /// again.
-    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted>;
+    /// again. `client` is for the operator's log.
+    fn submit(
+        &self,
+        submission: Submission,
+        key: Option<String>,
+        client: String,
+    ) -> Answer<'_, Submitted>;
 
     /// A file that may have been missing is in the input store now, whole and on disk.
     fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()>;
@@ -50,8 +55,8 @@ pub(crate) trait Control: Send + Sync + 'static {
     fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
 
     /// Ends a study. One that is cancelled already stays so; what is complete or has failed is a
-    /// [`Refused::Conflict`].
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
+    /// [`Refused::Conflict`]. `client` is for the operator's log.
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> Answer<'a, Study>;
 
     /// The names of a study's result files; [`Refused::Conflict`] as long as there are none.
     fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>>;
