@@ -3,6 +3,7 @@
 mod control;
 mod entry;
 mod forget;
+mod remarks;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Ready, Workers};
@@ -26,7 +27,7 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tracing::{error, info, warn};
 
@@ -79,6 +80,11 @@ impl Shared {
                 Err(missing) => Phase::Waiting(missing),
             };
             let is_queued = matches!(phase, Phase::Queued);
+            if !matches!(phase, Phase::Ended(_)) {
+                let name = &kept.submission.name;
+                let files = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
+                info!(study = id, name, missing = files, "study {id} ({name}) resumed after a start of the manager");
+            }
             // Before workers come back: they ask.
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(Keep(id));
@@ -230,6 +236,7 @@ impl Shared {
         self: &Arc<Self>,
         submission: Submission,
         key: Option<String>,
+        client: &str,
         view: &ManagerView,
     ) -> Result<Submitted, Refused> {
         let taking = match self.begin_taking(key.as_deref()) {
@@ -271,6 +278,16 @@ impl Shared {
         self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
+        let (name, evaluations, tiles) = (&kept.submission.name, ready.evaluations(), ready.tiles());
+        info!(
+            study = id,
+            name,
+            client,
+            evaluations,
+            tiles,
+            missing = missing.len(),
+            "study {id} ({name}) submitted by {client}: {evaluations} evaluations on {tiles} tiles"
+        );
         self.entries().insert(id, Entry::new(kept, phase));
         if is_queued {
             self.start(id, Some(ready));
@@ -387,9 +404,12 @@ impl Shared {
                 *place = Some(followed);
             }
         };
+        let start = Instant::now();
+        let started = |ready: &Ready| info!(study = id, "study {id} started: {}", ready.summary());
+        let ready = ready.inspect(|(_, ready)| started(ready));
         let ended = ready.and_then(|(choice, ready)| job::run(self, id, choice, ready, follow));
         match ended {
-            Ok(Some(ended)) => self.over(id, ended),
+            Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
             // Cancelled: whoever did so has written that down.
             Ok(None) => {}
             Err(stop) => self.fail(id, said(&stop)),
@@ -404,7 +424,7 @@ impl Shared {
     }
 
     /// A study has ended: that is written down, unless it was cancelled at the last moment.
-    fn over(&self, id: u32, ended: Ended) {
+    fn over(&self, id: u32, ended: Ended, reused: u64, took: Duration) {
         let mut entries = self.entries();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
@@ -414,7 +434,20 @@ impl Shared {
                 return self.fail(id, said(&stop));
             }
             let name = &entry.kept.submission.name;
-            info!(study = id, name, "study {id} ({name}) is {}", ended.state);
+            let Ended { state, evaluations_done: evaluations, tasks_executed: executed, failed, .. } = &ended;
+            let seconds = took.as_secs_f64();
+            info!(
+                study = id,
+                name,
+                %state,
+                seconds,
+                evaluations,
+                executed,
+                reused,
+                failed,
+                "study {id} ({name}) is {state} after {seconds:.1} s: {evaluations} evaluations, {executed} tasks executed, \
+                 {reused} reused, {failed} runs failed"
+            );
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);

@@ -25,6 +25,7 @@ mod rebucket;
 
 pub use census::Census;
 pub use grant::Suits;
+pub use rebucket::Recut;
 pub(crate) use help::{Behind, Helpable};
 
 use crate::message::{Elsewhere, TaskFailure};
