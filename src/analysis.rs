@@ -84,7 +84,7 @@ impl Collected {
         };
         let tiles = study.tiles.len();
         let of = |evaluation: usize| (0..tiles).map(move |tile| run(evaluation, tile));
-        let defaults = prepared.defaults_run().then(|| of(0).collect()).unwrap_or_default();
+        let defaults = if prepared.defaults_run() { of(0).collect() } else { Vec::new() };
         let runs = (1..=prepared.design.evaluations.len()).flat_map(of).collect();
         Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
     }

@@ -76,7 +76,8 @@ pub(crate) fn serve(
     sampled: Box<dyn Sampled>,
 ) -> Outcome<Server> {
     let state = State { exposition, sampled, text: Text::default() };
-    listener::start("metrics", listener, BOUNDS, move |draining| serving(state, draining)).map_err(Stop::defect)
+    listener::start("metrics", listener, BOUNDS, move |draining| serving(state, draining))
+        .map_err(Stop::defect)
 }
 
 async fn serving(state: State, draining: Rc<Notify>) -> io::Result<Serve> {
@@ -96,10 +97,15 @@ fn on_connect(stream: &Stream, data: &mut Extensions) {
 
 async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
     let text = state.text.get(async {
-        let sample = state.sampled.look().await.ok_or_else(|| {
-            HttpResponse::ServiceUnavailable().body("the process ends\n")
-        })?;
-        state.exposition.text(sample).map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))
+        let sample = state
+            .sampled
+            .look()
+            .await
+            .ok_or_else(|| HttpResponse::ServiceUnavailable().body("the process ends\n"))?;
+        state
+            .exposition
+            .text(sample)
+            .map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))
     });
     match text.await {
         Ok(pieces) => HttpResponse::Ok().content_type(TEXT).body(pieces),

@@ -15,11 +15,11 @@ pub(crate) use service::{Serve, answer_once, service};
 pub(crate) use stream::Stream;
 
 use admission::{Admission, Facts, admit};
+use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use socket2::SockRef;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
@@ -154,7 +154,13 @@ struct Open {
 
 impl Open {
     /// Serves a new connection, or closes it where there is no room.
-    fn take(self: &Rc<Self>, socket: tokio::net::TcpStream, address: SocketAddr, bounds: Bounds, serve: &Serve) {
+    fn take(
+        self: &Rc<Self>,
+        socket: tokio::net::TcpStream,
+        address: SocketAddr,
+        bounds: Bounds,
+        serve: &Serve,
+    ) {
         let network = admission::network(address.ip());
         let facts = |(id, connection): (&u64, &Rc<Connection>)| Facts {
             id: *id,

@@ -33,7 +33,8 @@ pub(super) async fn authenticate<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, actix_web::Error> {
     let connection = request.conn_data::<Rc<Connection>>();
-    let connection = connection.ok_or_else(|| ApiError::Defect("a request without a connection".to_owned()))?;
+    let connection =
+        connection.ok_or_else(|| ApiError::Defect("a request without a connection".to_owned()))?;
     if !connection.is_certified() {
         check_token(&request)?;
         connection.trust(None);

@@ -53,7 +53,7 @@ mod tests {
     use std::time::Duration;
     use tokio::time::timeout;
 
-    #[actix_web::rt::test]
+    #[actix_web::test]
     async fn client_with_all_of_its_shares_waits_alone() {
         let shares = Shares::new(2);
         let take = async |client: &str| timeout(Duration::ZERO, shares.take(client)).await.ok();

@@ -9,7 +9,7 @@ pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
         2,
         "The input or an argument is wrong. One line names the file, the field, the value and what is allowed.",
     ),
-    (3, "Some runs failed, or some stored regions were damaged. Everything else is written."),
+    (3, "Some runs failed, or stored regions or files were damaged. Everything else is written."),
     (4, "The manager cannot be reached or refused the request, or the study failed there."),
     (5, "Interrupted by a signal. A study can be resumed."),
     (6, "No space left on the device. A study can be resumed."),
@@ -31,7 +31,7 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
 pub(crate) type Example = (&'static str, &'static str);
 
 /// Examples of each command, by its words after `pleach`; those of `pleach` itself first.
-pub(crate) const EXAMPLES: [(&str, &[Example]); 32] = [
+pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     (
         "",
         &[
@@ -152,6 +152,8 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 32] = [
     ("watch", &[("pleach watch", "Follow all studies that have not ended.")]),
     ("results", &[("pleach results 3 --out results", "Fetch the results of study 3.")]),
     ("cancel", &[("pleach cancel 3", "End study 3.")]),
+    ("forget", &[("pleach forget 3 4", "Remove studies 3 and 4, which have ended, with their results.")]),
+    ("doctor", &[("pleach doctor --state state", "Check every file of a manager's state directory.")]),
     ("drain", &[("pleach drain node-1", "Let worker node-1 finish its tasks and leave.")]),
     (
         "simulate",

@@ -60,7 +60,7 @@ mod tests {
     use std::cell::Cell;
     use tokio::sync::Notify;
 
-    #[actix_web::rt::test]
+    #[actix_web::test]
     async fn text_asked_for_at_once_is_rendered_twice() {
         let (text, rendered, go) = (Text::default(), Cell::new(0), Notify::new());
         let render = || async {

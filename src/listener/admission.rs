@@ -102,13 +102,22 @@ mod tests {
 
     #[test]
     fn newcomer_of_a_full_network_ends_its_networks_oldest() {
-        let all = [("10.0.0.2", true, 0), ("10.0.0.1", false, 60), ("10.0.0.1", true, 0), ("10.0.0.1", true, 0)];
+        let all =
+            [("10.0.0.2", true, 0), ("10.0.0.1", false, 60), ("10.0.0.1", true, 0), ("10.0.0.1", true, 0)];
         let mut all = all.to_vec();
         all.push(("10.0.0.1", true, 0));
         assert_eq!(admit(address("10.0.0.1"), &open(&all), &BOUNDS), Admission::Instead(2));
-        let own = [("10.0.0.1", false, 1), ("10.0.0.1", false, 30), ("10.0.0.1", false, 60), ("10.0.0.1", false, 2)];
+        let own = [
+            ("10.0.0.1", false, 1),
+            ("10.0.0.1", false, 30),
+            ("10.0.0.1", false, 60),
+            ("10.0.0.1", false, 2),
+        ];
         assert_eq!(admit(address("10.0.0.1"), &open(&own), &BOUNDS), Admission::Instead(2));
-        assert_eq!(admit(address("10.0.0.1"), &open(&own.map(|one| (one.0, one.1, 1))), &BOUNDS), Admission::Full);
+        assert_eq!(
+            admit(address("10.0.0.1"), &open(&own.map(|one| (one.0, one.1, 1))), &BOUNDS),
+            Admission::Full
+        );
     }
 
     #[test]

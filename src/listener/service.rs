@@ -56,7 +56,8 @@ where
         .client_disconnect_timeout(bounds.head)
         .on_connect_ext(on_connect)
         .finish(map_config(app, |()| AppConfig::default()));
-    let service = factory.new_service(()).await.map_err(|()| io::Error::other("the HTTP service does not start"))?;
+    let service =
+        factory.new_service(()).await.map_err(|()| io::Error::other("the HTTP service does not start"))?;
     let service = Rc::new(service);
     Ok(move |stream: T, address: SocketAddr| -> Served {
         let service = Rc::clone(&service);

@@ -18,6 +18,9 @@ use tokio::time::{Sleep, sleep};
 /// certificate's chain and a token.
 const ANONYMOUS_BYTES: u64 = 48 << 10;
 
+/// Time in which the server has had a turn: requests are looked at as they are read, on a thread that waits for nothing.
+const TURN: Duration = Duration::from_millis(500);
+
 /// A socket of a server.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -27,13 +30,13 @@ pub(crate) struct Stream {
     patience: Duration,
     /// Since the write that waits.
     stall: Option<Pin<Box<Sleep>>>,
-    /// The server has had its turn to answer what was read of a client without credentials.
-    has_paused: bool,
+    /// For the server's turn to answer, once all has been read that is read of a client without credentials.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stream {
     pub(super) fn new(socket: TcpStream, connection: Rc<Connection>, patience: Duration) -> Self {
-        Self { socket, connection, patience, stall: None, has_paused: false }
+        Self { socket, connection, patience, stall: None, pause: None }
     }
 
     /// The connection of this socket.
@@ -55,20 +58,27 @@ impl Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let connection = Rc::clone(&self.connection);
         if connection.is_stalled.get() {
             // The write that waits wakes the task.
             return Poll::Pending;
         }
-        if connection.received.get() >= ANONYMOUS_BYTES && connection.is_anonymous() && !connection.is_answered() {
-            if self.has_paused {
-                return Poll::Ready(Err(ErrorKind::ConnectionAborted.into()));
-            }
-            // The server looks at what it has: credentials may be in it.
-            self.has_paused = true;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+        if connection.received.get() >= ANONYMOUS_BYTES
+            && connection.is_anonymous()
+            && !connection.is_answered()
+        {
+            // The server looks at what it has: credentials may be in it. TLS reads on in the same turn, so that turns cannot be told
+            // apart by calls.
+            let pause = self.pause.get_or_insert_with(|| {
+                cx.waker().wake_by_ref();
+                Box::pin(sleep(TURN))
+            });
+            return pause.as_mut().poll(cx).map(|()| Err(ErrorKind::ConnectionAborted.into()));
         }
         let before = into.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, into);

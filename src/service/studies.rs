@@ -69,8 +69,7 @@ impl Shared {
         let (studies, taking) = (Mutex::default(), Mutex::default());
         let (taken, ended) = (Condvar::new(), Condvar::new());
         let scaler = Scaler::new(pools, state.spent());
-        let shared =
-            Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
+        let shared = Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
         for KeptStudy { id, kept, ended } in kept {
             // Files that are kept are verified when the study's turn comes: there may be many.
             let missing = || shared.missing_unless(&kept.submission, |digest| shared.store.names(digest)).0;

@@ -147,7 +147,9 @@ fn part(report: &mut Report, folder: &Path) {
     if let Ok(text) = fs::read(&path) {
         match study_of(&text) {
             Ok(_) => report.sound(&path),
-            Err(_) => report.error(&path, "corrupt: it cannot be understood", "the study makes its plan again"),
+            Err(_) => {
+                report.error(&path, "corrupt: it cannot be understood", "the study makes its plan again")
+            }
         }
     }
     let path = folder.join(SURVIVORS);
