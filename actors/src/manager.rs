@@ -15,7 +15,8 @@ mod view;
 
 pub use connection::{Connect, Newcomer};
 pub use control::{
-    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Recut, Stop,
+    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Recut,
+    Stop,
 };
 pub use figures::{ManagerFigures, Measure, StudyFigures};
 pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};

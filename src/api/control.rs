@@ -41,12 +41,7 @@ pub(crate) enum Refused {
 pub(crate) trait Control: Send + Sync + 'static {
     /// Takes a study. What is submitted again under the same key is the same study: a client that got no answer asks
     /// again. `client` is for the operator's log.
-    fn submit(
-        &self,
-        submission: Submission,
-        key: Option<String>,
-        client: String,
-    ) -> Answer<'_, Submitted>;
+    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted>;
 
     /// A file that may have been missing is in the input store now, whole and on disk.
     fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()>;

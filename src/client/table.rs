@@ -75,8 +75,18 @@ fn price(price: Price) -> String {
 
 /// The studies, a line each.
 pub(crate) fn studies(studies: &[Study]) -> String {
-    let header =
-        ["STUDY", "NAME", "STATE", "DONE", "EVALUATIONS", "TASKS RUN", "LEFT", "TIME LEFT", "FAILED", "REMARKS"];
+    let header = [
+        "STUDY",
+        "NAME",
+        "STATE",
+        "DONE",
+        "EVALUATIONS",
+        "TASKS RUN",
+        "LEFT",
+        "TIME LEFT",
+        "FAILED",
+        "REMARKS",
+    ];
     lines(
         header,
         studies.iter().map(|study| {

@@ -318,7 +318,10 @@ impl Process<'_> {
         } else if let Some(refusal) = refusal {
             self.standing.failed(&refusal.to_string());
             if refused.replace(refusal.cause) != Some(refusal.cause) {
-                warn!("the manager at {} refused this worker: {refusal}; trying again, less and less often", self.manager);
+                warn!(
+                    "the manager at {} refused this worker: {refusal}; trying again, less and less often",
+                    self.manager
+                );
             }
         }
         wait
@@ -336,8 +339,10 @@ impl Process<'_> {
             }
             tokio::time::sleep(wait).await;
         };
-        let peer =
-            self.connector.keep_connecting(self.manager, Role::Manager, &self.hello, &mut retry.lost, wait).await;
+        let peer = self
+            .connector
+            .keep_connecting(self.manager, Role::Manager, &self.hello, &mut retry.lost, wait)
+            .await;
         peer.map_err(|refusal| {
             Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
         })

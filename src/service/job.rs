@@ -249,10 +249,16 @@ impl Cluster<'_> {
         match self.shared.network.block_on(recut).map_err(Stop::defect)? {
             Ok(()) => {
                 let (id, megabytes) = (self.id.study, new_needs.least_bytes.div_ceil(1_000_000));
-                info!(study = id, megabytes, "study {id} is cut for workers with less memory: it needs {megabytes} MB at once");
+                info!(
+                    study = id,
+                    megabytes,
+                    "study {id} is cut for workers with less memory: it needs {megabytes} MB at once"
+                );
                 *needs = new_needs;
             }
-            Err(error) => warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study),
+            Err(error) => {
+                warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study)
+            }
         }
         Ok(())
     }

@@ -82,7 +82,12 @@ impl Shared {
             if !matches!(phase, Phase::Ended(_)) {
                 let name = &kept.submission.name;
                 let files = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
-                info!(study = id, name, missing = files, "study {id} ({name}) resumed after a start of the manager");
+                info!(
+                    study = id,
+                    name,
+                    missing = files,
+                    "study {id} ({name}) resumed after a start of the manager"
+                );
             }
             // Before workers come back: they ask.
             if is_queued && kept.submission.has_parts() {

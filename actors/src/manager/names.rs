@@ -95,8 +95,7 @@ impl Duplicates {
                 return None;
             }
         }
-        let empty =
-            || Refused { location: String::new(), attempts: 0, last: now, logged: HashMap::new() };
+        let empty = || Refused { location: String::new(), attempts: 0, last: now, logged: HashMap::new() };
         let refused = self.0.entry(name.to_owned()).or_insert_with(empty);
         location.clone_into(&mut refused.location);
         refused.attempts += 1;

@@ -231,9 +231,8 @@ mod tests {
     #[test]
     fn location_with_a_host_name_shows_printable_letters_only() {
         let address = "10.0.0.7:512".parse().unwrap();
-        let location = |name: &str| {
-            Hello { host_name: Some(name.to_owned()), ..Hello::default() }.location(address)
-        };
+        let location =
+            |name: &str| Hello { host_name: Some(name.to_owned()), ..Hello::default() }.location(address);
         assert_eq!(location("node7"), "node7 (10.0.0.7:512)");
         assert_eq!(location("a\n\u{1b}[31mb"), "a31mb (10.0.0.7:512)");
         assert_eq!(location("\n"), "10.0.0.7:512");

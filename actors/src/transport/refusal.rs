@@ -84,12 +84,9 @@ impl Cause {
             | Self::TooLong
             | Self::Language
             | Self::Token => true,
-            Self::Unreachable
-            | Self::Deadline
-            | Self::Busy
-            | Self::Lost
-            | Self::Ended
-            | Self::NameInUse => false,
+            Self::Unreachable | Self::Deadline | Self::Busy | Self::Lost | Self::Ended | Self::NameInUse => {
+                false
+            }
         }
     }
 }

@@ -320,7 +320,8 @@ impl Manager {
     /// Workers that are not about to leave and can run some stage of a study: they have its operations and enough memory.
     #[must_use]
     pub fn able_workers(&self, id: StudyId) -> usize {
-        let runs = |member: &Member| member.studies.get(&id).is_some_and(|suited| suited.runs.contains(&true));
+        let runs =
+            |member: &Member| member.studies.get(&id).is_some_and(|suited| suited.runs.contains(&true));
         self.members.values().filter(|member| !member.draining && runs(member)).count()
     }
 

@@ -25,8 +25,8 @@ mod rebucket;
 
 pub use census::Census;
 pub use grant::Suits;
-pub use rebucket::Recut;
 pub(crate) use help::{Behind, Helpable};
+pub use rebucket::Recut;
 
 use crate::message::{Elsewhere, TaskFailure};
 use crate::plan::ExecutionPlan;

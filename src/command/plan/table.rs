@@ -81,7 +81,8 @@ pub(super) fn beyond(plans: &[Plan], memory_bytes: u64) -> Vec<String> {
         let reuse = plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default();
         let megabytes = plan.least_bytes.unwrap_or_default().div_ceil(1_000_000);
         format!(
-            "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers share tasks as in trees              where that fits",
+            "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers share tasks as in trees \
+             where that fits",
             plan.strategy,
             human(memory_bytes)
         )

@@ -73,7 +73,9 @@ pub(crate) fn fit(loom: &Loom<'_>, way: Way, room: Room<'_>) -> Result<Fitted, W
         }
         // Where single instances do not fit, nothing between does, and the search ends here.
         if best.0 > FITS && singles_fit.is_none() {
-            let Some(single) = way.smaller(limits, room.buckets, u64::MAX, loom.most_instances()) else { break };
+            let Some(single) = way.smaller(limits, room.buckets, u64::MAX, loom.most_instances()) else {
+                break;
+            };
             let single = make(way, single)?;
             let is_better = single.0.0 < best.0.0;
             if !is_better {

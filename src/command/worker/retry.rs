@@ -74,11 +74,12 @@ mod tests {
         let mut retry = retry();
         let attempts = |retry: &mut Retry, cause| {
             let mut waited = Duration::ZERO;
-            (0..).take_while(|_| {
-                waited += retry.ended(None, Some(cause));
-                waited < Duration::from_secs(60)
-            })
-            .count()
+            (0..)
+                .take_while(|_| {
+                    waited += retry.ended(None, Some(cause));
+                    waited < Duration::from_secs(60)
+                })
+                .count()
         };
         assert!(attempts(&mut retry, Cause::NameInUse) <= 10);
         assert!(attempts(&mut retry, Cause::Lost) <= 80);

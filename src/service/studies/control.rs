@@ -110,17 +110,13 @@ impl Asked {
 }
 
 impl Control for Asked {
-    fn submit(
-        &self,
-        submission: Submission,
-        key: Option<String>,
-        client: String,
-    ) -> Answer<'_, Submitted> {
+    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted> {
         Box::pin(async move {
             let view = self.look().await?;
             let shared = Arc::clone(&self.0);
             // Planning takes as long as it takes.
-            let submitted = tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
+            let submitted =
+                tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
             submitted.map_err(|error| Refused::Defect(error.to_string()))?
         })
     }

@@ -4,8 +4,9 @@
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::STUDY;
 use pleach_dispatch::manager::{Effect, Facts, Manager};
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
-use pleach_dispatch::study::Effect as Event;
+use pleach_dispatch::memory::Needs;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError};
+use pleach_dispatch::study::{Effect as Event, Recut};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -274,7 +275,8 @@ fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
     let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
     plan.needs.least_bytes = 100;
     let (mut manager, _) = manager(plan, 0);
-    let join = |manager: &mut Manager, memory_bytes| manager.handle_join(Facts { memory_bytes, ..Facts::ANY });
+    let join =
+        |manager: &mut Manager, memory_bytes| manager.handle_join(Facts { memory_bytes, ..Facts::ANY });
     let (large, small) = (join(&mut manager, 100), join(&mut manager, 40));
     assert_eq!(ask(&mut manager, large), ["w0 <- 0 1 under 0"]);
     assert_eq!(ask(&mut manager, small), NOTHING);
