@@ -39,7 +39,8 @@ pub(crate) fn open(args: &BelowArgs) -> Outcome<Option<Tiers>> {
             TierList::of_folders(&ssd.into_iter().chain(lustre).collect::<Vec<_>>())
         }
     };
-    let opened = tiers::open(&list.map_err(Stop::input)?).map_err(Stop::input)?;
+    let opened = tiers::open(&list.map_err(Stop::input)?);
+    let opened = opened.map_err(|error| Stop::caused(&error, error.to_string()))?;
     if opened.is_empty() {
         return Ok(None);
     }
@@ -51,7 +52,7 @@ pub(crate) fn open(args: &BelowArgs) -> Outcome<Option<Tiers>> {
 
 fn regions_of(ssd: &Path) -> Outcome<PathBuf> {
     let path = ssd.join("regions");
-    let unusable = |error| Stop::Input(format!("--ssd {}: {error}", ssd.display()));
+    let unusable = |error| Stop::writing(format_args!("--ssd {}", ssd.display()), &error);
     if !ssd.is_dir() {
         return Err(Stop::Input(format!("--ssd {}: a folder that exists is needed", ssd.display())));
     }

@@ -13,6 +13,7 @@ mod region;
 mod simulate;
 mod storage;
 mod tile;
+mod variables;
 
 pub(crate) use below::BelowArgs;
 pub(crate) use client::{
@@ -141,6 +142,9 @@ pub(crate) struct RunArgs {
     /// Continue the interrupted study in --out, if there is one
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Replace results of this study in --out
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) overwrite: bool,
     /// Write the images that a task makes, of the evaluations shown in the report, to DIR/previews; may be repeated
     #[arg(long, value_name = "TASK")]
     pub(crate) preview: Vec<String>,
@@ -471,9 +475,11 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
         let told =
             |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
         let told: Vec<&str> = text.lines().map(str::trim).filter(told).collect();
-        Parsed::Mistake(Stop::Input(
-            told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned(),
-        ))
+        let mut told = told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
+        if error.kind() == ErrorKind::MissingRequiredArgument {
+            told.push_str(&variables::instead_of(&told));
+        }
+        Parsed::Mistake(Stop::Input(told))
     })
 }
 

@@ -310,6 +310,10 @@ fn json<T: DeserializeOwned>(response: &mut Response<Body>, longest: u64) -> Res
 
 /// Why a request got no answer, in as few words as say it.
 fn cause(error: &ureq::Error) -> String {
+    if matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_))) {
+        return "it does not speak HTTPS; is this the manager's --http address (by default port 7118)?"
+            .to_owned();
+    }
     match error {
         ureq::Error::Io(error) => error.to_string(),
         ureq::Error::HostNotFound => "there is no such host".to_owned(),
@@ -320,9 +324,14 @@ fn cause(error: &ureq::Error) -> String {
 
 /// Whether TLS itself has failed: one of both does not believe the other, which another attempt would not change.
 fn is_about_trust(error: &ureq::Error) -> bool {
+    tls_error(error).is_some()
+}
+
+fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
     match error {
-        ureq::Error::Io(error) => error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
-        error => matches!(error, ureq::Error::Rustls(_)),
+        ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
+        ureq::Error::Rustls(error) => Some(error),
+        _ => None,
     }
 }
 

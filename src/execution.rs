@@ -162,7 +162,7 @@ impl Executor for Here<'_> {
 /// progress can be looked at.
 ///
 /// # Errors
-/// [`Stop::Input`] when responses can no longer be written down, [`Stop::Defect`] when the plan cannot be executed.
+/// [`Stop::Input`] or [`Stop::NoSpace`] when responses can no longer be written down, [`Stop::Defect`] when the plan cannot be executed.
 pub(crate) fn execute(
     prepared: &Prepared,
     woven: &mut Woven,
@@ -251,7 +251,7 @@ pub(crate) fn execute(
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
-    written.map_err(|error| Stop::Input(executor.unwritten(session.folder.path(), &error)))?;
+    written.map_err(|error| Stop::of_write(&error.0, executor.unwritten(session.folder.path(), &error)))?;
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
     }

@@ -1,12 +1,21 @@
 //! Exit codes and the last words on stderr.
 
 use pleach_actors::task::{THREAD_NAME, is_running_task};
+use pleach_pathology::tile::TileError;
 use pleach_workflow::text::quoted;
+use std::error::Error;
 use std::fmt::Display;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 /// The exit code of an interrupted study.
 pub(crate) const INTERRUPTED: u8 = 5;
+
+/// The exit code of a full disk or quota: the input is right, and the same command works once there is space.
+const NO_SPACE: u8 = 6;
+
+/// Linux' numbers of a full disk and a full quota (ENOSPC, EDQUOT), as Rust shows them.
+const FULL: [&str; 2] = ["(os error 28)", "(os error 122)"];
 
 /// How a command can end, besides well.
 #[derive(Debug)]
@@ -19,6 +28,8 @@ pub(crate) enum Stop {
     Refused(String),
     /// Stopped by a signal; it can be continued. Exit code 5.
     Interrupted(String),
+    /// A disk or a quota is full. Exit code 6.
+    NoSpace(String),
     /// A defect of pleach. Exit code 70 (`EX_SOFTWARE`).
     Defect(String),
 }
@@ -34,6 +45,47 @@ impl Stop {
     pub(crate) fn defect(error: impl Display) -> Self {
         Self::Defect(error.to_string())
     }
+
+    /// A failed write of `object`, such as `--out results: failed to write run.json`: [`Stop::NoSpace`] where the disk or a
+    /// quota is full, else [`Stop::Input`].
+    pub(crate) fn writing(object: impl Display, error: &io::Error) -> Self {
+        Self::of_write(error, format!("{object}: {error}"))
+    }
+
+    /// An error that may stem from a failed write.
+    pub(crate) fn caused(error: &(dyn Error + 'static), message: String) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return Self::of_write(error, message);
+            }
+            cause = error.source();
+        }
+        Self::Input(message)
+    }
+
+    /// A tile that cannot be read or written.
+    pub(crate) fn tile(error: TileError) -> Self {
+        match &error {
+            TileError::Unwritable { cause, .. } => Self::of_write(cause, error.to_string()),
+            _ => Self::input(error),
+        }
+    }
+
+    /// The same as [`Stop::writing`] with a message that already contains the error.
+    pub(crate) fn of_write(error: &io::Error, message: String) -> Self {
+        // Encoders wrap the error of the file that they write to, or keep no more than its text.
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            let is_full = matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded));
+            if is_full || FULL.iter().any(|code| message.contains(code)) {
+                return Self::NoSpace(message);
+            }
+            cause = error.source();
+        }
+        Self::Input(message)
+    }
 }
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
@@ -45,6 +97,7 @@ pub(crate) fn report(outcome: Outcome) -> ExitCode {
         Err(Stop::SomeFailed(text)) => (3, format!("warning: {text}")),
         Err(Stop::Refused(text)) => (4, format!("error: {text}")),
         Err(Stop::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
+        Err(Stop::NoSpace(text)) => (NO_SPACE, format!("error: {text}")),
         Err(Stop::Defect(text)) => (70, format!("defect in pleach: {text}; please report it")),
     };
     eprintln!("{}", one_line(&text));
@@ -73,4 +126,27 @@ pub(crate) fn install_panic_hook() {
         eprintln!("{}", one_line(&text));
         std::process::exit(70);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the cache")]
+    struct CacheError(#[source] io::Error);
+
+    #[test]
+    fn failed_write_of_full_disk_or_quota_is_no_space() {
+        let stop = |kind: ErrorKind| Stop::writing("--out out: failed to write run.json", &kind.into());
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let Stop::NoSpace(text) = stop(kind) else { panic!("{kind}") };
+            assert!(text.starts_with("--out out: failed to write run.json: "), "{text}");
+        }
+        let nested = CacheError(ErrorKind::StorageFull.into());
+        assert!(matches!(Stop::caused(&nested, String::new()), Stop::NoSpace(_)));
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem, ErrorKind::NotFound] {
+            assert!(matches!(stop(kind), Stop::Input(_)), "{kind}");
+        }
+    }
 }

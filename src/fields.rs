@@ -13,8 +13,8 @@ use toml::{Table, Value};
 pub(crate) enum FieldError {
     #[error("{}: failed to read: {cause}", file.display())]
     Unreadable { file: PathBuf, cause: std::io::Error },
-    #[error("{}:{line}: {message}", file.display())]
-    Malformed { file: PathBuf, line: usize, message: String },
+    #[error("{}:{line}:{column}: {message}", file.display())]
+    Malformed { file: PathBuf, line: usize, column: usize, message: String },
     #[error("{}: {field}: {problem}", file.display())]
     Field { file: PathBuf, field: String, problem: Box<FieldProblem> },
 }
@@ -44,10 +44,8 @@ impl Document {
         let unreadable = |cause| FieldError::Unreadable { file: file.to_owned(), cause };
         let text = pleach_workflow::text::read(file).map_err(unreadable)?;
         let table = text.parse().map_err(|error: toml::de::Error| {
-            let before = &text.as_bytes()[..error.span().map_or(0, |span| span.start).min(text.len())];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            FieldError::Malformed { file: file.to_owned(), line, message }
+            let (line, column, message) = pleach_workflow::text::toml_mistake(&text, &error);
+            FieldError::Malformed { file: file.to_owned(), line, column, message }
         })?;
         Ok(Self { file: file.to_owned(), table })
     }

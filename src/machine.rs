@@ -1,7 +1,8 @@
-//! How much memory there is to use: what the machine has, or what this process's control groups leave it. And its name.
+//! How much memory there is to use: what the machine has, or what this process's control groups and `ulimit -v` leave it. And
+//! the machine's name.
 //!
-//! Only limits are looked at, not what is free at the moment: that would give another budget every time. Other systems
-//! than Linux are not asked.
+//! Budgets follow from limits alone, not from what is free at the moment: that would give another budget every time. Whether
+//! one more table fits follows from what the process has taken as well. Other systems than Linux are not asked.
 
 use crate::size::human;
 use std::fmt;
@@ -31,6 +32,8 @@ pub(crate) enum Source {
     Machine,
     /// A control group: the file that says so.
     Group(PathBuf),
+    /// The address space of this process (`RLIMIT_AS`).
+    AddressSpace,
     /// Nothing could be found out.
     Assumed,
 }
@@ -49,6 +52,7 @@ impl fmt::Display for Limit {
         match &self.source {
             Source::Machine => write!(f, "{bytes}, all memory of this machine"),
             Source::Group(file) => write!(f, "{bytes}, the limit in {}", file.display()),
+            Source::AddressSpace => write!(f, "{bytes}, the address space of this process (ulimit -v)"),
             Source::Assumed => write!(f, "{bytes}, as this system does not tell its memory"),
         }
     }
@@ -73,6 +77,15 @@ pub(crate) fn limit() -> Limit {
 /// The same where the files of the system lie below `root`. The smallest limit wins; a limit of 0 or beyond the
 /// machine's memory is none.
 fn limit_below(root: &Path) -> Limit {
+    // Of equals the first is taken, so that a group which allows as much as there is goes unmentioned.
+    let smallest = limits_below(root).into_iter().min_by_key(|limit| limit.bytes);
+    // What no machine has is how version 1 says "no limit".
+    let told = smallest.filter(|limit| limit.bytes < 1 << 60);
+    told.unwrap_or(Limit { bytes: ASSUMED_BYTES, source: Source::Assumed })
+}
+
+/// All limits, that of the machine first.
+fn limits_below(root: &Path) -> Vec<Limit> {
     let machine = machine_bytes(&root.join("proc/meminfo"));
     let machine = machine.map(|bytes| Limit { bytes, source: Source::Machine });
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -80,12 +93,9 @@ fn limit_below(root: &Path) -> Limit {
         let bytes = bytes_in(&root.join(&file))?;
         Some(Limit { bytes, source: Source::Group(Path::new("/").join(file)) })
     });
-    // Of equals the first is taken, so that a group which allows as much as there is goes unmentioned.
-    let smallest =
-        machine.into_iter().chain(groups).filter(|limit| limit.bytes > 0).min_by_key(|limit| limit.bytes);
-    // What no machine has is how version 1 says "no limit".
-    let told = smallest.filter(|limit| limit.bytes < 1 << 60);
-    told.unwrap_or(Limit { bytes: ASSUMED_BYTES, source: Source::Assumed })
+    let space = address_space_bytes(&root.join("proc/self/limits"));
+    let space = space.map(|bytes| Limit { bytes, source: Source::AddressSpace });
+    machine.into_iter().chain(groups).chain(space).filter(|limit| limit.bytes > 0).collect()
 }
 
 /// `MemTotal` of `/proc/meminfo`, in bytes.
@@ -93,6 +103,39 @@ fn machine_bytes(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The soft limit of the address space in `/proc/self/limits`, in bytes; `None` where it is unlimited.
+fn address_space_bytes(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What this process has taken of a limit, in bytes: of address space all mappings, of memory what is resident.
+fn taken_bytes(source: &Source) -> u64 {
+    // Pages: of the address space, then resident ones. Linux has pages of 4 KiB wherever pleach is built for it.
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let field = usize::from(*source != Source::AddressSpace);
+    let pages = text.split_whitespace().nth(field).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(4_096)
+}
+
+/// Share of the limit beyond which nothing more is planned for, in percent: estimates are upper bounds of single tables, and
+/// threads, decoders and the allocator's leftovers take the rest.
+const MOST_PERCENT: u64 = 80;
+
+/// Refuses work that needs so many bytes at once, where that is beyond 80 % of a limit. `work` names it, `advice` what makes
+/// it smaller.
+pub(crate) fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), String> {
+    let room = |limit: &Limit| (limit.bytes / 100 * MOST_PERCENT).saturating_sub(taken_bytes(&limit.source));
+    let tightest = limits_below(Path::new("/")).into_iter().min_by_key(room);
+    let Some(limit) = tightest.filter(|limit| room(limit) < needed_bytes) else { return Ok(()) };
+    Err(format!(
+        "{work} take about {} of memory, and {} are left of {MOST_PERCENT} % of {limit}; {advice}",
+        human(needed_bytes),
+        human(room(&limit)),
+    ))
 }
 
 /// The files, relative to the root of the file system, that may limit a process which a line of `/proc/self/cgroup`
@@ -139,6 +182,7 @@ mod tests {
         let file = match limit.source {
             Source::Group(file) => Some(file.display().to_string()),
             Source::Machine => Some("machine".to_owned()),
+            Source::AddressSpace => Some("address space".to_owned()),
             Source::Assumed => None,
         };
         (limit.bytes, file)
@@ -203,6 +247,32 @@ mod tests {
     }
 
     #[test]
+    fn address_space_of_process_counts() {
+        let limits = |soft: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n")
+        };
+        let file = |soft: &str| limit_of(&[MEMINFO, ("proc/self/limits", &limits(soft))]);
+        assert_eq!(file("1073741824"), of(1_073_741_824, "address space"));
+        assert_eq!(file("unlimited"), of(MACHINE, "machine"));
+        assert_eq!(file("9000000000000"), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn work_beyond_the_limit_is_refused_with_the_numbers() {
+        assert_eq!(check_room(0, "nothing", "less"), Ok(()));
+        let refused = check_room(u64::MAX / 2, "9 rows", "fewer rows are needed").unwrap_err();
+        assert!(refused.starts_with("9 rows take about 9.22 EB of memory, and "), "{refused}");
+        assert!(
+            refused.contains(" left of 80 % of ") && refused.ends_with("; fewer rows are needed"),
+            "{refused}"
+        );
+        assert!(
+            taken_bytes(&Source::Machine) > 1 << 20
+                && taken_bytes(&Source::AddressSpace) > taken_bytes(&Source::Machine)
+        );
+    }
+
+    #[test]
     fn nonsense_is_no_limit() {
         assert_eq!(limit_of(&[]), (ASSUMED_BYTES, None));
         let group = ("proc/self/cgroup", "0::/\n\n::::\nnothing\n4:memory\n");
@@ -228,6 +298,8 @@ mod tests {
         assert_eq!(limit(Source::Machine), "2.00 GB, all memory of this machine");
         let file = PathBuf::from("/sys/fs/cgroup/memory.max");
         assert_eq!(limit(Source::Group(file)), "2.00 GB, the limit in /sys/fs/cgroup/memory.max");
+        let space = "2.00 GB, the address space of this process (ulimit -v)";
+        assert_eq!(limit(Source::AddressSpace), space);
         assert_eq!(limit(Source::Assumed), "2.00 GB, as this system does not tell its memory");
     }
 

@@ -15,6 +15,12 @@ pub(crate) fn print_json(document: &impl Serialize) -> Outcome {
     Ok(())
 }
 
+/// Prints a notice on stderr: a remark that is no result.
+#[expect(clippy::print_stderr, reason = "notices of commands are printed here")]
+pub(crate) fn print_notice(text: &str) {
+    eprintln!("{text}");
+}
+
 /// Prints a line. A reader that has gone away (`pleach … | head`) is no error.
 pub(crate) fn print_line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");

@@ -98,7 +98,6 @@ pub(crate) fn execute(
             break (executed, collected);
         }
         let next = first.grown(times)?;
-        next.check_runnable()?;
         session.here = executed.known(current, &planned.woven);
         planned = runner.plan(&next)?;
         (grown, before) = (Some(next), Some(executed));

@@ -29,7 +29,8 @@ pub(crate) fn open(args: &CacheArgs) -> Outcome<Option<Arc<Cache>>> {
     let age = args.cache_age.map(|days| day.saturating_mul(days.get()));
     let bytes = args.cache_size.map_or(DEFAULT_BYTES, MemorySize::bytes);
     let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
-    let cache = cache.map_err(|error| Stop::Input(format!("--cache {}: {error}", folder.display())))?;
+    let cache =
+        cache.map_err(|error| Stop::caused(&error, format!("--cache {}: {error}", folder.display())))?;
     Ok(Some(Arc::new(cache)))
 }
 

@@ -164,10 +164,10 @@ impl Progress {
         let mut state = self.state();
         runs.into_iter().for_each(|run| state.count(run, false));
         state.show();
-        let to_mark = state.to_mark();
+        let next_mark = state.next_mark();
         drop(state);
         // Not under the lock, for which tasks wait that are done meanwhile.
-        if let Some((mark, share, all)) = to_mark {
+        if let Some((mark, share, all)) = next_mark {
             mark.write(share, all);
         }
     }
@@ -204,12 +204,12 @@ impl Progress {
     /// Nothing more will be shown.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
-        let to_mark = state.to_mark();
+        let next_mark = state.next_mark();
         if let Style::Bar { mut area, .. } = std::mem::replace(&mut state.style, Style::Nothing) {
             area.clear();
         }
         drop(state);
-        if let Some((mark, share, all)) = to_mark {
+        if let Some((mark, share, all)) = next_mark {
             mark.write(share, all);
         }
     }
@@ -243,7 +243,7 @@ impl State {
     }
 
     /// The next mark, once the percentage shown has risen.
-    fn to_mark(&mut self) -> Option<(Mark, f64, u64)> {
+    fn next_mark(&mut self) -> Option<(Mark, f64, u64)> {
         let Style::Bar { mark, .. } = &self.style else { return None };
         let share = self.share();
         if percent(share) <= self.marked {

@@ -11,6 +11,17 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::path::Path;
 
+/// How a study treats its own results that are already in the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// Refuses to touch them.
+    Keep,
+    /// Continues an interrupted run.
+    Resume,
+    /// Removes them and runs the study again.
+    Overwrite,
+}
+
 /// What was found in the folder.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -30,30 +41,45 @@ pub(crate) struct Session {
     pub(crate) here: Vec<Known>,
     /// Bytes at the journal's end that could not be read and were cut off.
     pub(crate) cut_bytes: u64,
+    /// Whether the run started from nothing, rather than from an earlier journal.
+    pub(crate) is_new: bool,
     journal: File,
 }
 
-/// Takes the folder `out` for a study. With `resume`, an interrupted run of the same study is continued.
+/// A run without `--resume` or `--overwrite` into a folder with all results of the study.
+pub(crate) const COMPLETE: &str = "holds complete results of this study; --resume leaves them as they are, --overwrite runs the study again";
+
+/// The same where some runs failed.
+pub(crate) const SOME_FAILED: &str = "holds results of this study, some runs of which failed; --resume runs those again, \
+                                      --overwrite runs all again";
+
+/// Takes the folder `out` for a study; `existing` decides over earlier results of the same study.
 ///
 /// # Errors
-/// [`Stop::Input`] when the folder belongs to another study or another process, cannot be written to, or holds an
-/// interrupted run that is not to be, or cannot be, continued.
-pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Found> {
+/// [`Stop::Input`] when the folder belongs to another study or another process, cannot be written to, or holds results that
+/// `existing` keeps or that cannot be continued; [`Stop::NoSpace`].
+pub(crate) fn begin(out: &Path, prepared: &Prepared, existing: Existing) -> Outcome<Found> {
     let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
     let path = out.join(journal::NAME);
     let header = Header::new(&prepared.digests()?);
     if !path.exists() {
         let folder = Folder::take(out, &prepared.digest)?;
-        return if resume && folder.holds("run.json") {
-            Ok(Found::Complete(folder))
-        } else {
-            fresh(out, prepared, &header)
+        return match existing {
+            Existing::Resume if folder.holds("run.json") => Ok(Found::Complete(folder)),
+            Existing::Keep if folder.holds("run.json") => Err(fail(COMPLETE.to_owned())),
+            _ => fresh(out, prepared, &header),
         };
     }
     let mut journal = open(&path).map_err(fail)?;
-    if !resume && out.join("run.json").exists() {
-        // All was run, and some runs failed: it may be done once more.
-        return fresh(out, prepared, &header);
+    // Its owner is known without the journal's first line, which names the content of files as well.
+    let has_owner = out.join("plan.json").exists();
+    match existing {
+        Existing::Keep if out.join("run.json").exists() => {
+            Folder::take(out, &prepared.digest)?;
+            return Err(fail(SOME_FAILED.to_owned()));
+        }
+        Existing::Overwrite if has_owner => return fresh(out, prepared, &header),
+        _ => {}
     }
     let mut bytes = Vec::new();
     let unreadable = |error| fail(format!("failed to read its {}: {error}", journal::NAME));
@@ -64,13 +90,15 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Fo
             journal::NAME
         ))
     })?;
-    if !resume {
-        return Err(fail(format!(
-            "holds an interrupted run of this study with {} responses; --resume continues it, and without its {} it \
-             begins anew",
-            read.known.len(),
-            journal::NAME
-        )));
+    match existing {
+        Existing::Resume => {}
+        Existing::Overwrite => return fresh(out, prepared, &header),
+        Existing::Keep => {
+            return Err(fail(format!(
+                "holds an interrupted run of this study with {} responses; --resume continues it, --overwrite starts again",
+                read.known.len(),
+            )));
+        }
     }
     journal.set_len(read.good_bytes).map_err(unreadable)?;
     let folder = Folder::take(out, &prepared.digest)?;
@@ -79,6 +107,7 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, resume: bool) -> Outcome<Fo
         known: read.known,
         here: Vec::new(),
         cut_bytes: read.bad_bytes,
+        is_new: false,
         journal,
     }))
 }
@@ -91,7 +120,14 @@ fn fresh(out: &Path, prepared: &Prepared, header: &Header) -> Outcome<Found> {
     folder.write(journal::NAME, header.line().as_bytes())?;
     let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
     let journal = open(&out.join(journal::NAME)).map_err(fail)?;
-    Ok(Found::Open(Session { folder, known: Vec::new(), here: Vec::new(), cut_bytes: 0, journal }))
+    Ok(Found::Open(Session {
+        folder,
+        known: Vec::new(),
+        here: Vec::new(),
+        cut_bytes: 0,
+        is_new: true,
+        journal,
+    }))
 }
 
 /// Removes how far a bar was: the next one starts anew.

@@ -5,7 +5,7 @@
 
 use crate::exit::{Outcome, Stop};
 use crate::gallery::Jpeg;
-use pleach_pathology::tile::jpeg_bytes;
+use pleach_pathology::tile::{TileError, jpeg_bytes};
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
 use pleach_workflow::{Real, SlideTile, Slides, Study, Tile};
@@ -136,6 +136,34 @@ fn is_one_file(path: &Path) -> Result<bool, SlideError> {
     let fail = |cause| SlideError::Unreadable { path: path.to_owned(), cause };
     File::open(path).and_then(|file| file.take(16).read_to_end(&mut first)).map_err(fail)?;
     Ok(ONE_FILE.iter().any(|magic| first.starts_with(magic)))
+}
+
+/// Endings of slides' names. TIFF has others, and may be a tile.
+const ENDINGS: [&str; 8] = ["svs", "ndpi", "scn", "bif", "svslide", "mrxs", "vms", "vmu"];
+
+/// Endings of files that name the others of a slide. A MIRAX slide's is an image in itself: a thumbnail.
+const NAMING_OTHERS: [&str; 3] = ["mrxs", "vms", "vmu"];
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+}
+
+/// Whether its name is that of a slide in several files.
+pub(crate) fn has_name_of_several_files(path: &Path) -> bool {
+    has_ending(path, &NAMING_OTHERS)
+}
+
+/// Whether a file that cannot be read as a tile is a slide, by its name or by its content.
+pub(crate) fn is_slide(path: &Path, error: &TileError) -> bool {
+    let is_of_another_kind = !matches!(error, TileError::Unreadable { .. } | TileError::Empty { .. });
+    is_of_another_kind && (has_ending(path, &ENDINGS) || Slide::open(path).is_ok())
+}
+
+/// A slide among the tiles of a study.
+pub(crate) fn mistaken(path: &Path) -> String {
+    let path = path.display();
+    format!("{path}: is a slide, and no tile; slides = [\"{path}\"] in place of tiles cuts it into tiles")
 }
 
 /// The pixels of a tile's window.

@@ -4,10 +4,12 @@
 
 pub(crate) mod annotations;
 mod parts;
+mod room;
 
 use crate::application;
 use crate::exit::{Outcome, Stop};
 use crate::inputs;
+use crate::output::print_notice;
 use crate::slides;
 use crate::weave::{Loom, Material, TileFacts, identity};
 use pleach_dispatch::costs::Costs;
@@ -41,6 +43,8 @@ pub(crate) struct Prepared {
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
     pub(crate) tiles: Vec<TileFacts>,
+    /// Why tiles cannot be read, of those that cannot: their runs fail.
+    unreadable: Vec<String>,
     /// What operations are believed to cost: what they declare, until more is known.
     pub(crate) costs: Costs,
     /// See [`Prepared::file_digests`].
@@ -84,6 +88,7 @@ impl Prepared {
                 file.display()
             )));
         }
+        room::check(file, &study, table)?;
         let design = design(file, &study, table)?;
         let evaluations = evaluations_of(&study, &design, &registry);
         let parameter_sets = match (table, &study.method) {
@@ -95,24 +100,28 @@ impl Prepared {
             ) => file,
         };
         let parameter_sets = parameter_sets.to_owned();
-        let tiles;
-        (tiles, study.annotations) = look_at_tiles(&study)?;
+        let looked = look_at_tiles(file, &study)?;
+        let (tiles, unreadable) = (looked.tiles, looked.unreadable);
+        study.annotations = looked.annotations;
         annotations::check(file, &study)?;
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         let file_digests = OnceCell::new();
-        Ok(Self {
+        let prepared = Self {
             study,
             registry,
             design,
             evaluations,
             parameter_sets,
             tiles,
+            unreadable,
             costs: Costs::default(),
             file_digests,
             digests,
             digest,
-        })
+        };
+        prepared.check_runnable()?;
+        Ok(prepared)
     }
 
     /// A study that somebody else has read: its files are as they were there. Paths are where they lie there, `inputs` what
@@ -125,6 +134,7 @@ impl Prepared {
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
+            room::check(&parameter_sets, &study, None)?;
             let drawn = design(&parameter_sets, &study, None)?;
             if drawn.evaluations != rows {
                 let name = &study.name;
@@ -138,18 +148,28 @@ impl Prepared {
         let evaluations = evaluations_of(&study, &design, &registry);
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
-        Ok(Self {
+        let prepared = Self {
             study,
             registry,
             design,
             evaluations,
             parameter_sets,
             tiles,
+            unreadable: Vec::new(),
             costs: Costs::default(),
             file_digests: OnceCell::from(file_digests),
             digests,
             digest,
-        })
+        };
+        prepared.check_runnable()?;
+        Ok(prepared)
+    }
+
+    /// Warns on stderr of tiles that cannot be read.
+    pub(crate) fn warn_of_unreadable_tiles(&self) {
+        for cause in &self.unreadable {
+            print_notice(&format!("warning: {cause}; all runs on this tile will fail"));
+        }
     }
 
     /// The file that says which parameter sets there are.
@@ -223,11 +243,11 @@ impl Prepared {
         Ok(())
     }
 
-    /// Whether every parameter set can be run: a plan may hold values that an operation refuses, a run may not.
+    /// Refuses parameter sets with values that an operation refuses. Every way to a prepared study ends here.
     ///
     /// # Errors
     /// [`Stop::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
-    pub(crate) fn check_runnable(&self) -> Outcome {
+    fn check_runnable(&self) -> Outcome {
         let first = usize::from(!self.defaults_run());
         for stage in &self.study.workflow.stages {
             for task in &stage.tasks {
@@ -346,10 +366,20 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
     design
 }
 
-/// Reads the header of every image: sizes, and whether it is an image at all. Polygons are read whole; slides have been
-/// looked at when they were cut.
-fn look_at_tiles(study: &Study) -> Outcome<(Vec<TileFacts>, Vec<Annotations>)> {
+/// Tiles as their headers describe them.
+struct Looked {
+    tiles: Vec<TileFacts>,
+    unreadable: Vec<String>,
+    annotations: Vec<Annotations>,
+}
+
+/// Reads the header of every image for its size. Polygons are read whole; slides have been looked at when they were cut. A
+/// tile that cannot be read is planned for as one pixel, as its runs end with reading it; a slide among them is a mistake in
+/// the study, and so are tiles that are all unreadable.
+fn look_at_tiles(study_file: &Path, study: &Study) -> Outcome<Looked> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
+    let mut unreadable = Vec::new();
+    let field = |problem: &str| Stop::Input(format!("{}: input.tiles: {problem}", study_file.display()));
     for (number, file) in study.tiles.iter().enumerate() {
         // Every workflow input is the tile itself, but for the core of a slide's tile.
         let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
@@ -358,12 +388,24 @@ fn look_at_tiles(study: &Study) -> Outcome<(Vec<TileFacts>, Vec<Annotations>)> {
             tiles.push(TileFacts { pixels: part.pixels(), inputs });
             continue;
         }
-        let info = tile::probe(&file.path).map_err(Stop::input)?;
-        let pixels = u64::from(info.width_px) * u64::from(info.height_px);
+        let info = match tile::probe(&file.path) {
+            Ok(info) if !slides::has_name_of_several_files(&file.path) => Some(info),
+            Ok(_) => return Err(field(&slides::mistaken(&file.path))),
+            Err(error) if slides::is_slide(&file.path, &error) => {
+                return Err(field(&slides::mistaken(&file.path)));
+            }
+            Err(error) => {
+                unreadable.push(error.to_string());
+                None
+            }
+        };
+        let pixels = info.map_or(1, |info| u64::from(info.width_px) * u64::from(info.height_px));
         if let Reference::Masks(masks) = &study.reference {
             let mask = &masks[number];
-            let found = tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
-            annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
+            if let Some(info) = info {
+                let found = tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
+                annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
+            }
             // Read as a mask and as a label map it is two regions.
             let read_as = study.workflow.reference_elements();
             inputs.extend(
@@ -372,7 +414,13 @@ fn look_at_tiles(study: &Study) -> Outcome<(Vec<TileFacts>, Vec<Annotations>)> {
         }
         tiles.push(TileFacts { pixels, inputs });
     }
-    Ok((tiles, annotations))
+    match unreadable.first() {
+        Some(first) if unreadable.len() == tiles.len() && tiles.len() > 1 => {
+            Err(Stop::Input(format!("{first}; none of the {} tiles can be read", tiles.len())))
+        }
+        Some(first) if unreadable.len() == tiles.len() => Err(Stop::Input(first.clone())),
+        _ => Ok(Looked { tiles, unreadable, annotations }),
+    }
 }
 
 /// Image files that the study reads.
@@ -384,9 +432,11 @@ fn files(study: &Study) -> impl Iterator<Item = &Path> {
     study.tiles.iter().map(|tile| &tile.path).chain(masks).map(PathBuf::as_path)
 }
 
-fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+/// A digest of texts or bytes, one after the other: none but the present one is held.
+fn digest_of(parts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     let mut hash = blake3::Hasher::new();
-    for bytes in parts {
+    for part in parts {
+        let bytes = part.as_ref();
         hash.update(&(bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     }
@@ -416,7 +466,6 @@ fn digests(study: &Study, design: &Design, evaluations: &[Vec<Value>]) -> Vec<(&
     let from_defaults = [u8::from(study.reference == Reference::Defaults)];
     // Nothing that is asked depends on defaults that are no reference.
     let asked = if is_own_reference(study) { evaluations } else { &design.evaluations };
-    let values: Vec<String> = asked.iter().flatten().map(ToString::to_string).collect();
     // Only of slides: what is known of studies of tiles goes on to be.
     let parts: Vec<String> =
         study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
@@ -431,7 +480,7 @@ fn digests(study: &Study, design: &Design, evaluations: &[Vec<Value>]) -> Vec<(&
         ("method", digest_of([method.as_bytes()])),
         ("reference", digest_of([&from_defaults[..]])),
         (PLACES, digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
-        ("parameter sets", digest_of(values.iter().map(String::as_bytes))),
+        ("parameter sets", digest_of(asked.iter().flatten().map(ToString::to_string))),
     ];
     digests.extend(parts);
     let counts = (study.both_empty != BothEmpty::default()).then(|| study.both_empty.name());

@@ -10,6 +10,7 @@ use crate::results::phases::Phase;
 use crate::size::human;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::vbd::VbdIndices;
+use pleach_sensitivity::warnings::Warning;
 use std::path::Path;
 
 /// Of a terminal.
@@ -30,8 +31,8 @@ const LEVELS: [(&str, bool); 6] = [
 
 /// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
 pub(crate) fn print(run: &Run, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
-    let lines = analyses.iter().flat_map(ranking).chain(growth(run)).chain(responses(run));
-    let lines = lines.chain(table(run, budget_bytes));
+    let lines = analyses.iter().flat_map(ranking).chain(small_samples(analyses));
+    let lines = lines.chain(growth(run)).chain(responses(run)).chain(table(run, budget_bytes));
     lines.for_each(|line| print_line(&line));
     print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
 }
@@ -55,6 +56,7 @@ fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {
         grouped(reused)
     )];
     lines.extend(phase.written.analyses.iter().flat_map(ranking));
+    lines.extend(small_samples(&phase.written.analyses));
     lines.extend(growth(run));
     lines.extend(responses(run));
     if let Some(screened) = phase.screened {
@@ -63,6 +65,16 @@ fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {
         lines.push(String::new());
     }
     lines
+}
+
+/// Samples that are too small for their method: of all warnings the one to act on. The report has the others.
+fn small_samples(analyses: &[Analysis]) -> Vec<String> {
+    let is_small = |warning: &Warning| matches!(warning, Warning::SmallSample { .. });
+    let of = |analysis: &Analysis| analysis.warnings().into_iter().find(is_small);
+    let mut notes: Vec<String> =
+        analyses.iter().filter_map(of).map(|warning| format!("note: {warning}")).collect();
+    notes.dedup();
+    notes.iter().flat_map(|note| wrapped(note).into_iter().chain([String::new()])).collect()
 }
 
 /// How a sample grew.

@@ -44,7 +44,7 @@ pub(crate) fn write(
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = folder.with_file_name(name);
-    let fail = |error: std::io::Error| Stop::Input(format!("--regions {}: {error}", folder.display()));
+    let fail = |error: std::io::Error| Stop::writing(format_args!("--regions {}", folder.display()), &error);
     let bounds = *template.bounds();
     let written = fs::create_dir(&part).map_err(fail).and_then(|()| {
         for (name, region) in regions {

@@ -104,7 +104,7 @@ impl TierList {
     /// # Errors
     /// [`TierListError`], which names the file, the number of the tier, the field, its value and what is allowed.
     pub(crate) fn read(file: &Path) -> Result<Self, TierListError> {
-        let text = std::fs::read_to_string(file)
+        let text = pleach_workflow::text::read(file)
             .map_err(|cause| TierListError::Unreadable { file: file.to_owned(), cause })?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let mut entries: Vec<TierEntry> = Vec::new();

@@ -11,6 +11,7 @@ pub(crate) mod identity;
 mod loom;
 mod memory;
 mod replan;
+mod room;
 mod tasks;
 mod trace;
 
@@ -136,6 +137,7 @@ impl WeaveError {
 /// [`WeaveError`] when the strategy does not take so many instances, or there are more tasks than ids.
 pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
     let solutions = loom.solve(level)?;
+    room::for_execution(loom.material, &loom.graph)?;
     let plan = execution(&loom, &solutions, level);
     Woven::new(loom, plan, &solutions, level, workers)
 }

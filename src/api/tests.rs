@@ -6,5 +6,6 @@ mod contract;
 mod cuts;
 mod limits;
 pub(crate) mod memory;
+mod pace;
 mod schema;
 mod site;

@@ -1,6 +1,8 @@
 //! Arguments of the commands for models that pleach does not execute: `sample`, `analyze`, `workflow import`.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_workflow::Recipe;
 use std::path::PathBuf;
 
@@ -18,9 +20,8 @@ pub(crate) struct SampleArgs {
     /// Evaluations; of vbd base samples, of fast those of each parameter's curve
     #[arg(long, value_name = "N")]
     pub(crate) samples: Option<u32>,
-    /// How points are drawn: mc, lhs, lhs-centred, lhs-maximin, halton, halton-plain, hammersley, hammersley-plain, sobol,
-    /// factorial, fractional-factorial; not all of them serve every method
-    #[arg(long, value_name = "NAME")]
+    /// How points are drawn; not every sampler serves every method [default: lhs; morris of moat, saltelli of vbd]
+    #[arg(long, value_name = "NAME", value_parser = samplers())]
     pub(crate) sampler: Option<String>,
     /// Trajectories (moat) [default: 10]
     #[arg(long, value_name = "N")]
@@ -51,8 +52,8 @@ pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     pub(crate) method: MethodArgs,
     /// How indices are estimated (vbd) [default: saltelli]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) estimator: Option<String>,
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) estimator: Option<EstimatorName>,
     /// Slices of a parameter's values (pawn) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) slices: Option<u32>,
@@ -128,6 +129,31 @@ impl MethodName {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EstimatorName {
+    /// Saltelli et al. (2010), as SALib has it
+    Saltelli,
+    /// Jansen (1999)
+    Jansen,
+    /// Janon et al. (2014)
+    Janon,
+}
+
+impl EstimatorName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Saltelli => "saltelli",
+            Self::Jansen => "jansen",
+            Self::Janon => "janon",
+        }
+    }
+}
+
+/// Names of samplers, and those of the designs that moat and vbd have by themselves.
+fn samplers() -> PossibleValuesParser {
+    PossibleValuesParser::new(Sampler::NAMES.into_iter().chain(["morris", "saltelli"]))
+}
+
 impl MethodArgs {
     fn recipe(&self) -> Recipe {
         Recipe {
@@ -157,7 +183,7 @@ impl AnalyzeArgs {
     /// What is said of the method here.
     pub(crate) fn recipe(&self) -> Recipe {
         Recipe {
-            estimator: self.estimator.clone(),
+            estimator: self.estimator.map(|estimator| estimator.name().to_owned()),
             slices: self.slices.map(u64::from),
             resamples: self.resamples.map(u64::from),
             ..self.method.recipe()

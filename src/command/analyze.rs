@@ -5,6 +5,7 @@ use crate::cli::AnalyzeArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
+use crate::outside::doubts;
 use crate::outside::problem::Problem;
 use crate::outside::responses::{self, Measured};
 use crate::outside::samples::Samples;
@@ -16,11 +17,9 @@ use crate::summary;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::indices::Indices;
 use serde_json::json;
-use std::fs;
+use std::collections::HashSet;
 use std::path::Path;
-
-/// Warnings that a terminal shows of a response; all are in the files.
-const MOST_WARNINGS: usize = 8;
+use std::{fs, io};
 
 /// Runs the command.
 pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
@@ -35,7 +34,8 @@ pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
     let bootstrap = Bootstrap { resamples, seed };
     let analyses = verdict::analyse(&form, wanted.way, &measured, bootstrap)
         .map_err(|error| Stop::Input(format!("{}: {error}", file.display())))?;
-    let document = document(&wanted, &samples, bootstrap, &analyses)?;
+    let doubts = doubts::doubts(&samples, &form);
+    let document = document(&wanted, &samples, bootstrap, &analyses, &doubts)?;
     if let Some(out) = &args.out {
         write(out, &analyses, &document)?;
     }
@@ -52,7 +52,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
     if args.json {
         return print_json(&document);
     }
-    show(&analyses, &measured);
+    show(&analyses, &measured, &doubts);
     for (folder, what) in [(&args.out, "results"), (&args.plot, "plots")] {
         if let Some(folder) = folder {
             print_line(&format!("{what} in {}", folder.display()));
@@ -67,6 +67,7 @@ fn document(
     samples: &Samples,
     bootstrap: Bootstrap,
     analyses: &[Analysis],
+    doubts: &[String],
 ) -> Outcome<serde_json::Value> {
     let response = |analysis: &Analysis| {
         let warnings = analysis.warnings();
@@ -78,36 +79,39 @@ fn document(
         "method": wanted.kind(),
         "evaluations": samples.rows,
         "seed": bootstrap.seed,
+        "sample_warnings": doubts,
         "responses": responses,
     }))
 }
 
 /// The files, each whole or not at all; a folder of a study's results is left alone.
 fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Outcome {
-    let fail = |what: &str, error: &dyn std::fmt::Display| {
-        Stop::Input(format!("--out {}: {what}: {error}", out.display()))
-    };
+    let fail =
+        |what: &str, error: io::Error| Stop::writing(format_args!("--out {}: {what}", out.display()), &error);
     if out.join("plan.json").exists() {
-        return Err(fail("holds results of a study", &"another folder is allowed"));
+        return Err(Stop::Input(format!(
+            "--out {}: holds results of a study: another folder is allowed",
+            out.display()
+        )));
     }
-    fs::create_dir_all(out).map_err(|error| fail("cannot be made", &error))?;
+    fs::create_dir_all(out).map_err(|error| fail("cannot be made", error))?;
     let mut text = serde_json::to_vec_pretty(document).map_err(Stop::defect)?;
     text.push(b'\n');
     let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", text)];
     files.extend(pairs(analyses)?.map(|pairs| ("second-order.csv", pairs)));
     for (name, content) in files {
         publish(&out.join(name), &content)
-            .map_err(|error| fail(&format!("failed to write {name}"), &error))?;
+            .map_err(|error| fail(&format!("failed to write {name}"), error))?;
     }
     Ok(())
 }
 
 /// The figures of each response, as drawings and as pixels. Names of several responses are in those of files.
 fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> Outcome {
-    let fail = |what: &str, error: &dyn std::fmt::Display| {
-        Stop::Input(format!("--plot {}: {what}: {error}", folder.display()))
+    let fail = |what: &str, error: io::Error| {
+        Stop::writing(format_args!("--plot {}: {what}", folder.display()), &error)
     };
-    fs::create_dir_all(folder).map_err(|error| fail("cannot be made", &error))?;
+    fs::create_dir_all(folder).map_err(|error| fail("cannot be made", error))?;
     let several = drawn.len() > 1;
     for (place, drawn) in drawn.enumerate() {
         // Letters that every file system takes; the number tells apart what is the same without the others.
@@ -119,7 +123,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> O
             for (ending, content) in [("svg", picture.svg.as_bytes()), ("png", &png)] {
                 let name = format!("{before}{}.{ending}", picture.name);
                 let written = publish(&folder.join(&name), content);
-                written.map_err(|error| fail(&format!("failed to write {name}"), &error))?;
+                written.map_err(|error| fail(&format!("failed to write {name}"), error))?;
             }
         }
     }
@@ -164,18 +168,19 @@ fn pairs(analyses: &[Analysis]) -> Outcome<Option<Vec<u8>>> {
     Ok(any.then_some(content))
 }
 
-fn show(analyses: &[Analysis], measured: &[Measured]) {
+fn show(analyses: &[Analysis], measured: &[Measured], doubts: &[String]) {
+    // Responses of one sample have some warnings in common: each is shown once.
+    let mut shown: HashSet<String> = HashSet::new();
     for (analysis, measured) in analyses.iter().zip(measured) {
         for line in summary::ranking(analysis) {
             print_line(&line);
         }
         let failed = measured.values.iter().filter(|value| value.is_none()).count();
-        let warnings = analysis.warnings();
-        for warning in warnings.iter().take(MOST_WARNINGS) {
+        let of_response = analysis.warnings().into_iter().map(|warning| warning.to_string());
+        let warnings: Vec<String> =
+            doubts.iter().cloned().chain(of_response).filter(|text| shown.insert(text.clone())).collect();
+        for warning in &warnings {
             print_line(&format!("note: {warning}"));
-        }
-        if warnings.len() > MOST_WARNINGS {
-            print_line(&format!("note: and {} more of these", warnings.len() - MOST_WARNINGS));
         }
         if failed > 0 {
             print_line(&format!("note: {failed} of {} evaluations have no response", measured.values.len()));

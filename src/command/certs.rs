@@ -92,8 +92,8 @@ fn of(authority: &Authority) -> Fingerprint {
 /// What a user can put right, and what nobody should ever see.
 fn stop(error: CertsError) -> Stop {
     match error {
-        CertsError::File { .. }
-        | CertsError::Exists(_)
+        CertsError::File { .. } => Stop::caused(&error, error.to_string()),
+        CertsError::Exists(_)
         | CertsError::Content { .. }
         | CertsError::Identity { .. }
         | CertsError::Days { .. } => Stop::input(error),

@@ -17,8 +17,9 @@ pub(super) fn execute(file: &Path, out: Option<&Path>) -> Outcome {
     match out {
         None => print_line(text.trim_end()),
         Some(out) => {
-            publish(out, text.as_bytes())
-                .map_err(|error| Stop::Input(format!("--out {}: failed to write: {error}", out.display())))?;
+            publish(out, text.as_bytes()).map_err(|error| {
+                Stop::writing(format_args!("--out {}: failed to write", out.display()), &error)
+            })?;
             print_line(&format!("{}: {}", out.display(), counted(&imported)));
         }
     }

@@ -11,14 +11,14 @@ use std::path::Path;
 
 /// Runs the command.
 pub(super) fn execute(out: &Path) -> Outcome {
-    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
-    fs::create_dir_all(out).map_err(|error| fail(format!("cannot be written to: {error}")))?;
+    let fail = |what: &str, error| Stop::writing(format_args!("--out {}: {what}", out.display()), &error);
+    fs::create_dir_all(out).map_err(|error| fail("cannot be written to", error))?;
     // `pleach help` explains itself, and would need a page for every other page.
     let mut grammar = cli::grammar().disable_help_subcommand(true);
     grammar.build();
     let pages = pages(&grammar)?;
     for (name, page) in &pages {
-        publish(&out.join(name), page).map_err(|error| fail(format!("failed to write {name}: {error}")))?;
+        publish(&out.join(name), page).map_err(|error| fail(&format!("failed to write {name}"), error))?;
     }
     print_line(&format!("{} manual pages in {}", pages.len(), out.display()));
     Ok(())

@@ -27,6 +27,7 @@ use std::time::Instant;
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> Outcome {
     let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    prepared.warn_of_unreadable_tiles();
     args.cache.as_deref().map(past::open_to_read).transpose()?;
     weigh(&mut prepared, args.buckets, args.cache.as_deref())?;
     let workers = workers(args.workers);
@@ -207,5 +208,5 @@ fn plot(file: &Path, prepared: &Prepared, args: &PlanArgs, curves: Vec<Curve>) -
     let is_png = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"));
     let content = if is_png { raster::png(&svg).map_err(Stop::defect)? } else { svg.into_bytes() };
     publish(file, &content)
-        .map_err(|error| Stop::Input(format!("--plot {}: failed to write: {error}", file.display())))
+        .map_err(|error| Stop::writing(format_args!("--plot {}: failed to write", file.display()), &error))
 }

@@ -145,7 +145,8 @@ fn export(file: &Path, out: &Path) -> Outcome {
     }
     let (region, ..) = read(file)?;
     let bytes = export::bytes(&region, format).map_err(&fail)?;
-    publish(out, &bytes).map_err(|error| fail(format!("cannot be written: {error}")))?;
+    publish(out, &bytes)
+        .map_err(|error| Stop::writing(format_args!("--out {}: cannot be written", out.display()), &error))?;
     let written = bytes.len() as u64;
     print_line(&format!("{}: {} as {format}, {}", out.display(), region.element(), human(written)));
     Ok(())

@@ -13,16 +13,30 @@ use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
 use crate::parts::Part;
+use crate::session::Existing;
 use crate::study::{Prepared, annotations};
 use crate::summary;
 use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
 
+impl RunArgs {
+    /// The treatment of results that are already there.
+    fn existing(&self) -> Existing {
+        match (self.resume, self.overwrite) {
+            (true, _) => Existing::Resume,
+            (false, true) => Existing::Overwrite,
+            (false, false) => Existing::Keep,
+        }
+    }
+}
+
 /// Runs the command.
 pub(super) fn execute(args: &RunArgs) -> Outcome {
     let mut interrupt = Interrupt::listen()?;
     let prepared = Prepared::load(&args.study, args.table.as_deref())?;
-    prepared.check_runnable()?;
+    if !args.quiet {
+        prepared.warn_of_unreadable_tiles();
+    }
     let mut runner = Runner::new(args, &prepared, &mut interrupt)?;
     if !args.quiet && !args.json {
         annotations::told(&prepared.study).iter().for_each(|line| print_line(line));

@@ -5,13 +5,14 @@ use crate::cli::SegmentArgs;
 use crate::exit::{Outcome, Stop};
 use crate::output::{print_json, print_line};
 use crate::replay::{self, Replay, TaskOutput};
-use crate::template;
+use crate::{slides, template};
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,7 +28,7 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let values = values(args, &workflow, &registry)?;
     check_out(args)?;
     args.regions.as_deref().map_or(Ok(()), template::check)?;
-    let image = tile::read_bgr(&args.tile).map_err(Stop::input)?;
+    let image = read(&args.tile)?;
 
     let reference = workflow.reference.as_ref();
     let mask = reference.map(|reference| replay::of_stage(&workflow, reference.stage, reference.output));
@@ -57,7 +58,7 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let nonzero = mask.data().iter().filter(|value| **value > 0).count();
     let width = mask.width_px() as usize;
     let objects = Components::of_objects(mask.data(), width, Connectivity::Eight).count();
-    tile::write_mask(&args.out, mask).map_err(Stop::input)?;
+    tile::write_mask(&args.out, mask).map_err(Stop::tile)?;
 
     let name = args.out.display().to_string();
     if args.json {
@@ -72,6 +73,22 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The tile.
+fn read(tile: &Path) -> Outcome<DataRegion> {
+    let a_slide = || {
+        Stop::Input(format!(
+            "{}: is a slide, and one tile is wanted; a study with slides = [\"{0}\"] segments it in tiles",
+            tile.display()
+        ))
+    };
+    match tile::read_bgr(tile) {
+        Ok(_) if slides::has_name_of_several_files(tile) => Err(a_slide()),
+        Ok(image) => Ok(image),
+        Err(error) if slides::is_slide(tile, &error) => Err(a_slide()),
+        Err(error) => Err(Stop::tile(error)),
+    }
 }
 
 /// What tasks write on the way to the mask, and its name; comparisons come after it.

@@ -126,14 +126,15 @@ fn check_folder(out: &Path) -> Ended {
 }
 
 fn draw(out: &Path, pictures: &[Picture]) -> Ended {
-    std::fs::create_dir_all(out)
-        .map_err(|error| Stop::Input(format!("--out {}: {error}; a folder is needed", out.display())))?;
+    std::fs::create_dir_all(out).map_err(|error| {
+        Stop::of_write(&error, format!("--out {}: {error}; a folder is needed", out.display()))
+    })?;
     for Picture { name, svg } in pictures {
         let png = raster::png(svg).map_err(Stop::defect)?;
         for (ending, content) in [("svg", svg.as_bytes()), ("png", &png)] {
             let path = out.join(format!("{name}.{ending}"));
             publish(&path, content).map_err(|error| {
-                Stop::Input(format!("--out {}: failed to write: {error}", path.display()))
+                Stop::writing(format_args!("--out {}: failed to write", path.display()), &error)
             })?;
         }
     }

@@ -14,13 +14,13 @@ pub(super) fn execute(args: &TissueArgs) -> Outcome {
             .map_err(|error| Stop::Input(format!("--size {}: {error}", args.size)))?;
         if index == 0 {
             fs::create_dir_all(&args.out)
-                .map_err(|error| Stop::Input(format!("--out {}: {error}", args.out.display())))?;
+                .map_err(|error| Stop::writing(format_args!("--out {}", args.out.display()), &error))?;
         }
         let name = format!("tissue_{:02}", index + 1);
-        tile::write_bgr(&args.out.join(format!("{name}.png")), &tissue.image).map_err(Stop::input)?;
+        tile::write_bgr(&args.out.join(format!("{name}.png")), &tissue.image).map_err(Stop::tile)?;
         let labels = &tissue.labels;
         let path = args.out.join(format!("{name}_labels.png"));
-        tile::write_labels(&path, labels.width, &labels.data).map_err(Stop::input)?;
+        tile::write_labels(&path, labels.width, &labels.data).map_err(Stop::tile)?;
         nuclei += usize::from(labels.count());
     }
     let (count, size) = (args.count, args.size);

@@ -34,7 +34,7 @@ impl Medium for File {
 /// Why a response is not on disk.
 #[derive(Debug, Error)]
 #[error("failed to write the journal: {0}")]
-pub(crate) struct WriterError(#[from] io::Error);
+pub(crate) struct WriterError(#[from] pub(crate) io::Error);
 
 /// Takes responses to the thread that writes them; nothing happens once that has ended.
 #[derive(Clone, Debug)]

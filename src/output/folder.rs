@@ -112,7 +112,7 @@ impl Folder {
             Owner::Unknown(name) => return Err(of_another(path, name)),
         }
         let unwritable =
-            |error| Stop::Input(format!("--out {}: cannot be written to: {error}", path.display()));
+            |error| Stop::writing(format_args!("--out {}: cannot be written to", path.display()), &error);
         probe(path).map(|()| Self(path.to_owned())).map_err(unwritable)
     }
 
@@ -176,7 +176,7 @@ impl Folder {
     }
 
     fn failed(&self, name: &str, error: &std::io::Error) -> Stop {
-        Stop::Input(format!("--out {}: failed to write {name}: {error}", self.0.display()))
+        Stop::writing(format_args!("--out {}: failed to write {name}", self.0.display()), error)
     }
 }
 

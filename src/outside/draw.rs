@@ -5,15 +5,17 @@
 //! are held whole, 16 bytes a value.
 
 use crate::exit::{Outcome, Stop};
+use crate::machine;
 use crate::outside::problem::Problem;
 use crate::outside::way::{Wanted, Way};
+use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_sensitivity::sampling::fast::Fast;
 use pleach_sensitivity::sampling::morris::{Base, Choice, Morris, Plan, Search};
 use pleach_sensitivity::sampling::saltelli::Saltelli;
-use pleach_sensitivity::sampling::{fast, morris, saltelli};
+use pleach_sensitivity::sampling::{MOST_EVALUATIONS, fast, footprint, morris, saltelli};
 use pleach_sensitivity::table::EVALUATION_COLUMN;
-use pleach_tables::{FileError, Writer};
-use pleach_workflow::{Value, ValueType};
+use pleach_tables::{FileError, TableProblem, Writer};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::path::Path;
 
 /// Draws the samples of a method into a file, and says how many there are.
@@ -21,8 +23,9 @@ use std::path::Path;
 /// # Errors
 /// [`Stop::Input`] when there are none, or the file cannot be written.
 pub(crate) fn draw(problem: &Problem, wanted: &Wanted<'_>, seed: u64, out: &Path) -> Outcome<u64> {
-    let mut rows = Rows::create(problem, out)?;
     let (parameters, groups) = (&problem.parameters, problem.groups()?);
+    check_room(problem, wanted, out)?;
+    let mut rows = Rows::create(problem, out)?;
     let fault = |error: &dyn std::fmt::Display| problem.fault(format!("method: {error}"));
     match wanted.way {
         Way::Moat { trajectories, levels, base, candidates } => {
@@ -55,6 +58,65 @@ pub(crate) fn draw(problem: &Problem, wanted: &Wanted<'_>, seed: u64, out: &Path
         }
     }
     rows.finish()
+}
+
+/// Refuses designs that do not fit into memory. Those that samplers refuse for their size are left to them.
+fn check_room(problem: &Problem, wanted: &Wanted<'_>, out: &Path) -> Outcome {
+    let parameters = &problem.parameters;
+    let places = (0..parameters.len()).filter(|&place| parameters[place].domain.varies());
+    let places: Vec<usize> = places.collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let varying: Vec<&Parameter> = places.iter().map(|&place| &parameters[place]).collect();
+    let groups = problem.groups_of(&places)?.names().len();
+    let count = varying.len() as u64;
+    let (rows, needed, option) = match wanted.way {
+        Way::Moat { trajectories, candidates, .. } => {
+            let rows = u64::from(trajectories) * (groups as u64 + 1);
+            let needed = footprint::trajectories_bytes(parameters, groups, trajectories, candidates);
+            (rows, needed, "--trajectories")
+        }
+        Way::Vbd { second_order, .. } => {
+            let (samples, blocks) =
+                (wanted.samples()?.into(), if second_order == Some(true) { 2 } else { 1 });
+            let rows = u64::saturating_mul(samples, blocks * groups as u64 + 2);
+            (rows, footprint::points_bytes(samples, 2 * varying.len()), "--samples")
+        }
+        Way::Columns(_) => {
+            let (sampler, samples) = wanted.sampler()?;
+            match sampler {
+                Sampler::Points(_) => {
+                    let samples = samples.into();
+                    (samples, footprint::points_bytes(samples, varying.len()), "--samples")
+                }
+                Sampler::Factorial { levels } => {
+                    let levels = |parameter: &&Parameter| match &parameter.domain {
+                        Domain::Levels { values } => values.len() as u64,
+                        _ => levels.into(),
+                    };
+                    let rows = varying.iter().map(levels).fold(1, u64::saturating_mul);
+                    (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
+                }
+                // Of resolution IV: twice the power of two that holds all parameters.
+                Sampler::Fraction(_) => {
+                    let rows = 2 * count.next_power_of_two();
+                    (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
+                }
+            }
+        }
+        Way::Fast { .. } => {
+            let rows = count.saturating_mul(wanted.samples()?.into());
+            (rows, footprint::rows_bytes(rows, parameters.len()), "--samples")
+        }
+    };
+    if rows > MOST_EVALUATIONS {
+        return Ok(());
+    }
+    let needed = needed.saturating_add(Writer::bytes(out, rows, parameters.len() + 1));
+    let work = format!("{rows} evaluations of {} parameters", parameters.len());
+    let advice = format!("fewer {option} or parameters, or more memory, are needed");
+    machine::check_room(needed, &work, &advice).map_err(|text| problem.fault(format!("method: {text}")))
 }
 
 /// Rows that are written; an error ends it.
@@ -100,5 +162,9 @@ impl Rows {
 }
 
 fn refused(error: FileError) -> Stop {
-    Stop::Input(format!("--out {error}"))
+    let message = format!("--out {error}");
+    match &error.problem {
+        TableProblem::Unwritable(cause) => Stop::of_write(cause, message),
+        _ => Stop::Input(message),
+    }
 }

@@ -198,6 +198,7 @@ fn check(parameter: &Parameter, numbers: &[f64], content: &Content) -> Result<()
     {
         return at(row, format!("{} is not an integer", numbers[row]));
     }
+    check_bounds(parameter, numbers, content)?;
     if let Domain::Fixed { value } = parameter.domain
         && let Some(row) = numbers.iter().position(|number| *number != value.as_f64())
     {
@@ -207,6 +208,34 @@ fn check(parameter: &Parameter, numbers: &[f64], content: &Content) -> Result<()
         );
     }
     Ok(())
+}
+
+/// How far beyond the bounds a value may be, as a share of the range: values that were printed with three digits. Anything
+/// beyond is another parameter's column, another unit, or another problem's file.
+const ROUNDING_SHARE: f64 = 1e-3;
+
+/// Refuses values beyond the bounds, with their number and the farthest.
+fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &Content) -> Result<(), String> {
+    let (low, high) = parameter.domain.bounds();
+    if !parameter.domain.varies() {
+        return Ok(());
+    }
+    let width = if (high - low).is_finite() { high - low } else { 0.0 };
+    let slack = ROUNDING_SHARE * width;
+    let beyond = |number: f64| (low - number).max(number - high);
+    let outside = || numbers.iter().enumerate().filter(|(_, number)| beyond(**number) > slack);
+    let Some((row, worst)) = outside().max_by(|one, other| beyond(*one.1).total_cmp(&beyond(*other.1)))
+    else {
+        return Ok(());
+    };
+    Err(format!(
+        "{}, column {}: {worst} is outside the bounds {low} to {high}, as {} of {} values are; wider bounds in the problem, or the \
+         right file, are needed",
+        content.place(row),
+        quoted(&parameter.name, 80),
+        outside().count(),
+        numbers.len(),
+    ))
 }
 
 /// Numbers of evaluations, ascending, and for each row its place among them; none where they are 1, 2, ….

@@ -35,7 +35,6 @@ pub(crate) fn execute(
     for (number, name) in names.iter().enumerate() {
         let survivors = parts.last().and_then(|(_, screened)| screened.as_ref());
         let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()))?;
-        prepared.check_runnable()?;
         let keeps = number + 1 < names.len();
         let part = run(Phase { number, prepared, keeps }, &out.join(name))?;
         let rule = whole.study.phases[number].survivors;

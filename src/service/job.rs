@@ -23,7 +23,7 @@ use crate::output::record::{Plan, Run};
 use crate::parts::{self, Grown, Part, Planned, phases};
 use crate::progress::{Counts, Shown};
 use crate::results::{self, phases::PlanOfPhases};
-use crate::session::{self, Found, Session};
+use crate::session::{self, Existing, Found, Session};
 use crate::study::Prepared;
 use crate::weave::{self, Loom, WorkerMemory};
 use pleach_actors::embedded::Finished;
@@ -334,7 +334,10 @@ impl<F: FnMut(Followed)> Parts<'_, F> {
     fn part(&mut self, prepared: Prepared, planned: Planned, out: &Path, start: Instant) -> Outcome<Part> {
         mend::owner_of(&self.shared.state, self.id, out, &prepared.digest)?;
         mend::journal_in(&self.shared.state, self.id, out)?;
-        let mut session = match session::begin(out, &prepared, out.join(journal::NAME).exists())? {
+        // Without a journal, results there are those of a manager that ended before it recorded the study's end.
+        let has_journal = out.join(journal::NAME).exists();
+        let existing = if has_journal { Existing::Resume } else { Existing::Overwrite };
+        let mut session = match session::begin(out, &prepared, existing)? {
             Found::Complete(_) => return Err(Stop::defect("results of a study that has not ended")),
             Found::Open(session) => session,
         };

@@ -102,14 +102,15 @@ impl State {
     /// # Errors
     /// [`Stop::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
-        let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
+        let fail =
+            |error: std::io::Error| Stop::writing(format_args!("--state {}", folder.display()), &error);
         match private::claim(folder).map_err(fail)? {
             Claim::Private => {}
             claim => warn!("--state {}: {claim}", folder.display()),
         }
         private::create_folders(&folder.join(STUDIES)).map_err(fail)?;
         let path = folder.join(LOCK);
-        let at = |error: std::io::Error| Stop::Input(format!("{}: {error}", path.display()));
+        let at = |error: std::io::Error| Stop::writing(path.display(), &error);
         let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -334,8 +335,7 @@ impl State {
     /// [`Stop::Input`] when it cannot be written.
     pub(crate) fn keep(&self, id: u32, kept: &Kept) -> Outcome {
         let folder = self.study(id);
-        private::create_folders(&folder)
-            .map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
+        private::create_folders(&folder).map_err(|error| Stop::writing(folder.display(), &error))?;
         write(&folder.join(record::SUBMISSION), kept)?;
         sync(&self.folder.join(STUDIES))?;
         let mut identity = self.identity();
@@ -409,12 +409,12 @@ fn written(path: &Path) -> Option<OffsetDateTime> {
 /// Writes a file with its checksum: whole, or not at all.
 fn write(path: &Path, content: &impl Serialize) -> Outcome {
     let bytes = checksum::encode(content).map_err(Stop::defect)?;
-    publish(path, &bytes).map_err(|error| Stop::Input(format!("{}: {error}", path.display())))
+    publish(path, &bytes).map_err(|error| Stop::writing(path.display(), &error))
 }
 
 fn sync(folder: &Path) -> Outcome {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))
+    synced.map_err(|error| Stop::writing(folder.display(), &error))
 }
 
 #[cfg(test)]

@@ -523,6 +523,7 @@ pub(super) fn said(stop: &Stop) -> String {
         | Stop::SomeFailed(text)
         | Stop::Refused(text)
         | Stop::Interrupted(text)
+        | Stop::NoSpace(text)
         | Stop::Defect(text) => text.clone(),
     }
 }

@@ -136,7 +136,7 @@ impl Submission {
     /// [`Stop::Input`] as for `pleach run`, and when a file cannot be read.
     pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
         let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
-        prepared.check_runnable()?;
+        prepared.warn_of_unreadable_tiles();
         crate::command::weigh(&mut prepared, args.way.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
@@ -210,7 +210,6 @@ impl Submission {
             file_digests: self.inputs.iter().map(|input| Some(digest_of_all(&self.content(input)))).collect(),
         };
         let mut prepared = Prepared::received(received)?;
-        prepared.check_runnable()?;
         // Only now: what a study is does not depend on where its files lie.
         // The tiles of a slide are one file.
         let mut known: HashMap<String, Option<PathBuf>> = HashMap::new();

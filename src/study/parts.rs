@@ -1,6 +1,6 @@
 //! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
 
-use super::{PLACES, Prepared, design, digest_of, digests, evaluations_of};
+use super::{PLACES, Prepared, design, digest_of, digests, evaluations_of, room};
 use crate::exit::{Outcome, Stop};
 use pleach_dispatch::costs::Costs;
 use pleach_workflow::Study;
@@ -41,6 +41,7 @@ impl Prepared {
 
     /// Another study of the same files.
     fn redrawn(&self, study: Study) -> Outcome<Self> {
+        room::check(&self.parameter_sets, &study, None)?;
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design, &self.registry);
         let mut digests = digests(&study, &design, &evaluations);
@@ -52,17 +53,20 @@ impl Prepared {
             own.1.clone_from(&known.1);
         }
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
-        Ok(Self {
+        let redrawn = Self {
             study,
             registry: self.registry.clone(),
             design,
             evaluations,
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles.clone(),
+            unreadable: self.unreadable.clone(),
             costs: Costs::default(),
             file_digests: self.file_digests.clone(),
             digests,
             digest,
-        })
+        };
+        redrawn.check_runnable()?;
+        Ok(redrawn)
     }
 }

@@ -9,9 +9,8 @@ use toml::{Table, Value};
 /// The tables of a file, in order.
 pub(super) fn tables(file: &Path, text: &str) -> Result<Vec<Table>, TierListError> {
     let mut document: Table = text.parse().map_err(|error: toml::de::Error| {
-        let before = &text.as_bytes()[..error.span().map_or(0, |span| span.start).min(text.len())];
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        TierListError::Malformed { file: file.to_owned(), line, message: error.message().to_owned() }
+        let (line, column, message) = pleach_workflow::text::toml_mistake(text, &error);
+        TierListError::Malformed { file: file.to_owned(), line, column, message }
     })?;
     let tiers = document.remove("tier");
     if let Some(field) = document.keys().next() {

@@ -10,8 +10,8 @@ use thiserror::Error;
 pub(crate) enum TierListError {
     #[error("{}: failed to read: {cause}", file.display())]
     Unreadable { file: PathBuf, cause: io::Error },
-    #[error("{}:{line}: {message}", file.display())]
-    Malformed { file: PathBuf, line: usize, message: String },
+    #[error("{}:{line}:{column}: {message}", file.display())]
+    Malformed { file: PathBuf, line: usize, column: usize, message: String },
     #[error("{}: {field:?}: no such field; only [[tier]] is allowed", file.display())]
     UnknownTable { file: PathBuf, field: String },
     #[error("{}: no tier; at least one [[tier]] is needed", file.display())]

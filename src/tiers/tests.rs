@@ -84,7 +84,7 @@ fn what_is_wrong_is_named() {
         ("".to_owned(), "FILE: no tier; at least one [[tier]] is needed".to_owned()),
         ("tier = 3".into(), "FILE: \"tier\": no such field; only [[tier]] is allowed".into()),
         ("x = 3".into(), "FILE: \"x\": no such field; only [[tier]] is allowed".into()),
-        ("\n[[tier".into(), "FILE:2: ".into()),
+        ("\n[[tier".into(), "FILE:2:7: no TOML: ".into()),
         ("[[tier]]\n".into(), "FILE: tier 1: kind: it is missing; \"ram\", \"ssd\", ".into()),
         ("[[tier]]\nkind = \"tape\"".into(), "FILE: tier 1: kind: \"tape\" is not allowed; \"ram\", ".into()),
         ("[[tier]]\nkind = 3".into(), "FILE: tier 1: kind: \"3\" is not allowed; \"ram\", ".into()),

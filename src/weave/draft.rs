@@ -1,7 +1,7 @@
 //! A plan that is yet to be judged by the memory it needs: several are made of one [`Loom`], and one of them is woven.
 
 use super::memory::{Least, rehearse};
-use super::{Level, Loom, WeaveError, Woven, execution};
+use super::{Level, Loom, WeaveError, Woven, execution, room};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory::Needs;
 use pleach_dispatch::plan::ExecutionPlan;
@@ -21,9 +21,10 @@ impl Draft {
     /// Makes the buckets of `level`, and rehearses them.
     ///
     /// # Errors
-    /// [`WeaveError`] when the strategy does not take so many instances.
+    /// [`WeaveError`] when the strategy does not take so many instances, or the plan does not fit into memory.
     pub(crate) fn new(loom: &Loom<'_>, level: Level) -> Result<Self, WeaveError> {
         let solutions = loom.solve(level)?;
+        room::for_execution(loom.material, &loom.graph)?;
         let mut plan = execution(loom, &solutions, level);
         let rehearsal = rehearse(&plan, loom.material.registry)?;
         plan.needs = rehearsal.needs;

@@ -3,7 +3,7 @@
 //!
 //! What a solution saves and how long it takes is not here.
 
-use super::{Level, Material, WeaveError, operations};
+use super::{Level, Material, WeaveError, operations, room};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Costs, Dataflow, ExternalIndex, InstanceId, Interner, Member, Merging, Problem,
@@ -62,13 +62,19 @@ impl<'a> Loom<'a> {
     /// # Errors
     /// [`WeaveError`] when the study has more runs than ids.
     pub(crate) fn set_up(material: Material<'a>, merging: Merging) -> Result<Self, WeaveError> {
+        room::for_runs(material)?;
         let runs = runs(material)?;
         let merged = CompactGraph::build(&runs, Merging::Merged);
+        room::for_tables(material, &merged)?;
         let stages = || (0u32..).map(StageIndex).zip(&material.workflow.stages);
         let after_merging = stages().map(|(index, stage)| work(material, &runs, &merged, index, stage));
         let after_merging = after_merging.collect();
         let graph = match merging {
-            Merging::None => CompactGraph::build(&runs, Merging::None),
+            Merging::None => {
+                let replicated = CompactGraph::build(&runs, Merging::None);
+                room::for_tables(material, &replicated)?;
+                replicated
+            }
             Merging::Merged => merged,
         };
         let problems =

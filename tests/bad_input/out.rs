@@ -2,6 +2,7 @@
 
 use crate::pleach::pleach;
 use crate::refused;
+use crate::results::text;
 use crate::study::Study;
 use std::fs;
 use std::process::{Command, Output};
@@ -42,8 +43,48 @@ fn results_of_another_study() {
     study.edit(&[]);
     study.write("t.csv", "G1\n60\n");
     refused(study.folder(), &[&run_into("out")[..], &["--table", "t.csv"]].concat(), other);
-    // Its own study may.
+    study.edit(&[("seed = 500", "seed = 501")]);
+    let overwrite = [&run_into("out")[..], &["--overwrite"]].concat();
+    refused(study.folder(), &overwrite, other);
+}
+
+const COMPLETE: &str = "--out out: holds complete results of this study; --resume leaves them as they are, --overwrite \
+                        runs the study again";
+
+#[test]
+fn complete_results_are_kept_unless_overwritten() {
+    let study = Study::of_tissue(64);
     pleach(study.folder(), &run_into("out")).done();
+    let written = study.path("out/run.json");
+    let first = text(&written);
+    refused(study.folder(), &run_into("out"), COMPLETE);
+    pleach(study.folder(), &[&run_into("out")[..], &["--resume"]].concat()).done();
+    assert_eq!(text(&written), first, "it was run again");
+    pleach(study.folder(), &[&run_into("out")[..], &["--overwrite"]].concat()).done();
+    assert_ne!(text(&written), first, "it was not run again");
+    let both = pleach(study.folder(), &[&run_into("out")[..], &["--overwrite", "--resume"]].concat());
+    assert!(both.code == 2 && both.stderr.contains("--resume"), "{both:?}");
+}
+
+#[test]
+fn complete_results_of_phases_are_kept_unless_overwritten() {
+    let study = Study::of_tissue(64);
+    let phases = "[[phase]]\nkind = \"moat\"\ntrajectories = 1\nlevels = 20\nsurvivors = { most_influential = 1 }\n\
+                  [[phase]]\nkind = \"moat\"\ntrajectories = 1\nlevels = 20";
+    study.edit(&[("[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20", phases)]);
+    pleach(study.folder(), &run_into("out")).done();
+    refused(study.folder(), &run_into("out"), COMPLETE);
+    pleach(study.folder(), &[&run_into("out")[..], &["--overwrite"]].concat()).done();
+}
+
+#[test]
+fn resume_without_earlier_results_is_noticed() {
+    let study = Study::of_tissue(64);
+    let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]);
+    let notice = "nothing to resume in out; starting the study\n";
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, notice), "{answer:?}");
+    // There is something now.
+    pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]).done();
 }
 
 #[test]
@@ -88,13 +129,18 @@ fn plan_damaged_is_refused_as_damaged() {
 /// Runs the study where the folder `out` is a file system of its own, mounted with these options, and returns its
 /// answer followed by what `ls` finds in `out`; `None` where the system does not let us mount.
 fn run_mounted(study: &Study, options: &str) -> Option<Output> {
+    mounted(study, options, &run_into("out"))
+}
+
+/// The same of any command.
+fn mounted(study: &Study, options: &str, command: &[&str]) -> Option<Output> {
     fs::create_dir_all(study.path("out")).expect("a folder made");
     let script =
         "mount -t tmpfs -o \"$0\" tmpfs out || exit 99; : >mounted; \"$@\"; code=$?; ls -A out; exit $code";
     let output = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", script, options])
         .arg(assert_cmd::cargo::cargo_bin!("pleach"))
-        .args(run_into("out"))
+        .args(command)
         .current_dir(study.folder())
         .output()
         .ok()?;
@@ -133,9 +179,41 @@ fn a_full_file_system() {
         ),
     ] {
         let Some(output) = run_mounted(&study, size) else { return skipped("a_full_file_system") };
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.status.code(), Some(6), "its own exit code");
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: --out out: {what}\n"));
         // Of a file that does not fit, nothing is there.
         assert_eq!(String::from_utf8_lossy(&output.stdout), files);
+    }
+}
+
+/// Every command that writes a file has the exit code of a full disk, and leaves nothing half-written.
+#[test]
+fn full_file_system_has_its_own_exit_code_in_every_command() {
+    let study = Study::of_tissue(64);
+    study.write("p.json", r#"{"names": ["a", "b"], "bounds": [[0, 1], [0, 1]]}"#);
+    let sample = ["sample", "p.json", "--method", "correlation", "--samples", "2000", "--out"];
+    pleach(study.folder(), &[&sample[..], &["s.csv"]].concat()).done();
+    let ys: String = (0..2000).map(|row| format!("{}\n", row % 7)).collect();
+    study.write("y.txt", ys);
+    let analyze =
+        ["analyze", "p.json", "--method", "correlation", "--samples", "s.csv", "--responses", "y.txt"];
+    let commands: [&[&str]; 7] = [
+        &[&sample[..], &["out/s.csv"]].concat(),
+        &[&sample[..], &["out/s.parquet"]].concat(),
+        &[&analyze[..], &["--plot", "out/plots"]].concat(),
+        &["tissue", "--out", "out", "--size", "512"],
+        &["segment", "tiles/tissue_01.png", "--out", "out/m.png", "--regions", "out/regions"],
+        &["man", "--out", "out/man"],
+        &["run", "study.toml", "--quiet", "--out", "out/results"],
+    ];
+    for command in commands {
+        let Some(output) = mounted(&study, "size=8k", command) else {
+            return skipped("full_file_system_has_its_own_exit_code_in_every_command");
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(6), "{command:?}: {said}");
+        assert!(said.starts_with("error: --") || said.starts_with("error: out/"), "{command:?}: {said}");
+        assert!(said.contains("No space left on device") && said.lines().count() == 1, "{command:?}: {said}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains(".part"), "{command:?}: {output:?}");
     }
 }

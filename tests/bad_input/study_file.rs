@@ -138,24 +138,39 @@ fn values_that_an_operation_refuses() {
     for (section, expected) in [
         (
             "MorphRecon]\nvalues = [4, 6]",
-            "parameter MorphRecon = 6: operation nuclei.reconstruct accepts one of 4 8",
+            "MorphRecon.values: 6 is not allowed; allowed: one of 4 8 (operation nuclei.reconstruct)",
         ),
         (
             "G1]\nfixed = 300",
-            "parameter G1 = 300: operation nuclei.candidates accepts an integer from 0 to 255",
+            "G1.fixed: 300 is not allowed; allowed: an integer from 0 to 255 (operation nuclei.candidates)",
+        ),
+        (
+            "G1]\nrange = [5, 300]",
+            "G1.range: 300 is not allowed; allowed: an integer from 0 to 255 (operation nuclei.candidates)",
+        ),
+        (
+            "G1]\ndefault = 300",
+            "G1.default: 300 is not allowed; allowed: an integer from 0 to 255 (operation nuclei.candidates)",
+        ),
+        (
+            "FillHoles]\nfixed = 5",
+            "FillHoles.fixed: 5 is not allowed; allowed: one of 4 8 (operation nuclei.candidates)",
+        ),
+        (
+            "FillHoles]\nvalues = [4, 5, 6]",
+            "FillHoles.values: 6 is not allowed; allowed: one of 4 8 (operation nuclei.candidates)",
         ),
         (
             "maxSize]\nvalues = [-1, 900]",
-            "parameter maxSize = -1: operation nuclei.candidate-area accepts an integer from 0 to 2147483647",
+            "maxSize.values: -1 is not allowed; allowed: an integer from 0 to 2147483647 (operation \
+             nuclei.candidate-area)",
         ),
     ] {
         study.edit(&[("metric = \"dice\"\n", &format!("metric = \"dice\"\n[parameters.{section}\n"))]);
-        crate::refused_with(
-            study.folder(),
-            &["run", "study.toml", "--out", "out"],
-            |said| said.starts_with("study.toml: evaluation ") && said.ends_with(&format!(": {expected}")),
-            expected,
-        );
+        let expected = format!("study.toml: parameters.{expected}");
+        for command in [&["run", "study.toml", "--out", "out"][..], &["plan", "study.toml"]] {
+            refused(study.folder(), command, &expected);
+        }
     }
 }
 
@@ -169,9 +184,16 @@ fn files_that_are_no_studies() {
         let missing = "none.toml: failed to read: No such file or directory (os error 2)";
         refused(study.folder(), &[command, "none.toml"], missing);
         refused(study.folder(), &[command, "tiles"], "tiles: failed to read: Is a directory (os error 21)");
-        refused_as(study.folder(), &[command, "broken.toml"], "broken.toml:3: ");
-        refused_as(study.folder(), &[command, "twice.toml"], "twice.toml:3: ");
-        refused_as(study.folder(), &[command, "binary.toml"], "binary.toml: failed to read: ");
+        let allowed =
+            "sections in [brackets] and lines such as key = 1, key = \"text\" or key = [1, 2] are allowed";
+        for (name, place) in [("broken.toml", "3:8"), ("twice.toml", "3:1")] {
+            let beginning = format!("{name}:{place}: no TOML: ");
+            let right = |said: &str| said.starts_with(&beginning) && said.ends_with(allowed);
+            crate::refused_with(study.folder(), &[command, name], right, &beginning);
+        }
+        let binary =
+            "binary.toml: failed to read: line 1, column 1: byte 0xff is not UTF-8; text in UTF-8 is allowed";
+        refused(study.folder(), &[command, "binary.toml"], binary);
         refused_as(
             study.folder(),
             &[command, "tiles/tissue_01.png"],

@@ -39,12 +39,14 @@ fn values_that_an_operation_refuses() {
     let expected =
         "t.csv: evaluation 2: parameter FillHoles = 6: operation nuclei.candidates accepts one of 4 8";
     refused(study.folder(), &["run", "study.toml", "--table", "t.csv", "--out", "out"], expected);
+    refused(study.folder(), &["plan", "study.toml", "--table", "t.csv"], expected);
     study.write(
         "by_method.toml",
         crate::study::STUDY
             .replace("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"table\"\nfile = \"t.csv\""),
     );
     refused(study.folder(), &["run", "by_method.toml", "--out", "out"], expected);
+    refused(study.folder(), &["plan", "by_method.toml"], expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::model::{check_moat, nuclei_ranges};
 use crate::pleach::pleach;
+use crate::pyramid::{AT_20, write_image};
 use crate::results::{json, text};
 use crate::study::Study;
 use crate::tables::rows;
@@ -43,6 +44,7 @@ fn tiles_that_are_not_there() {
 fn tiles_that_are_no_images() {
     let study = Study::of_tissue(64);
     let whole = fs::read(study.path("tiles/tissue_02.png")).expect("a tile");
+    study.edit(&[("tiles/*.png", "tiles/tissue_02.png")]);
     for args in [&RUN[..], &PLAN] {
         study.write("tiles/tissue_02.png", "Dear diary\n");
         let text =
@@ -54,6 +56,67 @@ fn tiles_that_are_no_images() {
         // Cut within the header.
         study.write("tiles/tissue_02.png", &whole[..20]);
         refused_as(study.folder(), args, "tiles/tissue_02.png: the image is damaged or cut short: ");
+    }
+    study.edit(&[]);
+    study.write("tiles/tissue_01.png", "Dear diary\n");
+    study.write("tiles/tissue_02.png", "Dear diary\n");
+    let none = "tiles/tissue_01.png: the content is not an image that can be read; PNG, JPEG and TIFF are; none of the 2 \
+                tiles can be read";
+    refused(study.folder(), &RUN, none);
+    refused(study.folder(), &PLAN, none);
+}
+
+#[test]
+fn text_named_as_tile_fails_its_own_runs() {
+    let study = Study::of_tissue(96);
+    study.write("tiles/tissue_03.png", "Dear diary\n");
+    let why = "tiles/tissue_03.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+    let warning = format!("warning: {why}; all runs on this tile will fail\n");
+    let planned = pleach(study.folder(), &PLAN);
+    assert_eq!((planned.code, &planned.stderr), (0, &warning), "{planned:?}");
+    let answer = pleach(study.folder(), &RUN);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    let said = format!("{warning}warning: 32 of 96 runs failed, listed in out/failed.csv; the first: ");
+    assert!(answer.stderr.starts_with(&said), "{answer:?}");
+    let failed = rows(&study.path("out/failed.csv"));
+    assert!(failed.len() == 32 && failed.iter().all(|row| row["tile"] == "tissue_03"), "{failed:?}");
+    assert!(failed.iter().all(|row| row["cause"] == why), "{failed:?}");
+    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!(["tissue_03"]));
+    // The others are as without it.
+    fs::remove_file(study.path("tiles/tissue_03.png")).expect("removed");
+    pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "without"]).done();
+    for name in ["samples.csv", "responses.csv", "indices.json"] {
+        assert_eq!(text(&study.path("without").join(name)), text(&study.path("out").join(name)), "{name}");
+    }
+}
+
+#[test]
+fn slides_among_tiles_are_refused_with_the_key_that_takes_them() {
+    let study = Study::of_tissue(64);
+    let pixels: Vec<u8> = (0..128 * 128).flat_map(|_| [180, 90, 160]).collect();
+    // By its name, and by its content.
+    study.write("a.svs", "no slide, and no tile");
+    write_image(&study.path("b.tif"), &pixels, 128, AT_20);
+    let mut jpeg = fs::read(study.path("b.tif")).expect("a slide");
+    let compression = [259_u16.to_le_bytes(), 3_u16.to_le_bytes()].concat();
+    let at = jpeg.windows(4).position(|window| window == compression).expect("a field") + 12;
+    // Of JPEG, which no tile of TIFF may have.
+    jpeg[at] = 7;
+    study.write("b.tif", jpeg);
+    image::RgbImage::new(64, 64).save(study.path("c.png")).expect("saved");
+    fs::rename(study.path("c.png"), study.path("c.mrxs")).expect("renamed");
+    for name in ["a.svs", "b.tif", "c.mrxs"] {
+        study.edit(&[("tiles/*.png", name)]);
+        let said = format!(
+            "study.toml: input.tiles: {name}: is a slide, and no tile; slides = [\"{name}\"] in place of tiles cuts it into \
+             tiles"
+        );
+        refused(study.folder(), &RUN, &said);
+        refused(study.folder(), &PLAN, &said);
+        let said = format!(
+            "{name}: is a slide, and one tile is wanted; a study with slides = [\"{name}\"] segments it in tiles"
+        );
+        refused(study.folder(), &["segment", name, "--out", "m.png"], &said);
     }
 }
 
@@ -111,7 +174,11 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
     // Repaired and run again: nothing is left of the failure.
     study.edit(&[]);
     study.write("tiles/tissue_00.png", whole);
-    pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "out"]).done();
+    let run = ["run", "study.toml", "--quiet", "--out", "out"];
+    let kept = "--out out: holds results of this study, some runs of which failed; --resume runs those again, --overwrite \
+                runs all again";
+    refused(study.folder(), &run, kept);
+    pleach(study.folder(), &[&run[..], &["--overwrite"]].concat()).done();
     assert_eq!(rows(&study.path("out/failed.csv")).len(), 0);
     assert_eq!(rows(&study.path("out/responses.csv")).len(), 96);
     assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!([]));

@@ -109,7 +109,7 @@ fn without_pools_policies_or_a_file_there_is_nothing_to_simulate() {
         std::fs::write(copied.folder().join("wrong.toml"), text).expect("a folder");
         let answer = pleach(copied.folder(), &["simulate", "wrong.toml"]);
         assert_eq!((answer.code, answer.stderr.lines().count()), (2, 1), "{answer:?}");
-        let beginning = if expected.is_empty() { "error: wrong.toml:1: " } else { "error: wrong.toml: " };
+        let beginning = if expected.is_empty() { "error: wrong.toml:1:" } else { "error: wrong.toml: " };
         assert!(
             answer.stderr.starts_with(&format!("{beginning}{expected}")),
             "{answer:?}\nwanted: {expected}"

@@ -5,6 +5,7 @@ mod bad_input;
 mod dakota;
 #[path = "../support/data.rs"]
 mod data;
+mod doubts;
 mod methods;
 #[path = "../support/pleach.rs"]
 mod pleach;

@@ -166,7 +166,7 @@ fn a_study_is_the_same_from_another_folder() {
     let study = Study::of_tissue(64);
     run(&study, "out", &[]);
     let first = text(&study.path("out/responses.csv"));
-    let again = ["run", "../study.toml", "--out", "../out", "--quiet"];
+    let again = ["run", "../study.toml", "--out", "../out", "--quiet", "--overwrite"];
     pleach(&study.path("tiles"), &again).done();
     assert_eq!(text(&study.path("out/responses.csv")), first);
 }

@@ -277,6 +277,55 @@ fn a_damaged_piece_fails_its_tiles() {
     assert_eq!(good("damaged"), good("whole"));
 }
 
+/// In place of PlanarConfiguration, which has its usual value, a Predictor of text: libtiff passes over it and decodes on.
+fn damage_predictor(path: &Path) {
+    let mut slide = std::fs::read(path).expect("a slide");
+    let field = |number: u16, kind: u16| {
+        [&number.to_le_bytes()[..], &kind.to_le_bytes(), &1_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat()
+    };
+    let (planar, damaged) = (field(284, 3), field(317, 2));
+    let at = slide.windows(planar.len()).position(|window| window == planar).expect("a field");
+    slide[at..at + damaged.len()].copy_from_slice(&damaged);
+    std::fs::write(path, slide).expect("written");
+}
+
+#[test]
+fn slide_with_damaged_predictor_fails_its_tiles_by_name() {
+    let lines = "tile = 256\nhalo = 0\nskip_background = false";
+    let (study, image) = of_slide(lines, &[]);
+    write_image(&study.path("slides/t.svs"), &image.0, image.1, AT_20);
+    damage_predictor(&study.path("slides/t.svs"));
+    let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    // libtiff's own lines are none of them.
+    assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
+    let why = "slides/t.svs: the slide is damaged or of a kind that is not read: field Predictor is of type 2, and a whole \
+               number is allowed";
+    assert!(answer.stderr.contains(why), "{answer:?}");
+    let failed = rows(&study.path("out/failed.csv"));
+    assert_eq!(failed.len(), 32 * 2);
+    assert!(failed.iter().all(|row| row["tile"].starts_with("t/")), "{failed:?}");
+    // Tissue is looked for in its pixels.
+    edit(&study, "tile = 256\nhalo = 0", &[]);
+    let planned = pleach(study.folder(), &["plan", "study.toml"]);
+    let said = format!("error: study.toml: input.slides: {why}\n");
+    assert_eq!((planned.code, planned.stderr), (2, said));
+}
+
+#[test]
+fn message_of_libtiff_is_in_the_error_and_not_on_stderr() {
+    let (study, _) = of_slide("tile = 256\nhalo = 0\nskip_background = false", &[]);
+    let mut slide = std::fs::read(study.path("slides/s.svs")).expect("the slide");
+    // The first piece, compressed, is behind a header of 16 bytes.
+    slide[16..64].fill(0xff);
+    study.write("slides/s.svs", slide);
+    let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
+    assert_eq!((answer.code, answer.stderr.lines().count()), (3, 1), "{answer:?}");
+    let failed = rows(&study.path("out/failed.csv"));
+    let why = "s.svs: the slide is damaged or of a kind that is not read: TIFFRGBAImageGet failed: ";
+    assert!(!failed.is_empty() && failed.iter().all(|row| row["cause"].contains(why)), "{failed:?}");
+}
+
 /// 14.4 gigapixels in a small file: a disc of tissue.
 fn gigapixel(path: &Path) {
     const SIDE_PX: u32 = 120_000;

@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::journal;
 use crate::machine::default_memory_bytes;
 use crate::output::folder::Folder;
-use crate::output::print_line;
+use crate::output::{print_line, print_notice};
 use crate::parts::{self, Grown, Part, Planned};
 use crate::past;
 use crate::progress::Shown;
@@ -46,6 +46,13 @@ pub(super) struct Runner<'a> {
     /// Taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
     here: Option<Here<'a>>,
+}
+
+/// `--resume` without anything to continue, which may be a mistyped folder.
+pub(super) fn notice_of_nothing(args: &RunArgs, out: &Path) {
+    if !args.quiet {
+        print_notice(&format!("nothing to resume in {}; starting the study", out.display()));
+    }
 }
 
 /// What became of a part.
@@ -117,10 +124,14 @@ impl<'a> Runner<'a> {
             let identities: HashMap<_, _> = past::identities(&first);
             self.past.identities = Arc::new(identities);
         }
-        let mut session = match session::begin(out, &first, args.resume)? {
+        let mut session = match session::begin(out, &first, args.existing())? {
             Found::Complete(folder) => return Ok(Ended::Before(folder)),
             Found::Open(session) => session,
         };
+        // The first phase of several has its notice from the study.
+        if args.resume && session.is_new && first.study.phase.is_none() {
+            notice_of_nothing(args, out);
+        }
         self.say_what_is_known(&first, &session);
         let mut here = self.here(&first)?;
         here.keeps = keeps || first.study.until.is_some();

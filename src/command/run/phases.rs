@@ -3,7 +3,7 @@
 //! All phases run on one engine, so that a phase finds what an earlier one has computed. An interrupted study goes on with
 //! the phase that was interrupted: what earlier phases came to is in their journals, which stay until the study is over.
 
-use super::part::{Ended, Runner};
+use super::part::{Ended, Runner, notice_of_nothing};
 use super::{already_complete, nothing_left, status};
 use crate::cli::RunArgs;
 use crate::command::weigh;
@@ -13,6 +13,7 @@ use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
 use crate::parts::phases;
 use crate::results::phases as results;
+use crate::session::{COMPLETE, Existing, SOME_FAILED};
 use crate::study::Prepared;
 use crate::summary;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(super) fn execute(args: &RunArgs, runner: &mut Runner<'_>, whole: &Prepared,
     // What cannot be executed at all is refused before anything is written.
     weigh(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
     runner.can_be_planned(&first)?;
-    let folder = match begin(out, &digest, &names, args.resume)? {
+    let folder = match begin(args, out, &digest, &names)? {
         Begun::Complete(folder) => return already_complete(args, &folder),
         Begun::Open(folder) => folder,
     };
@@ -79,21 +80,29 @@ enum Begun {
     Open(Folder),
 }
 
-/// Takes the folder of all phases. Without `resume`, what an earlier run left of them is removed.
-fn begin(out: &Path, digest: &str, names: &[String], resume: bool) -> Outcome<Begun> {
+/// Takes the folder of all phases; `args` decides over results of an earlier run.
+fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> Outcome<Begun> {
     let folder = Folder::take(out, digest)?;
     let journals = names.iter().filter(|name| out.join(name).join(journal::NAME).exists()).count();
     let is_done = folder.holds("run.json");
-    if resume {
-        // Journals go when all is written, unless runs failed that may be tried again.
-        let is_complete = is_done && journals < names.len();
-        return Ok(if is_complete { Begun::Complete(folder) } else { Begun::Open(folder) });
-    }
-    if journals > 0 && !is_done {
-        return Err(Stop::Input(format!(
-            "--out {}: holds an interrupted run of this study; --resume continues it, and in a new folder it begins anew",
-            out.display()
-        )));
+    // Journals go when all is written, unless runs failed that may be tried again.
+    let is_complete = is_done && journals < names.len();
+    let fail = |text: &str| Err(Stop::Input(format!("--out {}: {text}", out.display())));
+    match args.existing() {
+        Existing::Resume => {
+            if journals == 0 && !is_done {
+                notice_of_nothing(args, out);
+            }
+            return Ok(if is_complete { Begun::Complete(folder) } else { Begun::Open(folder) });
+        }
+        Existing::Keep if is_complete => return fail(COMPLETE),
+        Existing::Keep if is_done => return fail(SOME_FAILED),
+        Existing::Keep if journals > 0 => {
+            return fail(
+                "holds an interrupted run of this study; --resume continues it, --overwrite starts again",
+            );
+        }
+        Existing::Keep | Existing::Overwrite => {}
     }
     folder.clear()?;
     for name in names {

@@ -175,6 +175,9 @@ pub(super) async fn open(
 }
 
 fn unreachable(address: SocketAddr, within: Duration) -> Refusal {
-    let text = format!("nobody answered at {address} within {} s", within.as_secs_f64());
+    let text = format!(
+        "nobody answered at {address} within {} s; is this the manager's --listen address (UDP, by default port 7117)?",
+        within.as_secs_f64()
+    );
     Refusal::new(Cause::Unreachable, text)
 }

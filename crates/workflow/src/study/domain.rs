@@ -85,18 +85,19 @@ pub(super) fn check_accepted(
         Domain::Fixed { value } => vec![*value],
     };
     let key = ["fixed", "values", "range"].into_iter().find(|key| section.has(key));
-    let named = named.into_iter().map(|value| (key, value));
-    let default = section.has("default").then_some((Some("default"), parameter.default));
-    for (key, value) in named.chain(default) {
-        for stage in &workflow.stages {
-            for task in &stage.tasks {
-                let Some(operation) = registry.get(&task.operation, task.version) else { continue };
-                let arguments = operation.arguments().iter().zip(stage.task_parameters(task));
-                let mut refusals =
-                    arguments.filter(|(argument, of)| *of == index && !argument.accepts.contains(value));
-                if let (Some(key), Some((argument, _))) = (key, refusals.next()) {
-                    let allowed = format!("{} (operation {})", argument.accepts, operation.name());
-                    return section.not_allowed(key, &value.to_string(), &allowed);
+    let named = key.map(|key| (key, named));
+    let default = section.has("default").then(|| ("default", vec![parameter.default]));
+    let given: Vec<(&str, Vec<Value>)> = named.into_iter().chain(default).collect();
+    for stage in &workflow.stages {
+        for task in &stage.tasks {
+            let Some(operation) = registry.get(&task.operation, task.version) else { continue };
+            let arguments = operation.arguments().iter().zip(stage.task_parameters(task));
+            for (argument, _) in arguments.filter(|(_, of)| *of == index) {
+                for (key, values) in &given {
+                    if let Some(value) = values.iter().find(|value| !argument.accepts.contains(**value)) {
+                        let allowed = format!("{} (operation {})", argument.accepts, operation.name());
+                        return section.not_allowed(key, &value.to_string(), &allowed);
+                    }
                 }
             }
         }

@@ -244,6 +244,9 @@ fn missing_files() {
     );
     assert_eq!(Workflow::load(&missing, &registry()).expect_err("no stages").to_string(), message);
     std::fs::write(&missing, [0xff, 0xfe]).expect("written");
-    let message = format!("{}: failed to read: stream did not contain valid UTF-8", missing.display());
+    let message = format!(
+        "{}: failed to read: line 1, column 1: byte 0xff is not UTF-8; text in UTF-8 is allowed",
+        missing.display()
+    );
     assert_eq!(Workflow::load(&missing, &registry()).expect_err("no text").to_string(), message);
 }

@@ -340,15 +340,19 @@ fn parameters() {
 
 #[test]
 fn text_that_is_no_toml() {
-    refused(&[("seed = 500", "seed = ")], ":4: string values must be quoted, expected literal string");
-    refused(&[("seed = 500", "seed = 500\nseed = 501")], ":5: duplicate key");
-    refused(&[("levels = 20", "levels 20")], ":13: key with no value, expected `=`");
-    refused(&[("metric = \"dice\"", "metric = \"dice")], r#":15: invalid basic string, expected `"`"#);
-    refused(&[("[input]", "[study]")], ":5: duplicate key");
-    refused(
-        &[("seed = 500", "seed = 99999999999999999999")],
-        ":4: invalid type: integer `99999999999999999999` is beyond 64 bits",
-    );
+    let allowed =
+        "sections in [brackets] and lines such as key = 1, key = \"text\" or key = [1, 2] are allowed";
+    let refused = |edits: &[(&str, &str)], place: &str, message: &str| {
+        refused(edits, &format!("{place}: no TOML: {message}; {allowed}"));
+    };
+    let unquoted = "string values must be quoted, expected literal string";
+    refused(&[("seed = 500", "seed = ")], ":4:8", unquoted);
+    refused(&[("seed = 500", "seed = 500\nseed = 501")], ":5:1", "duplicate key");
+    refused(&[("levels = 20", "levels 20")], ":13:8", "key with no value, expected `=`");
+    refused(&[("metric = \"dice\"", "metric = \"dice")], ":15:15", r#"invalid basic string, expected `"`"#);
+    refused(&[("[input]", "[study]")], ":5:2", "duplicate key");
+    let large = "invalid type: integer `99999999999999999999` is beyond 64 bits";
+    refused(&[("seed = 500", "seed = 99999999999999999999")], ":4:8", large);
 }
 
 #[test]
@@ -360,7 +364,10 @@ fn files_that_cannot_be_read() {
         "DIR/study.toml: failed to read: No such file or directory (os error 2)"
     );
     folder.write("study.toml", [0xff, 0xfe]);
-    assert_eq!(message("study.toml"), "DIR/study.toml: failed to read: stream did not contain valid UTF-8");
+    assert_eq!(
+        message("study.toml"),
+        "DIR/study.toml: failed to read: line 1, column 1: byte 0xff is not UTF-8; text in UTF-8 is allowed"
+    );
     folder.write("study.toml", "");
     assert_eq!(message("study.toml"), "DIR/study.toml: study: missing; this section is needed");
 }

@@ -1,0 +1,18 @@
+//! Environment variables in messages about options that are missing.
+
+/// The variables that would do instead of options that are missing, as a message names them.
+pub(super) fn instead_of(told: &str) -> String {
+    let grammar = super::grammar();
+    let called = std::env::args().nth(1).and_then(|name| grammar.find_subcommand(name));
+    let variable = |argument: &clap::Arg| {
+        let option = format!("--{} ", argument.get_long()?);
+        let variable = argument.get_env()?.to_str()?;
+        told.contains(&option).then(|| variable.to_owned())
+    };
+    let arguments = called.into_iter().flat_map(clap::Command::get_arguments);
+    let variables: Vec<String> = arguments.filter_map(variable).collect();
+    match variables.is_empty() {
+        true => String::new(),
+        false => format!("; or set {}", variables.join(" and ")),
+    }
+}
