@@ -24,6 +24,7 @@ mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
 mod logs;
+mod memory;
 #[path = "../support/mirax.rs"]
 mod mirax;
 #[path = "../support/disk.rs"]
