@@ -2,6 +2,7 @@
 
 mod control;
 mod entry;
+mod events;
 mod forget;
 mod remarks;
 
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 /// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -80,14 +81,8 @@ impl Shared {
             };
             let is_queued = matches!(phase, Phase::Queued);
             if !matches!(phase, Phase::Ended(_)) {
-                let name = &kept.submission.name;
-                let files = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
-                info!(
-                    study = id,
-                    name,
-                    missing = files,
-                    "study {id} ({name}) resumed after a start of the manager"
-                );
+                let missing = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
+                events::resumed(id, &kept, missing);
             }
             // Before workers come back: they ask.
             if is_queued && kept.submission.has_parts() {
@@ -282,16 +277,7 @@ impl Shared {
         self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
-        let (name, evaluations, tiles) = (&kept.submission.name, ready.evaluations(), ready.tiles());
-        info!(
-            study = id,
-            name,
-            client,
-            evaluations,
-            tiles,
-            missing = missing.len(),
-            "study {id} ({name}) submitted by {client}: {evaluations} evaluations on {tiles} tiles"
-        );
+        events::submitted(id, &kept, client, &ready, missing.len());
         self.entries().insert(id, Entry::new(kept, phase));
         if is_queued {
             self.start(id, Some(ready));
@@ -409,8 +395,7 @@ impl Shared {
             }
         };
         let start = Instant::now();
-        let started = |ready: &Ready| info!(study = id, "study {id} started: {}", ready.summary());
-        let ready = ready.inspect(|(_, ready)| started(ready));
+        let ready = ready.inspect(|(_, ready)| events::started(id, ready));
         let ended = ready.and_then(|(choice, ready)| job::run(self, id, choice, ready, follow));
         match ended {
             Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
@@ -437,21 +422,7 @@ impl Shared {
                 drop(entries);
                 return self.fail(id, said(&stop));
             }
-            let name = &entry.kept.submission.name;
-            let Ended { state, evaluations_done: evaluations, tasks_executed: executed, failed, .. } = &ended;
-            let seconds = took.as_secs_f64();
-            info!(
-                study = id,
-                name,
-                %state,
-                seconds,
-                evaluations,
-                executed,
-                reused,
-                failed,
-                "study {id} ({name}) is {state} after {seconds:.1} s: {evaluations} evaluations, {executed} tasks executed, \
-                 {reused} reused, {failed} runs failed"
-            );
+            events::ended(id, &entry.kept, &ended, reused, took);
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);

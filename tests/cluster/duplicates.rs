@@ -39,7 +39,6 @@ fn refused(cluster: &Cluster<'_>) -> u64 {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the figure is worth a look")]
 fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     let study = cluster::study(2, 64);
     let expected = expected(&study);
@@ -75,7 +74,6 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the figure is worth a look")]
 fn worker_started_again_after_a_kill_is_accepted_within_the_liveness_timeout() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::of(&study, 1);

@@ -49,7 +49,6 @@ fn begins(cluster: &Cluster<'_>, id: &str) {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the figures are worth a look")]
 fn worker_with_little_memory_gets_smaller_buckets() {
     let study = study();
     let (ample, least) = (least_bytes(&study, "1GB"), least_bytes(&study, LITTLE));
