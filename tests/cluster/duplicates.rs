@@ -5,11 +5,11 @@ use crate::watched::get;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A tenth of the attempts that a worker without back-off makes in it.
-const WHILE: Duration = Duration::from_secs(8);
+/// Time to try again in.
+const WHILE: Duration = Duration::from_secs(12);
 
-/// Attempts in that time: the wait starts at one second at most, and doubles.
-const MOST_ATTEMPTS: u64 = 12;
+/// Attempts in that time: waits of 0.5 s at least, then twice as long each time.
+const MOST_ATTEMPTS: u64 = 6;
 
 /// The liveness timeout of a link, and as much again for a busy machine.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
