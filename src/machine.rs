@@ -1,4 +1,5 @@
-//! How much memory there is to use: what the machine has, or what this process's control groups and `ulimit -v` leave it.
+//! How much memory there is to use: what the machine has, or what this process's control groups and `ulimit -v` leave it. And
+//! the machine's name.
 //!
 //! Budgets follow from limits alone, not from what is free at the moment: that would give another budget every time. Whether
 //! one more table fits follows from what the process has taken as well. Other systems than Linux are not asked.
@@ -60,6 +61,12 @@ impl fmt::Display for Limit {
 /// The bytes that a study may hold where `--memory` does not say: 60 % of [`limit`].
 pub(crate) fn default_memory_bytes() -> u64 {
     limit().share_bytes()
+}
+
+/// The name of this machine, or of the container; `None` where the system does not tell.
+pub(crate) fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// The memory of this machine, or what its control groups leave this process where that is less.

@@ -59,6 +59,8 @@ pub(crate) struct Counts {
     pub(crate) work_seconds: f64,
     /// What one run of those that are left is.
     pub(crate) run_seconds: f64,
+    /// The share of the predicted work that is done; none where there is nothing to do.
+    pub(crate) share: Option<f64>,
 }
 
 impl Counts {
@@ -189,6 +191,7 @@ impl Progress {
             passed: state.start.elapsed(),
             work_seconds: state.totals.left.work_seconds(),
             run_seconds: state.totals.left.run_seconds(),
+            share: state.totals.left.share_done(),
         }
     }
 

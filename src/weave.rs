@@ -4,6 +4,7 @@
 //! The algorithms are `pleach-reuse`'s; this module translates between names, values and operations on one side
 //! and the integers of that crate on the other. Nothing is executed and no image is opened here.
 
+mod draft;
 mod figures;
 mod forecast;
 pub(crate) mod identity;
@@ -14,10 +15,11 @@ mod room;
 mod tasks;
 mod trace;
 
+pub(crate) use draft::Draft;
 pub(crate) use figures::{PlanFigures, of as figures};
 pub(crate) use forecast::{Forecast, forecast};
 pub(crate) use loom::Loom;
-pub(crate) use memory::{Least, rehearse};
+pub(crate) use memory::{Least, WorkerMemory};
 pub(crate) use replan::Replan;
 pub(crate) use tasks::task_counts;
 
@@ -135,16 +137,26 @@ impl WeaveError {
 /// [`WeaveError`] when the strategy does not take so many instances, or there are more tasks than ids.
 pub(crate) fn weave(loom: Loom<'_>, level: Level, workers: u32) -> Result<Woven, WeaveError> {
     let solutions = loom.solve(level)?;
-    let figures = figures::of(&loom, &solutions, level, workers)?;
     room::for_execution(loom.material, &loom.graph)?;
     let plan = execution(&loom, &solutions, level);
-    let first_evaluation = usize::from(!loom.material.defaults_run);
-    let Loom { runs, graph, stages, material, .. } = loom;
-    let pixels = material.tiles.iter().map(|tile| tile.pixels).collect();
-    Ok(Woven { plan, figures, runs, graph, first_evaluation, stages, pixels })
+    Woven::new(loom, plan, &solutions, level, workers)
 }
 
 impl Woven {
+    fn new(
+        loom: Loom<'_>,
+        plan: ExecutionPlan,
+        solutions: &[Buckets],
+        level: Level,
+        workers: u32,
+    ) -> Result<Self, WeaveError> {
+        let figures = figures::of(&loom, solutions, level, workers)?;
+        let first_evaluation = usize::from(!loom.material.defaults_run);
+        let Loom { runs, graph, stages, material, .. } = loom;
+        let pixels = material.tiles.iter().map(|tile| tile.pixels).collect();
+        Ok(Self { plan, figures, runs, graph, first_evaluation, stages, pixels })
+    }
+
     /// The instance that computes a stage of an evaluation (numbered from 1; 0 is the reference) on a tile.
     pub(crate) fn instance(
         &self,
@@ -162,12 +174,13 @@ impl Woven {
         (self.runs.evaluation(run) + self.first_evaluation, self.runs.tile(run))
     }
 
-    /// Lets go of what it takes to plan the study anew while it runs, for workers that come and go.
-    pub(crate) fn take_replan(&mut self, max_buckets: NonZeroUsize) -> Replan {
+    /// Lets go of what it takes to plan the study anew while it runs, for workers that come and go. There are `max_buckets`
+    /// now, and never fewer than `min_buckets`.
+    pub(crate) fn take_replan(&mut self, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> Replan {
         let stages = std::mem::take(&mut self.stages);
         let tile_pixels =
             |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
-        Replan::new(stages, max_buckets, tile_pixels)
+        Replan::new(stages, max_buckets, min_buckets, tile_pixels)
     }
 
     /// The stage of an instance.

@@ -1,11 +1,12 @@
 //! The manager actor: accepts workers, carries messages to and from its state machine, keeps the results.
 //!
 //! One actor serves all studies of a manager, or the one of an embedded run. `connection` is one worker's end, `running` one
-//! study, `receive` what workers say, `perform` what follows, `control` what operators ask, `view` what they are shown, `figures` what is measured.
+//! study, `names` a name that two processes claim, `receive` what workers say, `perform` what follows, `control` what operators ask, `view` what they are shown, `figures` what is measured.
 
 mod connection;
 mod control;
 mod figures;
+mod names;
 mod outcome;
 mod perform;
 mod receive;
@@ -14,17 +15,19 @@ mod view;
 
 pub use connection::{Connect, Newcomer};
 pub use control::{
-    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Stop,
+    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Recut,
+    Stop,
 };
 pub use figures::{ManagerFigures, Measure, StudyFigures};
 pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
 pub use running::{Replanner, StudyRun};
-pub use view::{ManagerView, StudyView, WorkerState, WorkerView};
+pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
 use crate::transport::clock::Clock;
 use actix::prelude::*;
 use connection::{Connection, ConnectionId, Event};
 use figures::Meters;
+use names::{Claim, Duplicates};
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::{InstanceId, StudyId, WorkerId};
@@ -85,6 +88,9 @@ pub struct ManagerActor {
     connections: BTreeMap<ConnectionId, Connection>,
     connection_of: HashMap<WorkerId, ConnectionId>,
     next_connection: u32,
+    /// Connections whose name another process has, until it is known whether that one is alive.
+    claims: BTreeMap<ConnectionId, Claim>,
+    duplicates: Duplicates,
     studies: BTreeMap<StudyId, Running>,
     /// Studies that were cancelled: a part of one may still be on its way to be begun.
     cancelled: BTreeSet<u32>,
@@ -135,6 +141,8 @@ impl ManagerActor {
             connections: BTreeMap::new(),
             connection_of: HashMap::new(),
             next_connection: 0,
+            claims: BTreeMap::new(),
+            duplicates: Duplicates::default(),
             studies: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             kept: BTreeSet::new(),
@@ -203,6 +211,7 @@ impl Actor for ManagerActor {
         if self.service.is_some() {
             ctx.run_interval(TICK, |actor, ctx| {
                 actor.core.handle_tick(actor.start.elapsed());
+                actor.settle_claims(ctx);
                 actor.perform(ctx);
             });
         }
@@ -213,7 +222,7 @@ impl Actor for ManagerActor {
 impl StreamHandler<Event> for ManagerActor {
     fn handle(&mut self, event: Event, ctx: &mut Self::Context) {
         match event {
-            Event::Frame(id, frame) => self.receive(id, &frame, ctx),
+            Event::Frame(id, frame) => self.receive(id, frame, ctx),
             Event::Closed(id) => self.close(id, true, ctx),
         }
     }

@@ -83,8 +83,8 @@ pub trait Link: Send + 'static {
     /// Ends the link, since what came over it cannot be understood, and says why where that can be said.
     fn refuse(&self, _why: &dyn fmt::Display) {}
 
-    /// Ends the link, since there is no place for the other end now; it may try again.
-    fn refuse_for_now(&self, _why: &dyn fmt::Display) {}
+    /// Ends the link, since another process has the other end's name. It may try again later.
+    fn refuse_name(&self, _why: &dyn fmt::Display) {}
 }
 
 /// Frames from the other end; it ends when that is gone.

@@ -80,6 +80,8 @@ pub struct WorkerActor {
     unsafe_reports: Unsafe,
     /// Whose worker this is.
     manager: Option<u64>,
+    /// The manager has accepted this worker over the present link.
+    is_welcome: bool,
     draining: bool,
     dismissed: bool,
     /// What the tasks of this worker have computed.
@@ -127,6 +129,7 @@ impl WorkerActor {
             looked_at: 0,
             study_of: HashMap::new(),
             manager: None,
+            is_welcome: false,
             draining: false,
             dismissed: false,
             results: Arc::default(),

@@ -48,6 +48,13 @@ pub(super) fn client(request: &HttpRequest) -> Result<Rc<str>, ApiError> {
     client.ok_or_else(|| ApiError::Defect("a request without a client".to_owned()))
 }
 
+/// The same for the operator's log: with its address.
+pub(super) fn client_at(request: &HttpRequest) -> Result<String, ApiError> {
+    let who = client(request)?;
+    let place = request.peer_addr().map(|address| format!(" at {}", address.ip().to_canonical()));
+    Ok(format!("{who}{}", place.unwrap_or_default()))
+}
+
 fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {
     let state = request.app_data::<Data<State>>();
     let state = state.ok_or_else(|| ApiError::Defect("the server has no state".to_owned()))?;

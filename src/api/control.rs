@@ -40,8 +40,8 @@ pub(crate) enum Refused {
 /// The manager.
 pub(crate) trait Control: Send + Sync + 'static {
     /// Takes a study. What is submitted again under the same key is the same study: a client that got no answer asks
-    /// again.
-    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted>;
+    /// again. `client` is for the operator's log.
+    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted>;
 
     /// A file that may have been missing is in the input store now, whole and on disk.
     fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()>;
@@ -53,8 +53,8 @@ pub(crate) trait Control: Send + Sync + 'static {
     fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
 
     /// Ends a study. One that is cancelled already stays so; what is complete or has failed is a
-    /// [`Refused::Conflict`].
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
+    /// [`Refused::Conflict`]. `client` is for the operator's log.
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> Answer<'a, Study>;
 
     /// Removes a study that has ended, its results, and input files that no other study reads. A study that was removed
     /// before stays so; one that has not ended is a [`Refused::Conflict`].

@@ -84,6 +84,12 @@ pub(crate) struct Study {
     /// Of how many; none where it has none.
     #[serde(default)]
     pub(crate) phases: Option<u64>,
+    /// The share of its predicted work that is done, of the part that runs; none where it is not known.
+    #[serde(default)]
+    pub(crate) progress: Option<f64>,
+    /// Anything that keeps it waiting or slows it down, each in a few words.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
 }
 
 impl Study {
@@ -142,6 +148,9 @@ pub(crate) struct Worker {
     /// When it will be gone.
     #[serde(with = "rfc3339::option")]
     pub(crate) until: Option<OffsetDateTime>,
+    /// Anything that an operator should do something about, each in a few words.
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
 }
 
 /// The answer to a submission.

@@ -66,7 +66,16 @@ impl Transfer {
 
 /// How far a study is, in one line.
 pub(super) fn progress(study: &Study) -> String {
-    format!("{}, {}", heading(study), details(study))
+    let percent = percent(study).map_or_else(String::new, |percent| format!("{percent} done, "));
+    format!("{}, {percent}{}", heading(study), details(study))
+}
+
+/// The share of the predicted work that is done: it moves where evaluations, which end late in a merged plan, do not.
+pub(super) fn percent(study: &Study) -> Option<String> {
+    let share = study.progress.filter(|share| (0.0..=1.0).contains(share))?;
+    // 100 % is for what has ended.
+    let most = if study.state.is_over() { 100.0 } else { 99.0 };
+    Some(format!("{:.0} %", (100.0 * share).floor().min(most)))
 }
 
 fn heading(study: &Study) -> String {
@@ -84,6 +93,9 @@ fn details(study: &Study) -> String {
     }
     if let Some(left) = time_left(study) {
         text.push_str(&format!(", about {left} left"));
+    }
+    for remark in &study.remarks {
+        text.push_str(&format!(", {}", plain(remark)));
     }
     if let Some(message) = &study.message {
         text.push_str(&format!(": {}", plain(message)));

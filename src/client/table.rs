@@ -1,6 +1,6 @@
 //! Studies and workers as tables of text.
 
-use super::show::{plain, time_left};
+use super::show::{percent, plain, time_left};
 use crate::api::view::{Price, Scaling, Study, Worker};
 use crate::size::human;
 use indicatif::HumanDuration;
@@ -25,6 +25,7 @@ pub(crate) fn workers(workers: &[Worker]) -> String {
                     until.to_utc().minute()
                 ));
             }
+            remarks.extend(worker.remarks.iter().map(|remark| plain(remark)));
             [
                 plain(&worker.name),
                 worker.state.to_string(),
@@ -74,8 +75,18 @@ fn price(price: Price) -> String {
 
 /// The studies, a line each.
 pub(crate) fn studies(studies: &[Study]) -> String {
-    let header =
-        ["STUDY", "NAME", "STATE", "EVALUATIONS", "TASKS RUN", "LEFT", "TIME LEFT", "FAILED", "REMARKS"];
+    let header = [
+        "STUDY",
+        "NAME",
+        "STATE",
+        "DONE",
+        "EVALUATIONS",
+        "TASKS RUN",
+        "LEFT",
+        "TIME LEFT",
+        "FAILED",
+        "REMARKS",
+    ];
     lines(
         header,
         studies.iter().map(|study| {
@@ -83,15 +94,21 @@ pub(crate) fn studies(studies: &[Study]) -> String {
                 plain(&study.id),
                 plain(&study.name),
                 study.state.to_string(),
+                percent(study).unwrap_or_default(),
                 format!("{}/{}", study.evaluations_done, study.evaluations),
                 study.tasks_executed.to_string(),
                 study.tasks_left.to_string(),
                 time_left(study).unwrap_or_default(),
                 study.failed.to_string(),
-                study.message.as_deref().map(plain).or_else(|| study.phase_of()).unwrap_or_default(),
+                remarks(study),
             ]
         }),
     )
+}
+
+fn remarks(study: &Study) -> String {
+    let first = study.message.as_deref().map(plain).or_else(|| study.phase_of());
+    first.into_iter().chain(study.remarks.iter().map(|remark| plain(remark))).collect::<Vec<_>>().join("; ")
 }
 
 /// Columns as wide as their longest text, two spaces between them, nothing at the ends of lines.

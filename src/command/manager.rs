@@ -168,6 +168,7 @@ fn desk(args: &ManagerProcessArgs) -> Outcome<Option<Arc<JoinDesk>>> {
 fn connect(peer: Peer) -> Connect {
     let Peer { identity, hello, address, link, incoming, regions, arrivals: _ } = peer;
     let below = hello.tiers.iter().skip(1).fold(0_u64, |sum, tier| sum.saturating_add(tier.bytes));
+    let location = hello.location(address);
     let operations = hello.operations.into_iter().map(|operation| (operation.name, operation.version));
     Connect {
         link: Box::new(link),
@@ -175,6 +176,7 @@ fn connect(peer: Peer) -> Connect {
         newcomer: Newcomer {
             name: identity.name.to_string(),
             host: Some(address.ip()),
+            location,
             facts: Facts {
                 slots: hello.cores,
                 memory_bytes: hello.memory_bytes,

@@ -5,6 +5,7 @@
 pub(crate) mod parts;
 mod table;
 
+use super::way::fit::{Fitted, Room, fit};
 use super::way::{BucketLimits, Way};
 use super::{weigh, workers};
 use crate::cli::{PlanArgs, ReuseName, StrategyName};
@@ -17,7 +18,7 @@ use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::size::MemorySize;
 use crate::study::{Prepared, annotations};
-use crate::weave::{self, Forecast, Level, Loom, Material, WeaveError};
+use crate::weave::{self, Forecast, Level, Loom, Material, WeaveError, WorkerMemory};
 use pleach_reuse::{Buckets, Merging, Strategy};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -62,6 +63,8 @@ pub(super) fn execute(args: &PlanArgs) -> Outcome {
     }
     annotations::told(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
+    let too_much = args.memory.map_or(u64::MAX, MemorySize::bytes);
+    table::beyond(&plans, too_much).iter().for_each(|line| print_line(line));
     parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
     Ok(())
 }
@@ -98,16 +101,25 @@ impl<'a> Planner<'a> {
         Self { args, material, looms: [None, None], solved: None }
     }
 
-    fn solve(&mut self, way: Way, workers: NonZeroU32) -> Result<Solved<'_>, WeaveError> {
+    fn set_up<'b>(
+        looms: &'b mut [Option<(Loom<'a>, f64)>; 2],
+        material: Material<'a>,
+        way: Way,
+    ) -> Result<(&'b Loom<'a>, f64), WeaveError> {
         let place = usize::from(way.merging() == Merging::Merged);
-        let (loom, set_up_seconds) = match self.looms[place].take() {
-            Some(loom) => loom,
+        let known = match looms[place].take() {
+            Some(known) => known,
             None => {
                 let start = Instant::now();
-                (Loom::set_up(self.material, way.merging())?, start.elapsed().as_secs_f64())
+                (Loom::set_up(material, way.merging())?, start.elapsed().as_secs_f64())
             }
         };
-        let (loom, _) = self.looms[place].insert((loom, set_up_seconds));
+        let (loom, seconds) = looms[place].insert(known);
+        Ok((loom, *seconds))
+    }
+
+    fn solve(&mut self, way: Way, workers: NonZeroU32) -> Result<Solved<'_>, WeaveError> {
+        let (loom, set_up_seconds) = Self::set_up(&mut self.looms, self.material, way)?;
         let start = Instant::now();
         let memory_bytes = self.args.memory.map_or(u64::MAX, MemorySize::bytes);
         let limits = BucketLimits::choose(self.args.buckets, loom, workers, memory_bytes)?;
@@ -123,7 +135,11 @@ impl<'a> Planner<'a> {
     }
 
     fn plans(&mut self, ways: &[Way], workers: NonZeroU32) -> Result<Vec<Plan>, WeaveError> {
+        let memory = self.args.memory.map(MemorySize::bytes);
         let plan = |way: &Way| {
+            if let Some(memory_bytes) = memory {
+                return self.fitted(*way, workers, memory_bytes);
+            }
             let Solved { loom, level, limits, buckets, seconds } = self.solve(*way, workers)?;
             let start = Instant::now();
             let figures = weave::figures(loom, buckets, level, workers.get())?;
@@ -135,9 +151,31 @@ impl<'a> Planner<'a> {
                 workers: workers.get(),
                 max_bucket_size: way.max_bucket_size(limits),
                 max_buckets: way.max_buckets(limits),
+                least_bytes: None,
             })
         };
         ways.iter().map(plan).collect()
+    }
+
+    /// A plan for workers with so much memory, as `run` and managers make it, and what it needs.
+    fn fitted(&mut self, way: Way, workers: NonZeroU32, memory_bytes: u64) -> Result<Plan, WeaveError> {
+        let (loom, seconds) = Self::set_up(&mut self.looms, self.material, way)?;
+        let start = Instant::now();
+        let memory = WorkerMemory { memory_bytes, below_bytes: 0 };
+        let buckets = self.args.buckets;
+        let room = Room { buckets, slots: workers, workers: &[memory], may_be_tree: false };
+        let Fitted { way, limits, draft, .. } = fit(loom, way, room)?;
+        let figures = weave::figures(loom, draft.solutions(), way.level(limits), workers.get())?;
+        Ok(Plan {
+            strategy: way.strategy_name(),
+            reuse: way.reuse_name(),
+            figures,
+            planning_seconds: Some(seconds + start.elapsed().as_secs_f64()),
+            workers: workers.get(),
+            max_bucket_size: way.max_bucket_size(limits),
+            max_buckets: way.max_buckets(limits),
+            least_bytes: Some(draft.needs().least_bytes),
+        })
     }
 
     /// The makespan over numbers of workers, for each of the ways.

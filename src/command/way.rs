@@ -2,6 +2,8 @@
 //!
 //! What follows from such a way is `weave`'s.
 
+pub(crate) mod fit;
+
 use crate::cli::{BucketArgs, ReuseName, StrategyName};
 use crate::weave::{Level, Loom, WeaveError};
 use pleach_dispatch::plan::Sharing;

@@ -1,8 +1,9 @@
 //! `pleach worker`: a process that executes what a manager gives it, until it is told to leave. What is measured of it is in
-//! `figures`, how it stands with its manager in `standing`.
+//! `figures`, how it stands with its manager in `standing`, when it connects again in `retry`.
 
 mod certificate;
 mod figures;
+mod retry;
 mod standing;
 
 use super::node::random;
@@ -15,7 +16,7 @@ use crate::exporter;
 use crate::inputs::FileOpener;
 use crate::interrupt::Interrupt;
 use crate::log;
-use crate::machine::default_memory_bytes;
+use crate::machine::{self, default_memory_bytes};
 use crate::service::metrics::record_expiry;
 use crate::size::{MemorySize, human};
 use actix::prelude::*;
@@ -25,13 +26,12 @@ use pleach_actors::files::Files;
 use pleach_actors::stage::Past;
 use pleach_actors::storage::StorageActor;
 use pleach_actors::task::THREAD_NAME;
-use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
 use pleach_actors::transport::identity::Role;
-use pleach_actors::transport::quic::{Board, Connector, Network, Peer};
-use pleach_actors::transport::refusal::Refusal;
+use pleach_actors::transport::quic::{Board, Connector, LinkEnd, Network, Peer};
+use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
     Abandon, Connected, Drain, EndBy, Event, Remote, Resources, WorkerActor, WorkerSetup,
@@ -40,6 +40,7 @@ use pleach_regions::{Ledger, RamTier};
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
 use pleach_telemetry::Exposition;
+use retry::Retry;
 use standing::Standing;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -118,6 +119,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         memory_bytes,
         tiers: [("ram".to_owned(), memory_bytes)].into_iter().chain(sizes).map(tier_size).collect(),
         lease_end_seconds: until,
+        host_name: machine::host_name(),
         ..Hello::default()
     }
     .with_operations(&registry);
@@ -244,8 +246,11 @@ impl Process<'_> {
         mut told: UnboundedReceiver<Event>,
         mut asked: oneshot::Receiver<()>,
     ) -> Outcome {
-        let mut backoff = Backoff::new(self.settings.first_wait, self.settings.longest_wait, random()?);
-        let mut is_connected = false;
+        let mut retry = Retry::new(&self.settings, random()?);
+        let mut open: Option<OpenLink> = None;
+        let mut not_before = tokio::time::Instant::now();
+        // Why the worker was refused last, if that was logged: it is logged once, not with every attempt.
+        let mut refused: Option<Cause> = None;
         let mut leaving: Option<tokio::time::Instant> = None;
         let ends =
             self.until.map(|until| tokio::time::Instant::now() + left(until, self.args.drain_timeout.0));
@@ -253,14 +258,24 @@ impl Process<'_> {
             // A wait that never ends stands for a moment that there is not.
             let never = tokio::time::Instant::now() + Duration::from_secs(3600);
             tokio::select! {
-                connected = self.connect(&mut backoff), if !is_connected => {
-                    self.attach(worker, connected?);
-                    is_connected = true;
+                connected = self.connect(&mut retry, not_before), if open.is_none() => {
+                    let peer = connected?;
+                    let manager = peer.identity.to_string();
+                    open = Some(OpenLink { manager, end: peer.link.end_of(), welcome: None });
+                    self.attach(worker, peer);
                 }
                 event = told.recv() => match event {
+                    Some(Event::Welcomed) => {
+                        self.standing.joined();
+                        refused = None;
+                        if let Some(link) = &mut open {
+                            link.welcome = Some(Instant::now());
+                            info!("connected to {} at {}", link.manager, self.manager);
+                        }
+                    }
                     Some(Event::Disconnected) => {
-                        warn!("the manager is lost; what is under way goes on");
-                        is_connected = false;
+                        let wait = self.disconnected(open.take(), &mut retry, &mut refused);
+                        not_before = tokio::time::Instant::now() + wait;
                     }
                     Some(Event::Left) | None => {
                         info!("the worker has left");
@@ -287,7 +302,33 @@ impl Process<'_> {
         }
     }
 
-    async fn connect(&self, backoff: &mut Backoff) -> Outcome<Peer> {
+    /// Says how a link has ended; returns how long to wait before the next one.
+    fn disconnected(
+        &self,
+        link: Option<OpenLink>,
+        retry: &mut Retry,
+        refused: &mut Option<Cause>,
+    ) -> Duration {
+        let Some(OpenLink { end, welcome, .. }) = link else { return Duration::ZERO };
+        let refusal = end.ended();
+        let cause = refusal.as_ref().map(|refusal| refusal.cause);
+        let wait = retry.ended(welcome.map(|since| since.elapsed()), cause);
+        if welcome.is_some() {
+            warn!("the manager is lost; what is under way goes on");
+        } else if let Some(refusal) = refusal {
+            self.standing.failed(&refusal.to_string());
+            if refused.replace(refusal.cause) != Some(refusal.cause) {
+                warn!(
+                    "the manager at {} refused this worker: {refusal}; trying again, less and less often",
+                    self.manager
+                );
+            }
+        }
+        wait
+    }
+
+    async fn connect(&self, retry: &mut Retry, not_before: tokio::time::Instant) -> Outcome<Peer> {
+        tokio::time::sleep_until(not_before).await;
         let mut last = String::new();
         let wait = async |refusal: &Refusal, wait: Duration| {
             let text = refusal.to_string();
@@ -298,14 +339,13 @@ impl Process<'_> {
             }
             tokio::time::sleep(wait).await;
         };
-        let peer =
-            self.connector.keep_connecting(self.manager, Role::Manager, &self.hello, backoff, wait).await;
-        let peer = peer.map_err(|refusal| {
+        let peer = self
+            .connector
+            .keep_connecting(self.manager, Role::Manager, &self.hello, &mut retry.lost, wait)
+            .await;
+        peer.map_err(|refusal| {
             Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
-        })?;
-        self.standing.joined();
-        info!("connected to {} at {}", peer.identity, self.manager);
-        Ok(peer)
+        })
     }
 
     fn attach(&self, worker: &Addr<WorkerActor>, peer: Peer) {
@@ -323,6 +363,15 @@ impl Process<'_> {
         });
         worker.do_send(Connected { link: Box::new(link), incoming });
     }
+}
+
+/// A link to the manager.
+struct OpenLink {
+    /// Who it is, by its certificate.
+    manager: String,
+    end: LinkEnd,
+    /// When the manager accepted this worker, if it has.
+    welcome: Option<Instant>,
 }
 
 fn resolve(address: &str) -> Outcome<SocketAddr> {

@@ -33,6 +33,9 @@ pub(crate) struct Plan {
     pub(crate) workers: u32,
     pub(crate) max_bucket_size: Option<usize>,
     pub(crate) max_buckets: Option<usize>,
+    /// What a worker needs at least, where the plan was made for a given memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) least_bytes: Option<u64>,
 }
 
 /// `plan.json`: the plan that was executed, and whose folder this is.

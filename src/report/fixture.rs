@@ -154,6 +154,7 @@ fn plan(study: &Study, merged: bool) -> Plan {
         workers: 2,
         max_bucket_size: merged.then_some(16),
         max_buckets: None,
+        least_bytes: None,
     }
 }
 

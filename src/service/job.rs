@@ -12,7 +12,8 @@ use super::submission::PlanChoice;
 use crate::analysis::Collected;
 use crate::api::view::StudyState;
 use crate::cli::{BucketArgs, TaskOrderName};
-use crate::command::way::{BucketLimits, Way};
+use crate::command::way::Way;
+use crate::command::way::fit::{Fitted, Room, fit};
 use crate::execution::{self, Executed, Executor, ToExecute};
 use crate::exit::{Outcome, Stop};
 use crate::gallery::previews::Previews;
@@ -24,21 +25,27 @@ use crate::progress::{Counts, Shown};
 use crate::results::{self, phases::PlanOfPhases};
 use crate::session::{self, Existing, Found, Session};
 use crate::study::Prepared;
-use crate::weave::{self, Loom};
+use crate::weave::{self, Loom, WorkerMemory};
 use pleach_actors::embedded::Finished;
 use pleach_actors::files::gather;
-use pleach_actors::manager::{Begin, Durable, Halt, Look, ManagerActor, ManagerView, StudyRun};
+use pleach_actors::manager::{Begin, Durable, Halt, Look, ManagerActor, ManagerView, Recut, StudyRun};
 use pleach_actors::stage::Past;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::memory::Needs;
 use pleach_dispatch::message::FileContent;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study;
+use pleach_reuse::BUCKETS_PER_CORE;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
+
+/// Between two looks at whether workers have come that a study's plan does not fit.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A study that is ready to be executed.
 pub(crate) struct Ready {
@@ -51,6 +58,22 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Evaluations, as far as they are known before it runs.
+    pub(crate) fn evaluations(&self) -> usize {
+        self.whole.design.evaluations.len()
+    }
+
+    pub(crate) fn tiles(&self) -> usize {
+        self.whole.tiles.len()
+    }
+
+    /// The plan in a few words, for the operator's log.
+    pub(crate) fn summary(&self) -> String {
+        let plan = &self.planned.plan;
+        let seconds = plan.planning_seconds.unwrap_or_default();
+        format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.figures.buckets, plan.workers)
+    }
+
     /// What the study, or its first part, takes, one task at a time.
     pub(crate) fn needs(&self) -> &Needs {
         &self.planned.woven.plan.needs
@@ -58,19 +81,27 @@ impl Ready {
 }
 
 /// The workers that a study is planned for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Workers {
     slots: NonZeroU32,
-    /// Of the one that has least.
-    memory_bytes: u64,
+    /// Of each.
+    memory: Vec<WorkerMemory>,
 }
 
 impl Workers {
     /// Those that are there.
     pub(crate) fn of(view: &ManagerView) -> Self {
         let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
-        let memory_bytes = view.workers.iter().map(|worker| worker.memory_bytes).min().unwrap_or(u64::MAX);
-        Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory_bytes }
+        let memory = view.workers.iter().map(|worker| WorkerMemory {
+            memory_bytes: worker.memory_bytes,
+            below_bytes: worker.below_bytes,
+        });
+        Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
+    }
+
+    /// Those whose memory is too small for a plan with these needs.
+    fn too_small(&self, needs: &Needs) -> usize {
+        self.memory.iter().filter(|memory| !memory.fits(needs)).count()
     }
 }
 
@@ -94,13 +125,13 @@ pub(crate) fn ready(id: u32, kept: &Kept, store: &InputStore, workers: Workers) 
     let lookup = Lookup::new(store);
     let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
     let first = (!whole.study.phases.is_empty()).then(|| whole.of_phase(0, None)).transpose()?;
-    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, workers)?;
+    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, &workers)?;
     Ok(Ready { whole, first, planned, start })
 }
 
-fn plan(prepared: &Prepared, choice: PlanChoice, workers: Workers) -> Outcome<Planned> {
+fn plan(prepared: &Prepared, choice: PlanChoice, workers: &Workers) -> Outcome<Planned> {
     let start = Instant::now();
-    let Workers { slots, memory_bytes } = workers;
+    let slots = workers.slots;
     let way = Way::new(choice.strategy, choice.reuse);
     let buckets = BucketArgs {
         max_bucket_size: choice.max_bucket_size,
@@ -108,9 +139,9 @@ fn plan(prepared: &Prepared, choice: PlanChoice, workers: Workers) -> Outcome<Pl
         task_order: TaskOrderName::Given,
     };
     let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
-    let limits = BucketLimits::choose(buckets, &loom, slots, memory_bytes).map_err(Stop::input)?;
-    let mut woven = weave::weave(loom, way.level(limits), slots.get()).map_err(Stop::input)?;
-    weave::rehearse(&mut woven, &prepared.registry, 0).map_err(Stop::defect)?;
+    let room = Room { buckets, slots, workers: &workers.memory, may_be_tree: true };
+    let Fitted { way, limits, draft, .. } = fit(&loom, way, room).map_err(Stop::input)?;
+    let mut woven = draft.weave(loom, slots.get()).map_err(Stop::input)?;
     woven.plan.durable = prepared.study.durable;
     let plan = Plan {
         strategy: way.strategy_name(),
@@ -120,13 +151,29 @@ fn plan(prepared: &Prepared, choice: PlanChoice, workers: Workers) -> Outcome<Pl
         workers: slots.get(),
         max_bucket_size: way.max_bucket_size(limits),
         max_buckets: way.max_buckets(limits),
+        least_bytes: None,
     };
     Ok(Planned { woven, plan })
+}
+
+/// What a study is planned anew with while it runs. Without more buckets than slots call for, their number may fall again.
+fn replan(planned: &mut Planned) -> Option<weave::Replan> {
+    let Planned { woven, plan } = planned;
+    if plan.strategy != "trtma" {
+        return None;
+    }
+    let most = plan.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
+    let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(plan.workers as usize)?);
+    // More were needed for the workers' memory.
+    let least = if most > usual { most } else { NonZeroUsize::MIN };
+    Some(woven.take_replan(most, least))
 }
 
 /// Executes a plan on the manager's workers.
 struct Cluster<'a> {
     shared: &'a Arc<Shared>,
+    prepared: &'a Prepared,
+    choice: PlanChoice,
     id: StudyId,
     /// See [`Parts`].
     keeps: bool,
@@ -136,7 +183,8 @@ struct Cluster<'a> {
 
 impl Executor for Cluster<'_> {
     fn execute(&mut self, work: ToExecute) -> Outcome<Finished> {
-        let (done, outcome) = oneshot::channel();
+        let (done, mut outcome) = oneshot::channel();
+        let mut needs = work.plan.needs.clone();
         let study = StudyRun {
             plan: work.plan,
             finished: work.finished,
@@ -149,7 +197,14 @@ impl Executor for Cluster<'_> {
         let begun = self.shared.manager.send(Begin { id: self.id, study });
         let begun = self.shared.network.block_on(begun).map_err(Stop::defect)?;
         begun.map_err(Stop::defect)?;
-        let outcome = outcome.blocking_recv().map_err(Stop::defect)?;
+        let mut tried = Vec::new();
+        let outcome = loop {
+            let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
+            match self.shared.network.block_on(waited) {
+                Ok(outcome) => break outcome.map_err(Stop::defect)?,
+                Err(_) => self.suit(&mut needs, &mut tried)?,
+            }
+        };
         Ok(Finished { outcome, peak_bytes: 0, left_bytes: 0 })
     }
 
@@ -165,6 +220,47 @@ impl Executor for Cluster<'_> {
     fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
         let (manager, study) = (self.shared.manager.clone(), self.id);
         Box::new(move |records| manager.do_send(Durable { study, records }))
+    }
+}
+
+impl Cluster<'_> {
+    /// Cuts what nobody has begun into buckets that fit workers with less memory, where some have come and there is such a
+    /// plan. `needs`: of the present plan. `tried`: the memory of the workers that were looked at last.
+    fn suit(&self, needs: &mut Needs, tried: &mut Vec<WorkerMemory>) -> Outcome {
+        let view = self.shared.network.block_on(self.shared.manager.send(Look)).map_err(Stop::defect)?;
+        let workers = Workers::of(&view);
+        let mut memory = workers.memory.clone();
+        memory.sort_unstable();
+        memory.dedup();
+        let too_small = workers.too_small(needs);
+        if too_small == 0 || *tried == memory {
+            return Ok(());
+        }
+        *tried = memory;
+        let mut planned = plan(self.prepared, self.choice, &workers)?;
+        let new_needs = planned.woven.plan.needs.clone();
+        if workers.too_small(&new_needs) >= too_small {
+            return Ok(());
+        }
+        let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.woven.plan);
+        let recut = study::Recut { buckets, needs: new_needs.clone(), sharing };
+        let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
+        let recut = self.shared.manager.send(Recut { id: self.id, recut, replanner });
+        match self.shared.network.block_on(recut).map_err(Stop::defect)? {
+            Ok(()) => {
+                let (id, megabytes) = (self.id.study, new_needs.least_bytes.div_ceil(1_000_000));
+                info!(
+                    study = id,
+                    megabytes,
+                    "study {id} is cut for workers with less memory: it needs {megabytes} MB at once"
+                );
+                *needs = new_needs;
+            }
+            Err(error) => {
+                warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study)
+            }
+        }
+        Ok(())
     }
 }
 
@@ -190,7 +286,7 @@ struct Parts<'a, F> {
 impl<F: FnMut(Followed)> parts::Runner for Parts<'_, F> {
     fn plan(&mut self, prepared: &Prepared) -> Outcome<Planned> {
         let view = self.shared.network.block_on(self.shared.manager.send(Look)).map_err(Stop::defect)?;
-        plan(prepared, self.choice, Workers::of(&view))
+        plan(prepared, self.choice, &Workers::of(&view))
     }
 
     fn execute(
@@ -200,11 +296,8 @@ impl<F: FnMut(Followed)> parts::Runner for Parts<'_, F> {
         session: &Session,
         round: usize,
     ) -> Outcome<Executed> {
+        let replan = replan(planned);
         let Planned { woven, plan } = planned;
-        let replan = (plan.strategy == "trtma").then(|| {
-            let most = plan.max_buckets.and_then(NonZeroUsize::new);
-            woven.take_replan(most.unwrap_or(NonZeroUsize::MAX))
-        });
         let number = |number: usize, what: &str| {
             let most = u16::MAX;
             u16::try_from(number).map_err(|_| {
@@ -219,7 +312,8 @@ impl<F: FnMut(Followed)> parts::Runner for Parts<'_, F> {
         };
         let keeps = self.keeps;
         let inputs = self.shared.input_files(self.id, prepared);
-        let mut cluster = Cluster { shared: self.shared, id, keeps, inputs, replan };
+        let (shared, choice) = (self.shared, self.choice);
+        let mut cluster = Cluster { shared, prepared, choice, id, keeps, inputs, replan };
         let (stage, tree) = results::merged(plan, &prepared.study.workflow.stages);
         let before = Counts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
@@ -312,7 +406,7 @@ impl<F: FnMut(Followed)> Parts<'_, F> {
 pub(crate) type Manager = actix::Addr<ManagerActor>;
 
 /// Executes a study and writes its results; `follow` is told, of each part, where its progress can be looked at. Returns how
-/// it ended, or `None` when it was cancelled.
+/// it ended and how many tasks were reused, or `None` when it was cancelled.
 ///
 /// # Errors
 /// [`Stop`], when it could not be executed, or its results not be written: it can be tried again.
@@ -322,7 +416,7 @@ pub(crate) fn run(
     choice: PlanChoice,
     ready: Ready,
     follow: impl FnMut(Followed),
-) -> Outcome<Option<Ended>> {
+) -> Outcome<Option<(Ended, u64)>> {
     let Ready { whole, first, planned, start } = ready;
     let out = shared.state.results(id);
     let mut parts = Parts {
@@ -350,7 +444,8 @@ pub(crate) fn run(
         Err(Stop::Interrupted(_)) => return Ok(None),
         run => run?,
     };
-    Ok(Some(Ended {
+    let reused = run.tasks_reused.values().sum();
+    let ended = Ended {
         state: StudyState::Complete,
         message: (run.failed > 0).then(|| format!("{} runs failed, listed in failed.csv{place}", run.failed)),
         evaluations_done: run.evaluations as u64,
@@ -358,5 +453,6 @@ pub(crate) fn run(
         failed: run.failed as u64,
         ended: Some(OffsetDateTime::now_utc()),
         results: Some(super::results::checksums(&out).map_err(Stop::input)?),
-    }))
+    };
+    Ok(Some((ended, reused)))
 }

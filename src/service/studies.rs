@@ -2,7 +2,9 @@
 
 mod control;
 mod entry;
+mod events;
 mod forget;
+mod remarks;
 
 use super::inputs::{InputDigest, InputStore};
 use super::job::{self, Manager, Ready, Workers};
@@ -26,9 +28,9 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 /// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -78,6 +80,10 @@ impl Shared {
                 Err(missing) => Phase::Waiting(missing),
             };
             let is_queued = matches!(phase, Phase::Queued);
+            if !matches!(phase, Phase::Ended(_)) {
+                let missing = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
+                events::resumed(id, &kept, missing);
+            }
             // Before workers come back: they ask.
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(Keep(id));
@@ -229,6 +235,7 @@ impl Shared {
         self: &Arc<Self>,
         submission: Submission,
         key: Option<String>,
+        client: &str,
         view: &ManagerView,
     ) -> Result<Submitted, Refused> {
         let taking = match self.begin_taking(key.as_deref()) {
@@ -270,6 +277,7 @@ impl Shared {
         self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
+        events::submitted(id, &kept, client, &ready, missing.len());
         self.entries().insert(id, Entry::new(kept, phase));
         if is_queued {
             self.start(id, Some(ready));
@@ -386,9 +394,11 @@ impl Shared {
                 *place = Some(followed);
             }
         };
+        let start = Instant::now();
+        let ready = ready.inspect(|(_, ready)| events::started(id, ready));
         let ended = ready.and_then(|(choice, ready)| job::run(self, id, choice, ready, follow));
         match ended {
-            Ok(Some(ended)) => self.over(id, ended),
+            Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
             // Cancelled: whoever did so has written that down.
             Ok(None) => {}
             Err(stop) => self.fail(id, said(&stop)),
@@ -403,7 +413,7 @@ impl Shared {
     }
 
     /// A study has ended: that is written down, unless it was cancelled at the last moment.
-    fn over(&self, id: u32, ended: Ended) {
+    fn over(&self, id: u32, ended: Ended, reused: u64, took: Duration) {
         let mut entries = self.entries();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
@@ -412,8 +422,7 @@ impl Shared {
                 drop(entries);
                 return self.fail(id, said(&stop));
             }
-            let name = &entry.kept.submission.name;
-            info!(study = id, name, "study {id} ({name}) is {}", ended.state);
+            events::ended(id, &entry.kept, &ended, reused, took);
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);

@@ -11,6 +11,7 @@ use pleach_reuse::{
 };
 use pleach_workflow::{Operation, Origin, Read, Stage, StageInput, Value};
 use std::cell::OnceCell;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// A study ready to be planned.
@@ -96,6 +97,12 @@ impl<'a> Loom<'a> {
     /// For each stage the order of its tasks in which the instances share most.
     pub(crate) fn best_orders(&self) -> Vec<Vec<usize>> {
         self.stages.iter().map(|stage| best_order(&stage.problem, &stage.tasks).tasks).collect()
+    }
+
+    /// Instances of the stage that has most, as far as strategies put them into buckets.
+    pub(crate) fn most_instances(&self) -> NonZeroUsize {
+        let most = self.stages.iter().map(|stage| stage.members.len()).max().unwrap_or(0);
+        NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// The tile that an instance works on.

@@ -1,8 +1,11 @@
 //! How many bytes a plan takes: at most, and at least. Nothing is admitted or refused here.
+//!
+//! Limits and peaks are those of trees. What buckets share beyond trees is held for longer, and only a rehearsal knows it.
 
-use super::{Loom, WeaveError, Woven, operations};
-use pleach_dispatch::memory::TaskBytes;
-use pleach_dispatch::rehearsal;
+use super::{Loom, WeaveError, operations};
+use pleach_dispatch::memory::{Needs, TaskBytes};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::rehearsal::{self, Rehearsal};
 use pleach_reuse::{
     Buckets, LevelBytes, Limits, LimitsError, Machine, StageBytes, choose_limits, peak_bytes,
 };
@@ -20,25 +23,32 @@ pub(crate) struct Least {
     pub(crate) tile: usize,
 }
 
-/// Rehearses the plan with what operations declare, notes in it what it needs, and says what that comes to where so much can
-/// be stored below memory.
+/// The memory of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorkerMemory {
+    /// What it may hold.
+    pub(crate) memory_bytes: u64,
+    /// What it can store in slower tiers besides.
+    pub(crate) below_bytes: u64,
+}
+
+impl WorkerMemory {
+    /// Whether a plan with these needs can be executed within it.
+    pub(crate) fn fits(self, needs: &Needs) -> bool {
+        needs.with_below(self.below_bytes) <= self.memory_bytes
+    }
+}
+
+/// Rehearses a plan with the sizes that operations declare. Every check of a plan against a worker's memory goes by this
+/// one estimate.
 ///
 /// # Errors
 /// [`WeaveError`] when the plan breaks its own rules.
-pub(crate) fn rehearse(
-    woven: &mut Woven,
-    registry: &Registry,
-    below_bytes: u64,
-) -> Result<Least, WeaveError> {
-    let stages = &woven.plan.stages;
-    let operations: Vec<_> = stages.iter().map(|stage| operations(stage, registry)).collect();
+pub(super) fn rehearse(plan: &ExecutionPlan, registry: &Registry) -> Result<Rehearsal, WeaveError> {
+    let operations: Vec<_> = plan.stages.iter().map(|stage| operations(stage, registry)).collect();
     let bytes =
         |stage: usize, pixels: u64| operations[stage].iter().map(|op| task_bytes(op, pixels)).collect();
-    let rehearsal = rehearsal::rehearse(&woven.plan, bytes).map_err(WeaveError::new)?;
-    woven.plan.needs = rehearsal.needs;
-    let place = rehearsal.dearest.map(|instance| (woven.stage(instance), woven.first_run(instance).1));
-    let (stage, tile) = place.unwrap_or_default();
-    Ok(Least { bytes: woven.plan.needs.with_below(below_bytes), stage, tile })
+    rehearsal::rehearse(plan, bytes).map_err(WeaveError::new)
 }
 
 fn task_bytes(operation: &Arc<dyn Operation>, pixels: u64) -> TaskBytes {

@@ -17,6 +17,8 @@ const BUCKETS_A_SLOT: usize = 3;
 pub(crate) struct Replan {
     stages: Vec<Stage>,
     max_buckets: NonZeroUsize,
+    /// Fewer would be too large for the memory of the workers that the plan was cut for.
+    min_buckets: NonZeroUsize,
 }
 
 struct Stage {
@@ -29,19 +31,20 @@ impl Replan {
     pub(super) fn new(
         stages: Vec<StageProblem>,
         max_buckets: NonZeroUsize,
+        min_buckets: NonZeroUsize,
         pixels: impl Fn(pleach_reuse::InstanceId) -> u64,
     ) -> Self {
         let stage = |problem: StageProblem| {
             let pixels = problem.members.iter().map(|instance| pixels(*instance)).collect();
             Stage { problem, pixels }
         };
-        Self { stages: stages.into_iter().map(stage).collect(), max_buckets }
+        Self { stages: stages.into_iter().map(stage).collect(), max_buckets, min_buckets }
     }
 }
 
 impl Replanner for Replan {
     fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
-        let wanted = NonZeroUsize::new(slots as usize * BUCKETS_A_SLOT)?;
+        let wanted = NonZeroUsize::new(slots as usize * BUCKETS_A_SLOT)?.max(self.min_buckets);
         let before = std::mem::replace(&mut self.max_buckets, wanted);
         if before == wanted {
             return None;

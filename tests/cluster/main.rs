@@ -16,6 +16,7 @@ mod data;
 mod deletion;
 mod disk;
 mod download;
+mod duplicates;
 mod durable;
 mod forget;
 mod gate;
@@ -23,6 +24,7 @@ mod hosts;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
 mod logs;
+mod memory;
 #[path = "../support/mirax.rs"]
 mod mirax;
 #[path = "../support/disk.rs"]
@@ -41,6 +43,7 @@ mod pyramid;
 mod ready;
 mod refusals;
 mod release;
+mod remarks;
 mod rollout;
 mod scaling;
 mod slides;

@@ -10,6 +10,7 @@ use pleach_dispatch::{StudyId, WorkerId};
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
@@ -40,6 +41,8 @@ pub struct Newcomer {
     pub name: String,
     /// Where it is, if it is elsewhere.
     pub host: Option<IpAddr>,
+    /// The same for operators: host name, address and port, as far as they are known.
+    pub location: String,
     /// What it can do; slots are what it says as it joins.
     pub facts: Facts,
     /// For files to it.
@@ -53,7 +56,8 @@ impl Newcomer {
     #[must_use]
     pub fn local() -> Self {
         let name = "local".to_owned();
-        Self { name, host: None, facts: Facts::ANY, regions: None, lease_end_seconds: None }
+        let location = "this process".to_owned();
+        Self { name, host: None, location, facts: Facts::ANY, regions: None, lease_end_seconds: None }
     }
 }
 
@@ -72,6 +76,8 @@ pub(super) struct Connection {
     pub(super) worker: Option<WorkerId>,
     /// The process behind it.
     pub(super) incarnation: u64,
+    /// When it was made.
+    pub(super) since: Instant,
     /// Where others fetch regions from it.
     pub(super) exchange: Option<SocketAddr>,
     /// Bytes of regions in its storage.
@@ -123,6 +129,7 @@ impl Handler<Connect> for ManagerActor {
             newcomer,
             worker: None,
             incarnation: 0,
+            since: Instant::now(),
             exchange: None,
             bytes: 0,
             unsafe_reports: VecDeque::new(),

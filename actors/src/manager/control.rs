@@ -1,13 +1,14 @@
 //! What operators, and the studies' own keepers, ask of the manager.
 
-use super::running::{Running, StudyRun};
+use super::running::{Replanner, Running, StudyRun};
 use super::view::ManagerView;
 use super::{ConnectionId, ManagerActor, Outcome};
 use actix::prelude::*;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{self, Study};
+use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -59,6 +60,26 @@ pub struct Forget(pub u32);
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Halt(pub StudyId);
+
+/// Puts what nobody has begun of a study into the buckets of another plan, for workers with another amount of memory.
+pub struct Recut {
+    /// The study.
+    pub id: StudyId,
+    /// The other plan.
+    pub recut: study::Recut,
+    /// Takes the place of the study's replanner.
+    pub replanner: Option<Box<dyn Replanner>>,
+}
+
+impl Message for Recut {
+    type Result = Result<(), PlanError>;
+}
+
+impl fmt::Debug for Recut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recut").field("id", &self.id).finish_non_exhaustive()
+    }
+}
 
 /// So many of a study's results are on disk.
 #[derive(Debug, Message)]
@@ -194,6 +215,20 @@ impl Handler<Halt> for ManagerActor {
             running.end();
         }
         self.perform(ctx);
+    }
+}
+
+impl Handler<Recut> for ManagerActor {
+    type Result = Result<(), PlanError>;
+
+    fn handle(&mut self, Recut { id, recut, replanner }: Recut, ctx: &mut Self::Context) -> Self::Result {
+        // It may have ended meanwhile.
+        let Some(running) = self.studies.get_mut(&id) else { return Ok(()) };
+        self.core.handle_recut(id, recut)?;
+        running.replanner = replanner;
+        self.replan_soon(id, ctx);
+        self.perform(ctx);
+        Ok(())
     }
 }
 

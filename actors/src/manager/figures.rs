@@ -53,6 +53,7 @@ pub(super) struct Meters {
     pub(super) replans: metrics::Counter,
     pub(super) replanned: metrics::Counter,
     pub(super) joins: metrics::Counter,
+    pub(super) duplicates: metrics::Counter,
     left: metrics::Counter,
     lost: metrics::Counter,
 }
@@ -70,6 +71,7 @@ impl Meters {
             replans: catalogue::REPLANS.with([]),
             replanned: catalogue::REPLANNED_INSTANCES.with([]),
             joins: catalogue::WORKER_JOINS.with([]),
+            duplicates: catalogue::DUPLICATE_WORKERS.with([]),
             left: catalogue::WORKER_LEAVES.with(["left"]),
             lost: catalogue::WORKER_LEAVES.with(["lost"]),
         }

@@ -1,9 +1,10 @@
 //! What workers say.
 
 use super::connection::ConnectionId;
+use super::names::Claim;
 use super::{ManagerActor, Notice, agree, named};
 use crate::exchange::{self, SendFileError};
-use crate::transport::codec;
+use crate::transport::{Frame, codec};
 use actix::prelude::*;
 use pleach_dispatch::message::{Before, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
@@ -35,8 +36,11 @@ impl Handler<FileDamaged> for ManagerActor {
 const NEVER: u64 = u64::MAX;
 
 impl ManagerActor {
-    pub(super) fn receive(&mut self, id: ConnectionId, frame: &[u8], ctx: &mut Context<Self>) {
-        let message = match codec::decode::<ToManager>(frame) {
+    pub(super) fn receive(&mut self, id: ConnectionId, frame: Frame, ctx: &mut Context<Self>) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            return claim.keep(frame);
+        }
+        let message = match codec::decode::<ToManager>(&frame) {
             Ok(message) => message,
             Err(error) => return self.refuse(id, &error, ctx),
         };
@@ -46,7 +50,11 @@ impl ManagerActor {
         }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
-                self.join(id, slots, incarnation, exchange_port, before, ctx);
+                if let Some(holder) = self.name_holder(id, incarnation, ctx) {
+                    self.claims.insert(id, Claim::new(holder, frame));
+                    return;
+                }
+                self.join(id, slots, incarnation, exchange_port, before);
             }
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
@@ -99,32 +107,10 @@ impl ManagerActor {
         incarnation: u64,
         exchange_port: Option<u16>,
         before: Option<Before>,
-        ctx: &mut Context<Self>,
     ) {
         let Some(newcomer) = self.connections.get(&id).map(|connection| connection.newcomer.clone()) else {
             return;
         };
-        let named_so = |(other, connection): (&ConnectionId, &super::Connection)| {
-            let is_same = connection.worker.is_some() && connection.newcomer.name == newcomer.name;
-            is_same.then_some((*other, connection.incarnation, connection.newcomer.host))
-        };
-        let other = self.connections.iter().find_map(named_so).filter(|_| self.service.is_some());
-        if let Some((other, known, host)) = other {
-            if known != incarnation {
-                let host = host.map_or_else(String::new, |host| format!(" at {host}"));
-                let why = format!(
-                    "a worker named {}{host} is there already; names must differ (pleach certs issue --name)",
-                    newcomer.name
-                );
-                warn!(worker = newcomer.name, "refused a worker: {why}");
-                if let Some(connection) = self.connections.remove(&id) {
-                    connection.link.refuse_for_now(&why);
-                }
-                return;
-            }
-            // The same process over a new connection: the old one is dead, and does not know yet.
-            self.close(other, false, ctx);
-        }
         let facts = pleach_dispatch::manager::Facts { slots, host: newcomer.host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
         self.meters.joins.increment(1);
@@ -320,10 +306,14 @@ impl ManagerActor {
     /// A connection has ended; `lost`: without the worker having said so.
     pub(super) fn close(&mut self, id: ConnectionId, lost: bool, ctx: &mut Context<Self>) {
         let Some(connection) = self.connections.remove(&id) else { return };
+        self.claims.remove(&id);
         if let Some(worker) = connection.worker {
             self.connection_of.remove(&worker);
             self.core.handle_leave(worker, lost);
             self.meters.gone(lost);
+            if lost {
+                self.studies.values_mut().for_each(|running| running.lost_workers += 1);
+            }
             let name = &connection.newcomer.name;
             let how = if lost { "is lost" } else { "has left" };
             info!(worker = name, lost, "worker {name} {how}");

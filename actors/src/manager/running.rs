@@ -61,6 +61,8 @@ pub(super) struct Running {
     /// Nothing that is reported is kept: it can no longer be.
     pub(super) is_halted: bool,
     pub(super) begun: Instant,
+    /// Workers lost since then.
+    pub(super) lost_workers: u64,
     /// What is said of it.
     pub(super) span: Span,
 }
@@ -85,6 +87,7 @@ impl Running {
             durable: 0,
             is_halted: false,
             begun: Instant::now(),
+            lost_workers: 0,
             span: info_span!("study", study = id.study),
         }
     }

@@ -4,7 +4,7 @@ use super::ManagerActor;
 use pleach_dispatch::StudyId;
 use pleach_dispatch::study::Study;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// All that there is to see.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +38,14 @@ pub struct StudyView {
     pub leases: usize,
     /// Since it was begun here.
     pub age: Duration,
+    /// Workers that can run some stage of it and do not leave.
+    pub able_workers: usize,
+    /// Workers lost since it was begun here.
+    pub lost_workers: u64,
+    /// The memory that a worker needs for it at least.
+    pub least_bytes: u64,
+    /// The same where as much can be stored below memory.
+    pub least_bytes_with_spill: u64,
 }
 
 /// How a worker is.
@@ -72,6 +80,17 @@ pub struct WorkerView {
     pub lacking: Vec<(String, u32)>,
     /// When it has to end, in seconds since 1970, if it has to.
     pub lease_end_seconds: Option<u64>,
+    /// Another process with its certificate that was refused a short time ago.
+    pub duplicate: Option<Duplicate>,
+}
+
+/// A process that was refused since its name is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// Where it is: host name, address and port, as far as they are known.
+    pub location: String,
+    /// Attempts to join, those of all processes of this name.
+    pub attempts: u64,
 }
 
 impl ManagerActor {
@@ -87,6 +106,10 @@ impl ManagerActor {
                 durable: running.durable,
                 leases: study.map_or(0, Study::leases),
                 age: running.begun.elapsed(),
+                able_workers: self.core.able_workers(*id),
+                lost_workers: running.lost_workers,
+                least_bytes: study.map_or(0, |study| study.plan().needs.least_bytes),
+                least_bytes_with_spill: study.map_or(0, |study| study.plan().needs.busy_bytes),
             }
         });
         let workers = self.connections.values().filter_map(|connection| {
@@ -103,6 +126,7 @@ impl ManagerActor {
                 below_bytes: connection.newcomer.facts.below_bytes,
                 lacking: self.core.lacking(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
+                duplicate: self.duplicates.recent(&connection.newcomer.name, Instant::now()),
             })
         });
         ManagerView {

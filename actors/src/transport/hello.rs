@@ -9,11 +9,12 @@ use super::identity::Identity;
 use pleach_workflow::Registry;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddr;
 use thiserror::Error;
 
 /// What is spoken after the first frame, and in it behind the build. Raised with every change of a message: nodes of
 /// different numbers do not work together.
-pub const PROTOCOL: u16 = 4;
+pub const PROTOCOL: u16 = 5;
 
 /// The longest first frame: room for thousands of operations.
 pub const LONGEST_HELLO_BYTES: usize = 256 << 10;
@@ -77,7 +78,12 @@ pub struct Hello {
     pub accelerator_slots: u32,
     /// When it has to end, in seconds since 1970, if it has to.
     pub lease_end_seconds: Option<u64>,
+    /// The name of its host, for operators.
+    pub host_name: Option<String>,
 }
+
+/// Host names have at most so many letters (RFC 1035). More of a peer's is not shown.
+const MAX_HOST_NAME_LETTERS: usize = 253;
 
 impl Hello {
     /// The same with the operations of a registry.
@@ -91,6 +97,15 @@ impl Hello {
         self.operations.sort();
         self.operations.dedup();
         self
+    }
+
+    /// A node's location for operators: its address, after its host name where that is known.
+    #[must_use]
+    pub fn location(&self, address: SocketAddr) -> String {
+        let shown = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+        let name = self.host_name.as_deref().unwrap_or_default();
+        let name: String = name.chars().filter(shown).take(MAX_HOST_NAME_LETTERS).collect();
+        if name.is_empty() { address.to_string() } else { format!("{name} ({address})") }
     }
 }
 
@@ -213,14 +228,28 @@ mod tests {
         assert!(matches!(read_by(&frame, 1), Err(HelloError::Mismatch(_))));
     }
 
+    #[test]
+    fn location_with_a_host_name_shows_printable_letters_only() {
+        let address = "10.0.0.7:512".parse().unwrap();
+        let location =
+            |name: &str| Hello { host_name: Some(name.to_owned()), ..Hello::default() }.location(address);
+        assert_eq!(location("node7"), "node7 (10.0.0.7:512)");
+        assert_eq!(location("a\n\u{1b}[31mb"), "a31mb (10.0.0.7:512)");
+        assert_eq!(location("\n"), "10.0.0.7:512");
+        assert_eq!(location(&"x".repeat(9999)).len(), 253 + 15);
+        assert_eq!(Hello::default().location(address), "10.0.0.7:512");
+    }
+
     proptest! {
         #[test]
         fn it_comes_back(names in prop::collection::vec(".{0,20}", 0..5), cores: u32, memory_bytes: u64,
-                         lease_end_seconds: Option<u64>, accelerator_slots: u32) {
+                         lease_end_seconds: Option<u64>, accelerator_slots: u32, host_name: Option<String>) {
             let operations =
                 names.iter().map(|name| OperationVersion { name: name.clone(), version: cores }).collect();
             let tiers = names.into_iter().map(|name| TierSize { name, bytes: memory_bytes }).collect();
-            let hello = Hello { operations, cores, memory_bytes, tiers, accelerator_slots, lease_end_seconds };
+            let hello = Hello {
+                operations, cores, memory_bytes, tiers, accelerator_slots, lease_end_seconds, host_name,
+            };
             prop_assert_eq!(read_by(&write(&Version::here(), &hello).unwrap(), PROTOCOL), Ok(hello));
         }
 

@@ -17,7 +17,7 @@ pub(super) mod tls;
 
 pub use client::Connector;
 pub use join::JoinDesk;
-pub use link::QuicLink;
+pub use link::{LinkEnd, QuicLink};
 pub use regions::{Arrival, Region, Regions};
 pub use server::{Server, ServerSetup};
 
@@ -144,7 +144,8 @@ impl Board {
     }
 
     fn note(&self, peer: IpAddr, refusal: &Refusal) {
-        if refusal.cause == Cause::Ended {
+        // A name in use is logged by name: on the manager by its actor, on the worker by its process.
+        if matches!(refusal.cause, Cause::Ended | Cause::NameInUse) {
             return;
         }
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);

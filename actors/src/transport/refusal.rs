@@ -37,10 +37,12 @@ pub enum Cause {
     Lost,
     /// The connection ended as it should.
     Ended,
+    /// Another process is connected under the same name.
+    NameInUse,
 }
 
 impl Cause {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Ended,
         Self::Unreachable,
         Self::NoCertificate,
@@ -55,6 +57,7 @@ impl Cause {
         Self::Busy,
         Self::Token,
         Self::Lost,
+        Self::NameInUse,
     ];
 
     /// Its number on the wire: the place in the list above, which only grows at its end.
@@ -81,7 +84,9 @@ impl Cause {
             | Self::TooLong
             | Self::Language
             | Self::Token => true,
-            Self::Unreachable | Self::Deadline | Self::Busy | Self::Lost | Self::Ended => false,
+            Self::Unreachable | Self::Deadline | Self::Busy | Self::Lost | Self::Ended | Self::NameInUse => {
+                false
+            }
         }
     }
 }

@@ -105,6 +105,7 @@ impl WorkerActor {
     /// The link is gone.
     pub(super) fn disconnected(&mut self, ctx: &mut Context<Self>) {
         let was_there = self.link.take().is_some();
+        self.is_welcome = false;
         self.report_unreplicated(ctx);
         match &self.setup.remote {
             Some(_) if self.dismissed => self.end(ctx),
@@ -165,6 +166,11 @@ impl WorkerActor {
             self.kept().into_iter().for_each(|study| self.forget(study));
         }
         self.manager = Some(manager);
+        self.is_welcome = true;
+        if let Some(remote) = &self.setup.remote {
+            // The process may be ending.
+            let _ = remote.events.send(Event::Welcomed);
+        }
         if let Some(below) = &self.setup.below {
             below.share_with(manager);
         }
@@ -209,6 +215,7 @@ impl Handler<Connected> for WorkerActor {
 
     fn handle(&mut self, Connected { link, incoming }: Connected, ctx: &mut Self::Context) {
         self.link = Some(link);
+        self.is_welcome = false;
         ctx.add_stream(UnboundedReceiverStream::new(incoming));
         self.join(ctx);
         self.core.handle_connected();

@@ -22,7 +22,7 @@ pub struct Measure;
 /// What is measured when somebody asks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerFigures {
-    /// There is a link to a manager.
+    /// There is a link to a manager that has accepted this worker.
     pub is_connected: bool,
     /// It is to leave.
     pub is_draining: bool,
@@ -115,7 +115,7 @@ impl Handler<Measure> for WorkerActor {
             }
         }
         let figures = WorkerFigures {
-            is_connected: self.link.is_some(),
+            is_connected: self.link.is_some() && (self.is_welcome || self.setup.remote.is_none()),
             is_draining: self.draining,
             slots: (self.setup.resources.slots.get() as usize, self.core.running()),
             buckets,

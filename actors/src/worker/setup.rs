@@ -80,7 +80,7 @@ pub struct Remote {
     pub files: Arc<Files>,
     /// Files that are to be asked for.
     pub asks: Option<UnboundedReceiver<[u8; 32]>>,
-    /// Is told when the link is gone, and when the worker has left.
+    /// Receives an event when the manager accepts the worker, when the link is gone, and when the worker has left.
     pub events: UnboundedSender<Event>,
     /// Buckets that it asks for beyond what idle slots take.
     pub window: u32,
@@ -95,6 +95,8 @@ impl fmt::Debug for Remote {
 /// What the process of a worker is told by its actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// The manager has accepted the worker over the link.
+    Welcomed,
     /// The link is gone: another one is needed.
     Disconnected,
     /// The worker has left, with everything that was needed handed over or told.

@@ -25,7 +25,7 @@ mod speed;
 
 use crate::message::TaskFailure;
 use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
-use crate::study::{self, Study};
+use crate::study::{self, Recut, Study};
 use crate::{InstanceId, LeaseId, StudyId, WorkerId};
 pub use effect::Effect;
 pub use member::Facts;
@@ -248,6 +248,24 @@ impl Manager {
         Ok(())
     }
 
+    /// Puts everything unstarted into the buckets of another plan (see [`Study::handle_recut`]). Workers whose memory that
+    /// plan suits get work of it from now on.
+    ///
+    /// # Errors
+    /// [`PlanError`] when it is no plan for the same instances. Nothing changes then.
+    pub fn handle_recut(&mut self, id: StudyId, recut: Recut) -> Result<(), PlanError> {
+        let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
+        study.handle_recut(recut)?;
+        for member in self.members.values_mut() {
+            let suited = Suited::of(&member.facts, study.plan());
+            if let Some(known) = member.studies.get_mut(&id) {
+                known.runs = suited.runs;
+            }
+        }
+        self.serve();
+        Ok(())
+    }
+
     /// A worker is gone; `lost`: without a word, and what it executed may be to blame.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         let Some(member) = self.members.remove(&worker) else { return };
@@ -297,6 +315,14 @@ impl Manager {
     pub fn slots(&self) -> u32 {
         let slots = self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots);
         slots.fold(0, u32::saturating_add)
+    }
+
+    /// Workers that are not about to leave and can run some stage of a study: they have its operations and enough memory.
+    #[must_use]
+    pub fn able_workers(&self, id: StudyId) -> usize {
+        let runs =
+            |member: &Member| member.studies.get(&id).is_some_and(|suited| suited.runs.contains(&true));
+        self.members.values().filter(|member| !member.draining && runs(member)).count()
     }
 
     /// Leases that a worker has, and whether it is about to leave.

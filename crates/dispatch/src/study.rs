@@ -26,6 +26,7 @@ mod rebucket;
 pub use census::Census;
 pub use grant::Suits;
 pub(crate) use help::{Behind, Helpable};
+pub use rebucket::Recut;
 
 use crate::message::{Elsewhere, TaskFailure};
 use crate::plan::ExecutionPlan;

@@ -131,6 +131,8 @@ catalogue! {
         "Workers that have joined, those that came back included.";
     Counter WORKER_LEAVES = "pleach_worker_leaves_total" ["reason"], Count Manager Recorded:
         "Workers that are gone: left, in order, or lost, without a word.";
+    Counter DUPLICATE_WORKERS = "pleach_manager_duplicate_workers_total", Count Manager Recorded:
+        "Attempts to join that were refused: another process is connected under the name of the certificate.";
     Gauge WORKER_SLOTS = "pleach_worker_slots" ["worker"], Count Manager Sampled:
         "Tasks that the worker can run at once.";
     Gauge WORKER_LEASES = "pleach_worker_leased_buckets" ["worker"], Count Manager Sampled:

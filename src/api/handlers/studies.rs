@@ -1,7 +1,7 @@
 //! Studies: submitted, listed, looked at, ended, forgotten.
 
 use super::{Reply, Shared};
-use crate::api::access::client;
+use crate::api::access::{client, client_at};
 use crate::api::body::Body;
 use crate::api::problem::ApiError;
 use crate::api::view::Studies;
@@ -26,8 +26,8 @@ pub(in crate::api) async fn one(id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.study(&id).await?))
 }
 
-pub(in crate::api) async fn cancel(id: Path<String>, shared: Shared) -> Reply {
-    Ok(HttpResponse::Ok().json(shared.control.cancel(&id).await?))
+pub(in crate::api) async fn cancel(request: HttpRequest, id: Path<String>, shared: Shared) -> Reply {
+    Ok(HttpResponse::Ok().json(shared.control.cancel(&id, client_at(&request)?).await?))
 }
 
 pub(in crate::api) async fn forget(id: Path<String>, shared: Shared) -> Reply {
@@ -59,7 +59,7 @@ pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, share
         ended.map(|()| submission)
     });
     let submission = understood.await.map_err(|error| ApiError::Defect(error.to_string()))??;
-    let submitted = shared.control.submit(submission, key).await?;
+    let submitted = shared.control.submit(submission, key, client_at(&request)?).await?;
     let location = format!("/api/v1/studies/{}", submitted.id);
     Ok(HttpResponse::Created().insert_header((LOCATION, location)).json(submitted))
 }

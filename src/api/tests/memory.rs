@@ -102,6 +102,7 @@ impl Memory {
             address: "10.0.0.7:4711".to_owned(),
             lacking: lacking.iter().map(|&operation| operation.to_owned()).collect(),
             until,
+            remarks: Vec::new(),
         };
         let end = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
         let workers = [worker("w1", &[], None), worker("w2", &["segment"], Some(end))];
@@ -197,7 +198,7 @@ fn now<T: Send + 'static>(answer: Result<T, Refused>) -> Answer<'static, T> {
 }
 
 impl Control for Memory {
-    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted> {
+    fn submit(&self, submission: Submission, key: Option<String>, _: String) -> Answer<'_, Submitted> {
         let missing = self.missing(&submission);
         let mut kept = match self.up() {
             Ok(kept) => kept,
@@ -231,6 +232,8 @@ impl Control for Memory {
             work_seconds_left: (state == StudyState::Running).then_some(361.5),
             phase: (state == StudyState::Running).then_some(2),
             phases: Some(3),
+            progress: (state == StudyState::Running).then_some(0.25),
+            remarks: vec!["1 worker lost".to_owned()],
         };
         kept.studies.insert(id.clone(), (study, submission));
         if kept.lost_answers > 0 {
@@ -253,7 +256,7 @@ impl Control for Memory {
         now(self.look(id))
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+    fn cancel<'a>(&'a self, id: &'a str, _: String) -> Answer<'a, Study> {
         now(self.find(id).and_then(|(mut kept, study)| {
             if study.state == StudyState::Complete {
                 return Err(Refused::Conflict(format!("study {id} is complete")));

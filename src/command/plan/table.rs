@@ -1,6 +1,7 @@
 //! Plans in print: one of them stage by stage, several as rows of one table.
 
 use crate::output::record::Plan;
+use crate::size::human;
 
 /// The lines that show some plans of one study for the same number of workers.
 pub(super) fn show(study: &str, plans: &[Plan]) -> Vec<String> {
@@ -14,7 +15,7 @@ pub(super) fn show(study: &str, plans: &[Plan]) -> Vec<String> {
 fn by_stage(plan: &Plan) -> Vec<String> {
     let figures = &plan.figures;
     let mut lines = vec![format!(
-        "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {:.0} MB; planned in {:.0} ms",
+        "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {}; planned in {:.0} ms",
         plan.strategy,
         plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
         figures.evaluations,
@@ -22,7 +23,7 @@ fn by_stage(plan: &Plan) -> Vec<String> {
         seconds(figures.predicted_makespan_seconds),
         plan.workers,
         seconds(figures.bound_seconds),
-        figures.predicted_peak_bytes as f64 / 1e6,
+        memory(plan),
         plan.planning_seconds.unwrap_or_default() * 1e3,
     )];
     let header = [
@@ -63,6 +64,30 @@ fn by_stage(plan: &Plan) -> Vec<String> {
     }
     lines.extend(about_value(&[plan]).map(|line| format!("  {line}")));
     lines
+}
+
+/// What a worker needs, where the plan was made for a given memory; otherwise what all workers hold of trees.
+fn memory(plan: &Plan) -> String {
+    match plan.least_bytes {
+        Some(bytes) => format!("a worker needs {} MB", bytes.div_ceil(1_000_000)),
+        None => format!("{:.0} MB", plan.figures.predicted_peak_bytes as f64 / 1e6),
+    }
+}
+
+/// The plans that need more than a worker has, a line each.
+pub(super) fn beyond(plans: &[Plan], memory_bytes: u64) -> Vec<String> {
+    let too_large = |plan: &&Plan| plan.least_bytes.is_some_and(|bytes| bytes > memory_bytes);
+    let line = |plan: &Plan| {
+        let reuse = plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default();
+        let megabytes = plan.least_bytes.unwrap_or_default().div_ceil(1_000_000);
+        format!(
+            "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers share tasks as in trees \
+             where that fits",
+            plan.strategy,
+            human(memory_bytes)
+        )
+    };
+    plans.iter().filter(too_large).map(line).collect()
 }
 
 fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
@@ -106,7 +131,10 @@ fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
             seconds(stage.min_bucket_cost),
             seconds(figures.predicted_makespan_seconds),
             seconds(figures.bound_seconds),
-            format!("{:.0}", figures.predicted_peak_bytes as f64 / 1e6),
+            match plan.least_bytes {
+                Some(bytes) => bytes.div_ceil(1_000_000).to_string(),
+                None => format!("{:.0}", figures.predicted_peak_bytes as f64 / 1e6),
+            },
             format!("{:.0}", plan.planning_seconds.unwrap_or_default() * 1e3),
         ]
     });

@@ -1,6 +1,7 @@
 //! A plan that fits the memory.
 
 use super::part::Runner;
+use crate::command::way::fit::{Fitted, Room, fit};
 use crate::command::way::{BucketLimits, Way};
 use crate::exit::{Outcome, Stop};
 use crate::machine;
@@ -9,22 +10,15 @@ use crate::output::record::Plan;
 use crate::parts::Planned;
 use crate::size::human;
 use crate::study::Prepared;
-use crate::weave::{self, Least, Loom, Woven};
+use crate::weave::{Least, Loom, WorkerMemory, Woven};
 use std::time::Instant;
-
-/// How a study is planned, and for what.
-struct Found {
-    way: Way,
-    limits: BucketLimits,
-    woven: Woven,
-}
 
 impl Runner<'_> {
     /// A plan, if the study can be executed within the memory at all. What is shared beyond a tree is held for longer: where
-    /// that would be too much, a tree it is.
+    /// that would be too much, buckets are smaller, or a tree it is.
     pub(super) fn fitting_plan(&self, prepared: &Prepared) -> Outcome<Planned> {
         let start = Instant::now();
-        let Found { way, limits, woven } = self.fitting(prepared, true)?;
+        let (way, limits, woven) = self.fitting(prepared, true)?;
         let plan = Plan {
             strategy: way.strategy_name(),
             reuse: way.reuse_name(),
@@ -33,6 +27,7 @@ impl Runner<'_> {
             workers: self.workers.get(),
             max_bucket_size: way.max_bucket_size(limits),
             max_buckets: way.max_buckets(limits),
+            least_bytes: None,
         };
         Ok(Planned { woven, plan })
     }
@@ -42,37 +37,31 @@ impl Runner<'_> {
         self.fitting(prepared, false).map(|_| ())
     }
 
-    fn fitting(&self, prepared: &Prepared, tells: bool) -> Outcome<Found> {
-        let (args, way, workers, memory_bytes) = (self.args, self.way, self.workers, self.memory_bytes);
-        let plan = |way: Way| {
-            let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
-            let limits =
-                BucketLimits::choose(args.way.buckets, &loom, workers, memory_bytes).map_err(Stop::input)?;
-            let mut woven = weave::weave(loom, way.level(limits), workers.get()).map_err(Stop::input)?;
-            let least = weave::rehearse(&mut woven, &prepared.registry, self.below_bytes);
-            Ok::<_, Stop>((Found { way, limits, woven }, least.map_err(Stop::defect)?))
+    fn fitting(&self, prepared: &Prepared, tells: bool) -> Outcome<(Way, BucketLimits, Woven)> {
+        let args = self.args;
+        let loom = Loom::set_up(prepared.material(), self.way.merging()).map_err(Stop::input)?;
+        let memory = WorkerMemory { memory_bytes: self.memory_bytes, below_bytes: self.below_bytes };
+        let room = Room {
+            buckets: args.way.buckets,
+            slots: self.workers,
+            workers: &[memory],
+            // A cache is of use to values only.
+            may_be_tree: args.cache.cache.is_none(),
         };
-        let (found, least) = plan(way)?;
-        if least.bytes <= memory_bytes {
-            return Ok(found);
+        let Fitted { way, limits, draft, first_needs } = fit(&loom, self.way, room).map_err(Stop::input)?;
+        if !memory.fits(draft.needs()) {
+            return Err(self.too_little(prepared, draft.least(&loom, self.below_bytes)));
         }
-        // A cache is of use to values only.
-        let Some(tree) = way.as_tree().filter(|_| args.cache.cache.is_none()) else {
-            return Err(self.too_little(prepared, least));
-        };
-        let (found, of_tree) = plan(tree)?;
-        if of_tree.bytes > memory_bytes {
-            return Err(self.too_little(prepared, of_tree));
-        }
-        if tells && !args.quiet && !args.json {
+        if way != self.way && tells && !args.quiet && !args.json {
             print_line(&format!(
                 "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
-                human(memory_bytes),
-                way.reuse_name().unwrap_or_default(),
-                least.bytes.div_ceil(1_000_000),
+                human(self.memory_bytes),
+                self.way.reuse_name().unwrap_or_default(),
+                first_needs.with_below(self.below_bytes).div_ceil(1_000_000),
             ));
         }
-        Ok(found)
+        let woven = draft.weave(loom, self.workers.get()).map_err(Stop::input)?;
+        Ok((way, limits, woven))
     }
 
     fn too_little(&self, prepared: &Prepared, least: Least) -> Stop {

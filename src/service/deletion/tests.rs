@@ -14,6 +14,7 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
         below_bytes: 0,
         lacking: Vec::new(),
         lease_end_seconds: None,
+        duplicate: None,
     }
 }
 

@@ -32,6 +32,7 @@ fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerVi
         below_bytes: 0,
         lacking: Vec::new(),
         lease_end_seconds: None,
+        duplicate: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is asked of the manager over HTTP.
 
 use super::entry::Phase;
-use super::{Ended, Shared};
+use super::{Ended, Shared, remarks};
 use crate::api::control::{Answer, Control, Refused};
 use crate::api::view::{Forgotten, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
 use crate::service::inputs::InputDigest;
@@ -13,7 +13,7 @@ use pleach_telemetry::Exposition;
 use std::path::PathBuf;
 use std::sync::Arc;
 use time::OffsetDateTime;
-use tracing::error;
+use tracing::{error, info};
 
 /// The manager, as HTTP asks it.
 pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Exposition);
@@ -35,10 +35,10 @@ impl Asked {
         }
     }
 
-    fn find(&self, text: &str) -> Result<Study, Refused> {
+    fn find(&self, text: &str, view: &ManagerView) -> Result<Study, Refused> {
         let id = Self::id(text)?;
-        let view = self.0.entries().get(&id).map(|entry| entry.view(id));
-        view.ok_or_else(|| self.missing(id))
+        let study = self.0.entries().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
+        study.ok_or_else(|| self.missing(id))
     }
 
     async fn look(&self) -> Result<ManagerView, Refused> {
@@ -48,7 +48,7 @@ impl Asked {
 
     /// A study that is complete, and the checksums of its results.
     fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), Refused> {
-        let study = self.find(text)?;
+        let study = self.find(text, &ManagerView::default())?;
         if study.state != StudyState::Complete {
             return Err(Refused::Conflict(format!(
                 "study {} is {}; there are results when it is complete",
@@ -63,7 +63,7 @@ impl Asked {
         Ok((id, checksums))
     }
 
-    fn cancelled(&self, id: u32) -> Result<Study, Refused> {
+    fn cancelled(&self, id: u32, client: &str) -> Result<Study, Refused> {
         let mut entries = self.0.entries();
         let Some(entry) = entries.get_mut(&id) else {
             drop(entries);
@@ -93,6 +93,16 @@ impl Asked {
         entry.phase = Phase::Ended(ended);
         let study = entry.view(id);
         drop(entries);
+        info!(
+            study = id,
+            name = study.name,
+            client,
+            "study {id} ({}) cancelled by {client}: {}/{} evaluations, {} tasks executed",
+            study.name,
+            study.evaluations_done,
+            study.evaluations,
+            study.tasks_executed
+        );
         self.0.manager.do_send(Cancel(id));
         self.0.ended.notify_all();
         Ok(study)
@@ -100,12 +110,13 @@ impl Asked {
 }
 
 impl Control for Asked {
-    fn submit(&self, submission: Submission, key: Option<String>) -> Answer<'_, Submitted> {
+    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted> {
         Box::pin(async move {
             let view = self.look().await?;
             let shared = Arc::clone(&self.0);
             // Planning takes as long as it takes.
-            let submitted = tokio::task::spawn_blocking(move || shared.submit(submission, key, &view)).await;
+            let submitted =
+                tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
             submitted.map_err(|error| Refused::Defect(error.to_string()))?
         })
     }
@@ -124,15 +135,19 @@ impl Control for Asked {
     }
 
     fn studies(&self) -> Answer<'_, Vec<Study>> {
-        Box::pin(async move { Ok(self.0.entries().iter().map(|(id, entry)| entry.view(*id)).collect()) })
+        Box::pin(async move {
+            let view = self.look().await?;
+            let entries = self.0.entries();
+            Ok(entries.iter().map(|(id, entry)| remarks::with(entry.view(*id), *id, &view)).collect())
+        })
     }
 
     fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
-        Box::pin(async move { self.find(id) })
+        Box::pin(async move { self.find(id, &self.look().await?) })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
-        Box::pin(async move { self.cancelled(Self::id(id)?) })
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> Answer<'a, Study> {
+        Box::pin(async move { self.cancelled(Self::id(id)?, &client) })
     }
 
     fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten> {
@@ -252,5 +267,6 @@ fn worker(view: &manager::WorkerView) -> Worker {
         address: view.host.map_or_else(|| "local".to_owned(), |host| host.to_string()),
         lacking: view.lacking.iter().map(|(name, version)| format!("{name} {version}")).collect(),
         until: until.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok()),
+        remarks: remarks::of_worker(view),
     }
 }

@@ -134,6 +134,8 @@ impl Entry {
                 .then_some(counts.work_seconds),
             phase,
             phases: (phases > 0).then_some(phases),
+            progress: counts.share,
+            remarks: Vec::new(),
         };
         if let Phase::Ended(ended) = &self.phase {
             study.evaluations_done = ended.evaluations_done;
@@ -142,6 +144,7 @@ impl Entry {
             study.tasks_executed = ended.tasks_executed;
             study.failed = ended.failed;
             study.seconds_left = None;
+            study.progress = (ended.state == StudyState::Complete).then_some(1.0);
         }
         study
     }

@@ -74,7 +74,7 @@ impl Connector {
     }
 
     /// Connects, and tries again as long as there is hope; `wait` waits, with whichever clock there is, and says of each
-    /// failure.
+    /// failure. The caller resets `backoff` once the link has lasted: a peer may accept a connection and end it at once.
     ///
     /// # Errors
     /// A [`Refusal`] whose cause is permanent.
@@ -88,10 +88,7 @@ impl Connector {
     ) -> Result<Peer, Refusal> {
         loop {
             match self.connect(address, role, hello.clone()).await {
-                Ok(peer) => {
-                    backoff.succeeded();
-                    return Ok(peer);
-                }
+                Ok(peer) => return Ok(peer),
                 Err(refusal) if refusal.cause.is_permanent() => return Err(refusal),
                 Err(refusal) => wait(&refusal, backoff.failed()).await,
             }

@@ -54,7 +54,25 @@ impl QuicLink {
     /// Why the connection ended; `None` as long as it lives.
     #[must_use]
     pub fn ended(&self) -> Option<Refusal> {
-        self.connection.close_reason().map(|error| Refusal::of_connection(&error))
+        self.end_of().ended()
+    }
+
+    /// For the reason of the link's end, once an actor owns the link.
+    #[must_use]
+    pub fn end_of(&self) -> LinkEnd {
+        LinkEnd(self.connection.clone())
+    }
+}
+
+/// Tells how a link has ended, without keeping it open.
+#[derive(Clone, Debug)]
+pub struct LinkEnd(Connection);
+
+impl LinkEnd {
+    /// As [`QuicLink::ended`].
+    #[must_use]
+    pub fn ended(&self) -> Option<Refusal> {
+        self.0.close_reason().map(|error| Refusal::of_connection(&error))
     }
 }
 
@@ -89,8 +107,8 @@ impl Link for QuicLink {
         self.let_go(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
     }
 
-    fn refuse_for_now(&self, why: &dyn Display) {
-        self.let_go(&Refusal::new(Cause::Busy, why));
+    fn refuse_name(&self, why: &dyn Display) {
+        self.let_go(&Refusal::new(Cause::NameInUse, why));
     }
 }
 

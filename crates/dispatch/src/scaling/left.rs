@@ -60,6 +60,19 @@ impl Left {
         self.kinds.values().map(|kind| kind.left as f64 * kind.each(ratio)).sum()
     }
 
+    /// The share of the predicted work that is done, from 0 to 1; `None` where there was nothing to do. It never falls: what
+    /// tasks took does not change it.
+    #[must_use]
+    pub fn share_done(&self) -> Option<f64> {
+        let sums = |of: fn(&Kind) -> f64| {
+            let done: f64 = self.kinds.values().map(|kind| kind.done as f64 * of(kind)).sum();
+            let all: f64 = self.kinds.values().map(|kind| (kind.done + kind.left) as f64 * of(kind)).sum();
+            (all > 0.0).then_some(done / all)
+        };
+        // Tasks of which nothing is predicted count alike.
+        sums(|kind| kind.foreseen_seconds).or_else(|| sums(|_| 1.0))
+    }
+
     /// Seconds of the dearest run that may be left: one task of each kind of which there are any, one after the other.
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
@@ -104,6 +117,20 @@ mod tests {
 
     fn ran(task: u32, seconds: f64) -> TaskReport {
         report(task, TaskDone::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 })
+    }
+
+    #[test]
+    fn share_done_grows_by_predicted_work_whatever_tasks_took() {
+        let mut left = Left::new([((0, 0), 2, 1.0), ((0, 1), 2, 9.0)]);
+        assert_eq!(left.share_done(), Some(0.0));
+        left.done(&[ran(0, 500.0)]);
+        assert_eq!(left.share_done(), Some(0.05));
+        left.done(&[ran(0, 0.0), report(1, TaskDone::Reused(Reused::Value)), ran(1, 1.0)]);
+        assert_eq!(left.share_done(), Some(1.0));
+        assert_eq!(Left::new([]).share_done(), None);
+        let mut unpredicted = Left::new([((0, 0), 4, 0.0)]);
+        unpredicted.done(&[ran(0, 1.0)]);
+        assert_eq!(unpredicted.share_done(), Some(0.25));
     }
 
     #[test]

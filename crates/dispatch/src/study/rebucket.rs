@@ -3,9 +3,21 @@
 //! about a state that is over, and is refused then.
 
 use super::{Bucket, State, Study};
-use crate::plan::{BucketPlan, PlanError};
+use crate::memory::Needs;
+use crate::plan::{BucketPlan, PlanError, Sharing};
 use crate::{BucketId, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Another plan for the same instances: buckets that need another amount of memory.
+#[derive(Clone, Debug, Default)]
+pub struct Recut {
+    /// All buckets of the plan.
+    pub buckets: Vec<BucketPlan>,
+    /// What the plan takes.
+    pub needs: Needs,
+    /// What the tasks of a bucket share.
+    pub sharing: Sharing,
+}
 
 impl Study {
     /// The buckets of which something is open and nothing is granted, with what is open of them, in order.
@@ -44,6 +56,29 @@ impl Study {
             self.plan.buckets.push(plan);
             self.queue_if_ready(id);
         }
+        Ok(())
+    }
+
+    /// Puts everything unstarted into the buckets of another plan, and takes over what that plan needs. Buckets that have
+    /// been started end as they are.
+    ///
+    /// # Errors
+    /// As [`handle_replanned`](Self::handle_replanned), when the plan leaves out an instance. Nothing changes then.
+    pub fn handle_recut(&mut self, recut: Recut) -> Result<(), PlanError> {
+        let unstarted: BTreeSet<InstanceId> =
+            self.unstarted().flat_map(|(_, open)| open.iter().copied()).collect();
+        let mut buckets = recut.buckets;
+        buckets.iter_mut().for_each(|bucket| bucket.instances.retain(|id| unstarted.contains(id)));
+        buckets.retain(|bucket| !bucket.instances.is_empty());
+        let kept: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
+        if kept < unstarted.len() {
+            let named: BTreeSet<InstanceId> =
+                buckets.iter().flat_map(|bucket| bucket.instances.iter().copied()).collect();
+            let missing = unstarted.difference(&named).next().copied();
+            return Err(PlanError::NotInOneBucket(missing.unwrap_or(InstanceId(0))));
+        }
+        self.handle_replanned(buckets)?;
+        (self.plan.needs, self.plan.sharing) = (recut.needs, recut.sharing);
         Ok(())
     }
 

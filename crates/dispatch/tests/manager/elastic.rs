@@ -4,8 +4,9 @@
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::STUDY;
 use pleach_dispatch::manager::{Effect, Facts, Manager};
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
-use pleach_dispatch::study::Effect as Event;
+use pleach_dispatch::memory::Needs;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError};
+use pleach_dispatch::study::{Effect as Event, Recut};
 use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -267,6 +268,35 @@ fn what_nobody_has_begun_is_cut_anew() {
     assert_eq!(effects(&mut manager), NOTHING);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 3 under 1"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
+}
+
+#[test]
+fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
+    let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
+    plan.needs.least_bytes = 100;
+    let (mut manager, _) = manager(plan, 0);
+    let join =
+        |manager: &mut Manager, memory_bytes| manager.handle_join(Facts { memory_bytes, ..Facts::ANY });
+    let (large, small) = (join(&mut manager, 100), join(&mut manager, 40));
+    assert_eq!(ask(&mut manager, large), ["w0 <- 0 1 under 0"]);
+    assert_eq!(ask(&mut manager, small), NOTHING);
+    assert_eq!(manager.able_workers(STUDY), 1);
+    let cut = |buckets: &[&[u32]], least_bytes| {
+        let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
+        let needs = Needs { least_bytes, ..Needs::default() };
+        Recut { buckets: buckets.iter().map(bucket).collect(), needs, ..Recut::default() }
+    };
+    let incomplete = manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3]], 40));
+    assert_eq!(incomplete, Err(PlanError::NotInOneBucket(InstanceId(4))));
+    assert_eq!(effects(&mut manager), NOTHING, "nothing has changed");
+    // The whole plan is given; what is under way ends as it is.
+    manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2, 3], &[4]], 40)).expect("a plan for all instances");
+    assert_eq!(manager.able_workers(STUDY), 2);
+    assert_eq!(effects(&mut manager), ["w1 <- 2 3 under 1"]);
+    assert_eq!(ask(&mut manager, small), ["w1 <- 4 under 2"]);
+    // Plans that need more than a worker has leave it without work again.
+    manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3], &[4]], 41)).expect("a plan for all instances");
+    assert_eq!(manager.able_workers(STUDY), 1);
 }
 
 #[test]

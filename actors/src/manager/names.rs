@@ -1,0 +1,251 @@
+//! Names that two processes claim: a copied certificate, or a worker that was started again before its old link timed out.
+//!
+//! A connection whose name another process has waits, with its frames, until it is known whether that process is alive.
+//! Each end of a link sends something several times within the liveness timeout. Bytes from the holder are therefore a
+//! proof of life, and the newcomer is refused. Without any, the holder's link times out and the newcomer joins.
+//!
+//! The operator gets one log line for each name and host of a newcomer, and a count.
+
+use super::connection::ConnectionId;
+use super::view::Duplicate;
+use super::{ManagerActor, TICK};
+use crate::transport::Frame;
+use actix::prelude::*;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// A duplicate is logged again after this long, as long as it keeps trying.
+const AGAIN: Duration = Duration::from_secs(3600);
+
+/// A duplicate is shown to operators for this long after its last attempt: four times its longest wait between two.
+const SHOWN: Duration = Duration::from_secs(120);
+
+/// Names and hosts remembered. Only nodes with certificates of this cluster get so far.
+const MAX_REMEMBERED: usize = 1024;
+
+/// A connection that waits for a name.
+#[derive(Debug)]
+pub(super) struct Claim {
+    holder: ConnectionId,
+    since: Instant,
+    /// Bytes received from the holder when the claim was a tick old. What a process sent before it died has arrived by
+    /// then.
+    heard: Option<u64>,
+    /// From the first one on.
+    frames: Vec<Frame>,
+}
+
+/// The decision on a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Wait,
+    /// The holder is alive.
+    Refuse,
+    /// The holder is gone.
+    Join,
+}
+
+impl Claim {
+    pub(super) fn new(holder: ConnectionId, join: Frame) -> Self {
+        Self { holder, since: Instant::now(), heard: None, frames: vec![join] }
+    }
+
+    /// Keeps a frame until the decision. It counts as unread until then, which bounds them.
+    pub(super) fn keep(&mut self, frame: Frame) {
+        self.frames.push(frame);
+    }
+
+    /// Decides by the bytes received from the holder until now; `None`: its link does not count them, and ends at once when
+    /// the holder does.
+    fn decide(&mut self, is_connected: bool, received: Option<u64>, now: Instant) -> Verdict {
+        match (is_connected, received, self.heard) {
+            (false, ..) => Verdict::Join,
+            (true, None, _) => Verdict::Refuse,
+            (true, Some(received), Some(before)) if received > before => Verdict::Refuse,
+            (true, Some(received), None) if now.duration_since(self.since) >= TICK => {
+                self.heard = Some(received);
+                Verdict::Wait
+            }
+            (true, Some(_), _) => Verdict::Wait,
+        }
+    }
+}
+
+/// Processes that were refused, by the name that they share with another one.
+#[derive(Debug, Default)]
+pub(super) struct Duplicates(HashMap<String, Refused>);
+
+#[derive(Debug)]
+struct Refused {
+    location: String,
+    attempts: u64,
+    last: Instant,
+    /// When which host was logged.
+    logged: HashMap<Option<IpAddr>, Instant>,
+}
+
+impl Duplicates {
+    /// A newcomer was refused. Returns the attempts of its name so far, if it is to be logged.
+    fn refused(&mut self, name: &str, host: Option<IpAddr>, location: &str, now: Instant) -> Option<u64> {
+        if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(name) {
+            self.0.retain(|_, refused| now.duration_since(refused.last) < AGAIN);
+            if self.0.len() >= MAX_REMEMBERED {
+                return None;
+            }
+        }
+        let empty = || Refused { location: String::new(), attempts: 0, last: now, logged: HashMap::new() };
+        let refused = self.0.entry(name.to_owned()).or_insert_with(empty);
+        location.clone_into(&mut refused.location);
+        refused.attempts += 1;
+        refused.last = now;
+        let is_old = |then: &Instant| now.duration_since(*then) >= AGAIN;
+        refused.logged.retain(|_, then| !is_old(then));
+        if refused.logged.contains_key(&host) || refused.logged.len() >= MAX_REMEMBERED {
+            return None;
+        }
+        refused.logged.insert(host, now);
+        Some(refused.attempts)
+    }
+
+    /// The process of this name that was refused last, unless that is long ago.
+    pub(super) fn recent(&self, name: &str, now: Instant) -> Option<Duplicate> {
+        let refused = self.0.get(name).filter(|refused| now.duration_since(refused.last) < SHOWN)?;
+        Some(Duplicate { location: refused.location.clone(), attempts: refused.attempts })
+    }
+}
+
+impl ManagerActor {
+    /// The connection of another process that has the name of `id`. The same process over a new link takes its name along.
+    pub(super) fn name_holder(
+        &mut self,
+        id: ConnectionId,
+        incarnation: u64,
+        ctx: &mut Context<Self>,
+    ) -> Option<ConnectionId> {
+        self.service.as_ref()?;
+        let name = &self.connections.get(&id)?.newcomer.name;
+        let mut named = self.connections.iter().filter(|(_, connection)| connection.worker.is_some());
+        let (holder, connection) = named.find(|(_, connection)| connection.newcomer.name == *name)?;
+        let holder = *holder;
+        if connection.incarnation != incarnation {
+            return Some(holder);
+        }
+        // The old link is dead, and its end is yet to be noticed.
+        self.close(holder, false, ctx);
+        None
+    }
+
+    /// Decides on claims that can be decided by now.
+    pub(super) fn settle_claims(&mut self, ctx: &mut Context<Self>) {
+        let now = Instant::now();
+        let connections = &self.connections;
+        let decide = |(id, claim): (&ConnectionId, &mut Claim)| {
+            let holder = connections.get(&claim.holder);
+            let received = holder.and_then(|holder| holder.link.figures());
+            let received = received.map(|figures| figures.received_bytes);
+            (*id, claim.holder, claim.decide(holder.is_some(), received, now))
+        };
+        let decided: Vec<_> = self.claims.iter_mut().map(decide).collect();
+        for (id, holder, verdict) in decided {
+            match verdict {
+                Verdict::Wait => {}
+                Verdict::Refuse => self.refuse_name(id, holder, now),
+                Verdict::Join => {
+                    let frames = self.claims.remove(&id).map(|claim| claim.frames).unwrap_or_default();
+                    frames.into_iter().for_each(|frame| self.receive(id, frame, ctx));
+                }
+            }
+        }
+    }
+
+    /// Refuses a newcomer whose name another process has that is alive.
+    fn refuse_name(&mut self, id: ConnectionId, holder: ConnectionId, now: Instant) {
+        self.claims.remove(&id);
+        let Some(refused) = self.connections.remove(&id) else { return };
+        let Some(holder) = self.connections.get(&holder) else { return };
+        let (name, location) = (&refused.newcomer.name, &refused.newcomer.location);
+        let (held_at, held) = (&holder.newcomer.location, now.duration_since(holder.since).as_secs());
+        refused.link.refuse_name(&format!(
+            "the name {name} is in use by a worker at {held_at}, connected for {held} s; issue another certificate \
+             (pleach certs issue --name), or stop that worker"
+        ));
+        self.meters.duplicates.increment(1);
+        let logged = self.duplicates.refused(name, refused.newcomer.host, location, now);
+        if let Some(attempts) = logged {
+            warn!(
+                worker = name,
+                attempts,
+                "two workers are named {name}: the one at {held_at} stays, the one at {location} is refused; issue another \
+                 certificate for one of them (pleach certs issue --name)"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim() -> Claim {
+        Claim::new(ConnectionId(1), Frame::from(Vec::new()))
+    }
+
+    #[test]
+    fn claim_on_a_live_holder_is_refused() {
+        let mut claim = claim();
+        let (start, tick) = (claim.since, TICK);
+        assert_eq!(claim.decide(true, Some(100), start), Verdict::Wait);
+        // On its way when the holder died.
+        assert_eq!(claim.decide(true, Some(130), start + tick), Verdict::Wait);
+        assert_eq!(claim.decide(true, Some(130), start + 2 * tick), Verdict::Wait);
+        assert_eq!(claim.decide(true, Some(131), start + 7 * tick), Verdict::Refuse);
+    }
+
+    #[test]
+    fn claim_on_a_silent_holder_waits_for_its_end() {
+        let mut claim = claim();
+        let start = claim.since;
+        for tick in 1..=20 {
+            assert_eq!(claim.decide(true, Some(100), start + tick * TICK), Verdict::Wait);
+        }
+        assert_eq!(claim.decide(false, None, start + 21 * TICK), Verdict::Join);
+    }
+
+    #[test]
+    fn claim_on_a_link_without_a_network_is_refused() {
+        let mut claim = claim();
+        assert_eq!(claim.decide(true, None, claim.since), Verdict::Refuse);
+    }
+
+    #[test]
+    fn duplicate_is_logged_once_for_each_host_and_hour() {
+        let mut duplicates = Duplicates::default();
+        let start = Instant::now();
+        let hosts = [1, 2].map(|host| Some(IpAddr::from([10, 0, 0, host])));
+        let mut refused = |host: usize, seconds: u64| {
+            duplicates.refused("w0", hosts[host], "b", start + Duration::from_secs(seconds))
+        };
+        assert_eq!(refused(0, 0), Some(1));
+        assert_eq!(refused(0, 1), None);
+        assert_eq!(refused(1, 2), Some(3));
+        assert_eq!(refused(0, 3599), None);
+        assert_eq!(refused(0, 3600), Some(5));
+        let recent = |seconds| duplicates.recent("w0", start + Duration::from_secs(seconds));
+        assert_eq!(recent(3700).map(|duplicate| duplicate.attempts), Some(5));
+        assert_eq!(recent(3720), None);
+    }
+
+    #[test]
+    fn duplicates_of_many_names_are_bounded() {
+        let mut duplicates = Duplicates::default();
+        let start = Instant::now();
+        for name in 0..2 * MAX_REMEMBERED {
+            duplicates.refused(&format!("w{name}"), None, "b", start);
+        }
+        assert_eq!(duplicates.0.len(), MAX_REMEMBERED);
+        assert_eq!(duplicates.refused("late", None, "b", start + AGAIN), Some(1));
+        assert_eq!(duplicates.0.len(), 1);
+    }
+}

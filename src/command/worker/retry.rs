@@ -1,0 +1,94 @@
+//! How long a worker waits before it connects again.
+//!
+//! A link that the manager accepted and that has lasted is replaced at once. Any other end counts as a failure, an accepted
+//! connection that the manager closes soon included, and each failure doubles the wait. Nothing is connected here.
+
+use pleach_actors::transport::backoff::Backoff;
+use pleach_actors::transport::refusal::Cause;
+use pleach_actors::transport::settings::Settings;
+use std::time::Duration;
+
+/// The first wait after a refusal because the name is in use. The manager has probed the other worker by then, so an
+/// attempt right afterwards would end in the same way.
+const FIRST_IN_USE: Duration = Duration::from_secs(1);
+
+/// The longest one. An operator who stops the other worker sees this one take over within that time, and the attempts of a
+/// hundred copies cost the manager next to nothing.
+const MAX_IN_USE: Duration = Duration::from_secs(30);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Retry {
+    /// Of links that were lost, and of attempts without an answer.
+    pub(super) lost: Backoff,
+    /// Of refusals because the name is in use.
+    in_use: Backoff,
+    /// A link that has lasted this long is no failure.
+    steady: Duration,
+}
+
+impl Retry {
+    pub(super) fn new(settings: &Settings, seed: u64) -> Self {
+        Self {
+            lost: Backoff::new(settings.first_wait, settings.longest_wait, seed),
+            in_use: Backoff::new(FIRST_IN_USE, MAX_IN_USE, seed),
+            // A peer that died just before is noticed within this time.
+            steady: settings.idle,
+        }
+    }
+
+    /// A link has ended. `lasted`: since the manager accepted the worker, if it did.
+    pub(super) fn ended(&mut self, lasted: Option<Duration>, cause: Option<Cause>) -> Duration {
+        if lasted.is_some_and(|lasted| lasted >= self.steady) {
+            self.lost.succeeded();
+            self.in_use.succeeded();
+            return Duration::ZERO;
+        }
+        if cause == Some(Cause::NameInUse) { self.in_use.failed() } else { self.lost.failed() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn retry() -> Retry {
+        Retry::new(&Settings::default(), 7)
+    }
+
+    #[test]
+    fn link_that_lasted_is_replaced_at_once() {
+        let mut retry = retry();
+        let steady = Some(Settings::default().idle);
+        for _ in 0..10 {
+            retry.ended(None, None);
+        }
+        assert_eq!(retry.ended(steady, Some(Cause::Lost)), Duration::ZERO);
+        let settings = Settings::default();
+        let again = retry.ended(Some(Duration::ZERO), Some(Cause::Lost));
+        assert!(again >= settings.first_wait / 2 && again <= settings.first_wait, "{again:?}");
+    }
+
+    #[test]
+    fn link_that_ends_at_once_is_tried_less_and_less() {
+        let mut retry = retry();
+        let attempts = |retry: &mut Retry, cause| {
+            let mut waited = Duration::ZERO;
+            (0..)
+                .take_while(|_| {
+                    waited += retry.ended(None, Some(cause));
+                    waited < Duration::from_secs(60)
+                })
+                .count()
+        };
+        assert!(attempts(&mut retry, Cause::NameInUse) <= 10);
+        assert!(attempts(&mut retry, Cause::Lost) <= 80);
+    }
+
+    #[test]
+    fn manager_that_was_started_again_finds_its_workers_within_the_longest_wait() {
+        let mut retry = retry();
+        let longest = (0..100).map(|_| retry.ended(Some(Duration::ZERO), Some(Cause::Lost))).max();
+        assert!(longest <= Some(Settings::default().longest_wait), "{longest:?}");
+    }
+}

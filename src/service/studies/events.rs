@@ -1,0 +1,47 @@
+//! Lines of the operator's log about a study on its way: submitted, resumed, started, ended. What keeps a running study
+//! waiting is in `remarks`.
+
+use super::job::Ready;
+use crate::service::state::{Ended, Kept};
+use std::time::Duration;
+use tracing::info;
+
+pub(super) fn submitted(id: u32, kept: &Kept, client: &str, ready: &Ready, missing: usize) {
+    let (name, evaluations, tiles) = (&kept.submission.name, ready.evaluations(), ready.tiles());
+    info!(
+        study = id,
+        name,
+        client,
+        evaluations,
+        tiles,
+        missing,
+        "study {id} ({name}) submitted by {client}: {evaluations} evaluations on {tiles} tiles"
+    );
+}
+
+pub(super) fn resumed(id: u32, kept: &Kept, missing: usize) {
+    let name = &kept.submission.name;
+    info!(study = id, name, missing, "study {id} ({name}) resumed after a start of the manager");
+}
+
+pub(super) fn started(id: u32, ready: &Ready) {
+    info!(study = id, "study {id} started: {}", ready.summary());
+}
+
+pub(super) fn ended(id: u32, kept: &Kept, ended: &Ended, reused: u64, took: Duration) {
+    let name = &kept.submission.name;
+    let Ended { state, evaluations_done: evaluations, tasks_executed: executed, failed, .. } = ended;
+    let seconds = took.as_secs_f64();
+    info!(
+        study = id,
+        name,
+        %state,
+        seconds,
+        evaluations,
+        executed,
+        reused,
+        failed,
+        "study {id} ({name}) is {state} after {seconds:.1} s: {evaluations} evaluations, {executed} tasks executed, {reused} \
+         reused, {failed} runs failed"
+    );
+}

@@ -1,0 +1,162 @@
+//! Remarks on studies and workers: conditions that keep a study waiting, and those that an operator should end.
+//!
+//! They follow from the manager's view of the moment. A study that no worker can go on with has no time left to predict.
+
+use crate::api::view::{Study, StudyState};
+use pleach_actors::manager::{ManagerView, StudyView, WorkerState, WorkerView};
+
+/// The study with its remarks.
+pub(super) fn with(mut study: Study, id: u32, view: &ManagerView) -> Study {
+    if study.state != StudyState::Running {
+        return study;
+    }
+    let running = view.studies.iter().find(|running| running.id.study == id);
+    let missing = lacks_workers(running, &view.workers);
+    if missing.is_some() {
+        study.seconds_left = None;
+    }
+    study.remarks.extend(missing);
+    match running.map_or(0, |running| running.lost_workers) {
+        0 => {}
+        1 => study.remarks.push("1 worker lost".to_owned()),
+        lost => study.remarks.push(format!("{lost} workers lost")),
+    }
+    study
+}
+
+/// Why no worker can go on with a study, if none can. `running`: as soon as it is planned.
+fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<String> {
+    if workers.is_empty() {
+        return Some("no workers".to_owned());
+    }
+    let active = || workers.iter().filter(|worker| worker.state == WorkerState::Active);
+    if active().next().is_none() {
+        return Some("no workers but those that leave".to_owned());
+    }
+    let running = running.filter(|running| running.able_workers == 0)?;
+    let needs = |worker: &WorkerView| match worker.below_bytes >= running.least_bytes {
+        true => running.least_bytes_with_spill,
+        false => running.least_bytes,
+    };
+    let fits = |worker: &WorkerView| needs(worker) <= worker.memory_bytes;
+    if active().any(fits) {
+        return Some("no worker has the operations of a stage".to_owned());
+    }
+    let largest = active().map(|worker| worker.memory_bytes).max().unwrap_or(0);
+    Some(format!(
+        "waiting for workers with {} MB, the largest has {} MB",
+        running.least_bytes.div_ceil(1_000_000),
+        largest / 1_000_000
+    ))
+}
+
+/// Remarks on a worker.
+pub(super) fn of_worker(worker: &WorkerView) -> Vec<String> {
+    let duplicate = worker.duplicate.iter().map(|duplicate| {
+        let attempts = duplicate.attempts;
+        format!("its certificate is also used at {}, refused {attempts} times", duplicate.location)
+    });
+    duplicate.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_dispatch::StudyId;
+    use std::time::Duration;
+    use time::OffsetDateTime;
+
+    fn study() -> Study {
+        Study {
+            id: "1".to_owned(),
+            name: "toy".to_owned(),
+            state: StudyState::Running,
+            evaluations_done: 0,
+            evaluations: 9,
+            tasks_executed: 0,
+            tasks_left: 9,
+            seconds_left: Some(70.0),
+            failed: 0,
+            submitted: OffsetDateTime::UNIX_EPOCH,
+            message: None,
+            deadline: None,
+            budget: None,
+            work_seconds_left: None,
+            phase: None,
+            phases: None,
+            progress: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    fn worker(memory_bytes: u64, state: WorkerState) -> WorkerView {
+        WorkerView {
+            name: "w".to_owned(),
+            host: None,
+            state,
+            slots: 1,
+            leases: 0,
+            bytes: 0,
+            memory_bytes,
+            below_bytes: 0,
+            lacking: Vec::new(),
+            lease_end_seconds: None,
+            duplicate: None,
+        }
+    }
+
+    fn view(workers: Vec<WorkerView>, able_workers: usize, lost_workers: u64) -> ManagerView {
+        let study = StudyView {
+            id: StudyId::whole(1),
+            instances: 0,
+            all_instances: 9,
+            tasks: 0,
+            failed: 0,
+            durable: 0,
+            leases: 0,
+            age: Duration::ZERO,
+            able_workers,
+            lost_workers,
+            least_bytes: 2_000_000_000,
+            least_bytes_with_spill: 1_500_000_000,
+        };
+        ManagerView { studies: vec![study], workers, ..ManagerView::default() }
+    }
+
+    fn remarks(view: &ManagerView) -> (Vec<String>, Option<f64>) {
+        let study = with(study(), 1, view);
+        (study.remarks, study.seconds_left)
+    }
+
+    #[test]
+    fn study_without_able_workers_says_why_and_has_no_time_left() {
+        let of = |workers, able| remarks(&view(workers, able, 0));
+        let said = |text: &str| (vec![text.to_owned()], None);
+        let (small, large) = (1_000_000_000, 2_000_000_000);
+        assert_eq!(of(vec![], 0), said("no workers"));
+        let leaving = worker(large, WorkerState::Draining);
+        assert_eq!(of(vec![leaving], 0), said("no workers but those that leave"));
+        let active = |memory| worker(memory, WorkerState::Active);
+        assert_eq!(
+            of(vec![active(small)], 0),
+            said("waiting for workers with 2000 MB, the largest has 1000 MB")
+        );
+        let spilling = WorkerView { below_bytes: 3_000_000_000, ..active(1_500_000_000) };
+        assert_eq!(of(vec![spilling], 0), said("no worker has the operations of a stage"));
+        assert_eq!(of(vec![active(small), active(large)], 1), (vec![], Some(70.0)));
+        assert_eq!(remarks(&ManagerView::default()), said("no workers"));
+    }
+
+    #[test]
+    fn lost_workers_are_counted_in_words() {
+        let of = |lost| remarks(&view(vec![worker(2_000_000_000, WorkerState::Active)], 1, lost)).0;
+        assert_eq!(of(0), Vec::<String>::new());
+        assert_eq!((of(1), of(3)), (vec!["1 worker lost".to_owned()], vec!["3 workers lost".to_owned()]));
+    }
+
+    #[test]
+    fn ended_study_has_no_remarks() {
+        let study = Study { state: StudyState::Complete, ..study() };
+        assert_eq!(with(study.clone(), 1, &ManagerView::default()), study);
+    }
+}
