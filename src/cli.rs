@@ -9,6 +9,7 @@ mod doctor;
 pub(crate) mod manual;
 mod node;
 mod outside;
+mod plan;
 mod region;
 mod simulate;
 mod storage;
@@ -22,6 +23,7 @@ pub(crate) use client::{
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
 pub(crate) use outside::{AnalyzeArgs, SampleArgs};
+pub(crate) use plan::PlanArgs;
 pub(crate) use region::RegionCommand;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
@@ -167,38 +169,6 @@ pub(crate) struct CacheArgs {
     /// Days without use after which results are removed from --cache [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PlanArgs {
-    /// The study file (TOML)
-    pub(crate) study: PathBuf,
-    /// Tasks that would run at once [default: the number of processors]
-    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
-    pub(crate) workers: Option<NonZeroU32>,
-    /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = PlanStrategyName::Trtma)]
-    pub(crate) strategy: PlanStrategyName,
-    /// What tasks share, where a strategy makes buckets
-    #[arg(long, value_enum, default_value_t = PlanReuseName::Value)]
-    pub(crate) reuse: PlanReuseName,
-    #[command(flatten)]
-    pub(crate) buckets: BucketArgs,
-    /// Memory that buckets must fit in [default: no limit]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) memory: Option<MemorySize>,
-    /// Predict from what operations took in the studies of this cache, which is only read
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cache: Option<PathBuf>,
-    /// Plan the parameter sets of a CSV file instead of sampling
-    #[arg(long, value_name = "CSV")]
-    pub(crate) table: Option<PathBuf>,
-    /// Draw the predicted makespan over 1 to 256 workers
-    #[arg(long, value_name = "FILE.svg|.png", value_parser = picture_file)]
-    pub(crate) plot: Option<PathBuf>,
-    /// Print one JSON document on stdout, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -133,7 +133,11 @@ async fn run(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((socket, address)) => open.take(socket, address, bounds, serve),
+            Ok((socket, address)) => {
+                open.take(socket, address, bounds, serve);
+                // A crowd of newcomers does not keep the connections before it from their turns.
+                tokio::task::yield_now().await;
+            }
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
         }
     };
@@ -166,6 +170,7 @@ impl Open {
             id: *id,
             network: connection.network(),
             is_anonymous: connection.is_anonymous(),
+            is_answered: connection.is_answered(),
             idle: connection.idle(),
         };
         let open: Vec<Facts> = self.connections.borrow().iter().map(facts).collect();

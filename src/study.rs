@@ -73,6 +73,16 @@ impl Prepared {
     /// # Errors
     /// [`Stop::Input`], naming file, field, value and what is allowed.
     pub(crate) fn load(file: &Path, table: Option<&Path>) -> Outcome<Self> {
+        let prepared = Self::load_with_any_values(file, table)?;
+        prepared.check_runnable()?;
+        Ok(prepared)
+    }
+
+    /// The same, also with values that operations refuse: to plan, and not to run.
+    ///
+    /// # Errors
+    /// As [`Prepared::load`].
+    pub(crate) fn load_with_any_values(file: &Path, table: Option<&Path>) -> Outcome<Self> {
         let registry = application::registry();
         let builtin = |name: &str| application::workflow(name, &registry);
         let mut study = Study::load(file, &registry, builtin, &application::BUILT_IN).map_err(Stop::input)?;
@@ -107,7 +117,7 @@ impl Prepared {
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
         let file_digests = OnceCell::new();
-        let prepared = Self {
+        Ok(Self {
             study,
             registry,
             design,
@@ -119,9 +129,7 @@ impl Prepared {
             file_digests,
             digests,
             digest,
-        };
-        prepared.check_runnable()?;
-        Ok(prepared)
+        })
     }
 
     /// A study that somebody else has read: its files are as they were there. Paths are where they lie there, `inputs` what

@@ -43,7 +43,7 @@ fn published(test: &str, options: &[&str]) -> Option<Value> {
     let table = data(test)?.join("sensitivity/rtf_moat/parameter_sets_458.csv");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let table = table.display().to_string();
-    let fixed = ["tests/fixtures/rtf-log/study.toml", "--table", &table];
+    let fixed = ["tests/fixtures/rtf-log/study.toml", "--any-values", "--table", &table];
     let plans = plans(repository, &[&fixed, options].concat());
     assert_eq!(plans.len(), 1);
     plans.into_iter().next()
@@ -322,15 +322,15 @@ fn what_cannot_be_cut_is_left_out_and_said() {
     // 448 evaluations; no data is needed.
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = "tests/fixtures/rtf-log/study.toml";
-    let shown = pleach(repository, &["plan", file, "--strategy", "all"]).done();
+    let shown = pleach(repository, &["plan", file, "--any-values", "--strategy", "all"]).done();
     let note = shown.lines().find(|line| line.starts_with("sca: left out: ")).expect("a note");
     assert!(note.contains("SCA takes at most 200"), "{note}");
-    let all = plans(repository, &[file, "--strategy", "all", "--reuse", "tree"]);
+    let all = plans(repository, &[file, "--any-values", "--strategy", "all", "--reuse", "tree"]);
     assert_eq!(
         ways(&all).iter().map(|way| way.0).collect::<Vec<_>>(),
         ["none", "stage", "naive", "rtma", "trtma"]
     );
-    let alone = pleach(repository, &["plan", file, "--strategy", "sca"]);
+    let alone = pleach(repository, &["plan", file, "--any-values", "--strategy", "sca"]);
     assert_eq!((alone.code, alone.stdout.as_str()), (2, ""));
     assert!(alone.stderr.contains("SCA takes at most 200"), "{alone:?}");
 }
@@ -420,10 +420,13 @@ fn nothing_is_written_and_no_tile_is_decoded() {
 }
 
 #[test]
-fn connectivities_that_cannot_be_run_can_be_planned() {
-    let study = Study::of_tissue(64);
-    study.edit(&[("metric = \"dice\"\n", "metric = \"dice\"\n[parameters.MorphRecon]\nrange = [4, 8]\n")]);
-    assert_eq!(plans(study.folder(), &["study.toml"])[0]["evaluations"], 32);
+fn values_that_no_operation_accepts_are_planned_on_request_only() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = "tests/fixtures/rtf-log/study.toml";
+    let refused = pleach(repository, &["plan", file]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    assert!(refused.stderr.contains("operation nuclei.reconstruct accepts one of 4 8"), "{refused:?}");
+    assert_eq!(plans(repository, &[file, "--any-values"])[0]["evaluations"], 448);
 }
 
 fn files(folder: &Path) -> BTreeSet<std::path::PathBuf> {

@@ -26,7 +26,8 @@ use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> Outcome {
-    let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let load = if args.any_values { Prepared::load_with_any_values } else { Prepared::load };
+    let mut prepared = load(&args.study, args.table.as_deref())?;
     prepared.warn_of_unreadable_tiles();
     args.cache.as_deref().map(past::open_to_read).transpose()?;
     weigh(&mut prepared, args.buckets, args.cache.as_deref())?;

@@ -20,6 +20,8 @@ pub(super) struct Facts {
     pub(super) id: u64,
     pub(super) network: IpAddr,
     pub(super) is_anonymous: bool,
+    /// A request of it has been answered, whether or not the client has read that.
+    pub(super) is_answered: bool,
     /// Since its last byte.
     pub(super) idle: Duration,
 }
@@ -60,9 +62,12 @@ pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admiss
     instead(if crowded.is_empty() { open } else { &crowded })
 }
 
-/// The oldest without credentials, or the one with credentials that is idle longest.
+/// The oldest without credentials, or the one with credentials that is idle longest. A client that has its answer goes before one
+/// that waits for it: a probe waits for a moment, and slow readers do not push it out.
 fn instead(among: &[Facts]) -> Admission {
-    let anonymous = among.iter().find(|facts| facts.is_anonymous);
+    let mut all = among.iter().filter(|facts| facts.is_anonymous);
+    let oldest = all.clone().next();
+    let anonymous = all.find(|facts| facts.is_answered).or(oldest);
     let idle = || among.iter().filter(|facts| facts.idle >= IDLE).max_by_key(|facts| facts.idle);
     anonymous.or_else(idle).map_or(Admission::Full, |facts| Admission::Instead(facts.id))
 }
@@ -89,6 +94,7 @@ mod tests {
             id: id as u64,
             network: address(from),
             is_anonymous,
+            is_answered: false,
             idle: Duration::from_secs(idle),
         };
         all.iter().enumerate().map(facts).collect()
@@ -130,6 +136,13 @@ mod tests {
             ("10.0.0.2", true, 0),
         ];
         assert_eq!(admit(address("10.0.0.9"), &open(&all), &BOUNDS), Admission::Instead(1));
+    }
+
+    #[test]
+    fn newcomer_ends_an_answered_connection_before_one_that_waits() {
+        let mut open = open(&[("10.0.0.1", true, 0); 4]);
+        open[2].is_answered = true;
+        assert_eq!(admit(address("10.0.0.1"), &open, &BOUNDS), Admission::Instead(2));
     }
 
     #[test]

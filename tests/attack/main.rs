@@ -59,7 +59,7 @@ fn worker_under_slow_readers_answers_probes() {
 fn submitted(manager: &Manager, study: &Study) -> Value {
     manager.submit(study);
     let kept = fs::read(manager.path("state/studies/1/submission.json")).expect("a study");
-    serde_json::from_slice::<Value>(&kept).expect("JSON")["submission"].take()
+    serde_json::from_slice::<Value>(&kept).expect("JSON")["content"]["submission"].take()
 }
 
 #[test]
