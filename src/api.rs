@@ -159,7 +159,7 @@ pub(crate) fn serve(setup: Setup) -> io::Result<Server> {
         submissions: Semaphore::new(limits.submissions),
     };
     let make = move |draining| serving(state, tls, draining);
-    let server = listener::start("http", listener, limits.bounds(), make)?;
+    let server = listener::start("http", listener, limits.bounds(), None, make)?;
     Ok(Server { server, patience: limits.stop })
 }
 

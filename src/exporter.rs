@@ -9,8 +9,7 @@ mod text;
 pub(crate) use text::Text;
 
 use crate::exit::{Outcome, Stop};
-use crate::listener::{self, Bounds, Serve, Server, Stream, answer_once};
-use actix_web::dev::Extensions;
+use crate::listener::{self, Bounds, Probes, Serve, Server, Stream, answer_once};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpResponse, web};
 use pleach_telemetry::Exposition;
@@ -37,8 +36,10 @@ const BOUNDS: Bounds = Bounds {
     write: Duration::from_secs(5),
 };
 
+const PROBES: Probes = Probes(&["/healthz", "/readyz"]);
+
 /// What is done to show what there is now; `None` when the process ends.
-pub(crate) type Looked<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send + 'a>>> + Send + 'a>>;
+pub(crate) type Looked<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send>>> + Send + 'a>>;
 
 /// Whether the process does its work now; if not, why, in one line.
 pub(crate) type Readiness<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
@@ -76,7 +77,7 @@ pub(crate) fn serve(
     sampled: Box<dyn Sampled>,
 ) -> Outcome<Server> {
     let state = State { exposition, sampled, text: Text::default() };
-    listener::start("metrics", listener, BOUNDS, move |draining| serving(state, draining))
+    listener::start("metrics", listener, BOUNDS, Some(PROBES), move |draining| serving(state, draining))
         .map_err(Stop::defect)
 }
 
@@ -88,11 +89,7 @@ async fn serving(state: State, draining: Rc<Notify>) -> io::Result<Serve> {
         .route("/metrics", web::get().to(metrics))
         .route("/healthz", web::get().to(health))
         .route("/readyz", web::get().to(ready));
-    Ok(Box::new(listener::service(app, BOUNDS, draining, on_connect).await?))
-}
-
-fn on_connect(stream: &Stream, data: &mut Extensions) {
-    data.insert(Rc::clone(stream.connection()));
+    Ok(Box::new(listener::service(app, BOUNDS, draining, |_: &Stream| {}).await?))
 }
 
 async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
@@ -102,10 +99,11 @@ async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
             .look()
             .await
             .ok_or_else(|| HttpResponse::ServiceUnavailable().body("the process ends\n"))?;
-        state
-            .exposition
-            .text(sample)
-            .map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))
+        let state = Arc::clone(&state);
+        // The server has one thread, and others wait for it.
+        let text = web::block(move || state.exposition.text(sample).map_err(|error| error.to_string()));
+        let text = text.await.map_err(|error| error.to_string()).flatten();
+        text.map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))
     });
     match text.await {
         Ok(pieces) => HttpResponse::Ok().content_type(TEXT).body(pieces),

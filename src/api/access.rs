@@ -7,7 +7,7 @@ use super::problem::ApiError;
 use crate::listener::{Connection, Stream};
 use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
-use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
@@ -16,14 +16,13 @@ use std::rc::Rc;
 use tokio_rustls::server::TlsStream;
 
 /// Notes who is connected, for all requests of the connection.
-pub(super) fn on_connect(stream: &TlsStream<Stream>, data: &mut Extensions) {
+pub(super) fn on_connect(stream: &TlsStream<Stream>) {
     let (stream, tls) = stream.get_ref();
     let shown = tls.peer_certificates().and_then(<[_]>::first);
     let identity = shown.and_then(|certificate| Identity::of_certificate(certificate).ok());
     if let Some(identity) = identity.filter(|identity| identity.role == Role::Client) {
         stream.connection().trust(Some(&identity.name.to_string()));
     }
-    data.insert(Rc::clone(stream.connection()));
 }
 
 /// Lets a request through, or not. Nothing of its body has been read then. A connection on which the token was shown counts as

@@ -125,7 +125,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         let _ = shared.set(Arc::clone(&opened));
         let (server, mut peers) = Server::listen(&network, args.listen, setup).map_err(Stop::input)?;
         let http = listener.local_addr().map_err(Stop::defect)?;
-        let control = Arc::new(Asked(opened, exposition));
+        let control = Arc::new(Asked(opened, Arc::new(exposition)));
         let served = api::serve(api::Setup {
             listener,
             tls,

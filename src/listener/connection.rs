@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -20,12 +21,16 @@ pub(crate) struct Connection {
     client: RefCell<Option<Rc<str>>>,
     /// By a certificate, which holds for all of its requests.
     is_certified: Cell<bool>,
+    /// The head of a request has been read.
+    has_asked: Cell<bool>,
     /// A request has been answered.
     is_answered: Cell<bool>,
     /// The client does not take the bytes that are sent to it.
     pub(super) is_stalled: Cell<bool>,
     /// Bytes read.
     pub(super) received: Cell<u64>,
+    /// Of the task that reads on when the client is told apart.
+    waker: RefCell<Option<Waker>>,
     end: Notify,
 }
 
@@ -38,9 +43,11 @@ impl Connection {
             moved: Cell::new(now),
             client: RefCell::default(),
             is_certified: Cell::default(),
+            has_asked: Cell::default(),
             is_answered: Cell::default(),
             is_stalled: Cell::default(),
             received: Cell::default(),
+            waker: RefCell::default(),
             end: Notify::new(),
         }
     }
@@ -51,6 +58,7 @@ impl Connection {
         self.is_certified.set(self.is_certified() || name.is_some());
         let client = || name.map_or_else(|| format!("token {}", self.network), |name| format!("node {name}"));
         self.client.borrow_mut().get_or_insert_with(|| client().into());
+        self.wake();
     }
 
     /// Whether the client has shown a certificate.
@@ -67,9 +75,31 @@ impl Connection {
         self.client.borrow().is_none()
     }
 
-    /// Whether another request may be answered; notes that one has been.
-    pub(super) fn may_answer(&self) -> bool {
-        !(self.is_answered.replace(true) && self.is_anonymous())
+    /// The head of a request has been read.
+    pub(super) fn asks(&self) {
+        self.has_asked.set(true);
+    }
+
+    /// Whether the head of a request has been read.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.get()
+    }
+
+    /// A request has been answered.
+    pub(super) fn answered(&self) {
+        self.is_answered.set(true);
+        self.wake();
+    }
+
+    /// Wakes a task when the client has shown credentials, or has its answer.
+    pub(super) fn wakes_when_told_apart(&self, waker: &Waker) {
+        self.waker.replace(Some(waker.clone()));
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
     }
 
     pub(super) fn is_answered(&self) -> bool {

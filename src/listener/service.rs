@@ -1,7 +1,7 @@
 //! An actix application behind the accept loop.
 
-use super::{Bounds, Connection};
-use crate::listener::Stream;
+use super::request::{Connected, OneRequest};
+use super::{Bounds, Connection, Stream};
 use actix_http::{HttpService, Protocol, Request};
 use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, map_config};
 use actix_web::body::{BoxBody, MessageBody};
@@ -25,7 +25,7 @@ pub(crate) type Served = Pin<Box<dyn Future<Output = ()>>>;
 /// Serves a connection.
 pub(crate) type Serve = Box<dyn Fn(Stream, SocketAddr) -> Served>;
 
-/// Serves requests of a stream, which may be one under TLS. `on_connect` gives requests what they ask of their connection.
+/// Serves requests of a stream, which may be one under TLS. `on_connect` sees it first.
 ///
 /// # Errors
 /// When the application does not start.
@@ -33,10 +33,10 @@ pub(crate) async fn service<T, A, S, B>(
     app: A,
     bounds: Bounds,
     draining: Rc<Notify>,
-    on_connect: fn(&T, &mut Extensions),
+    on_connect: fn(&T),
 ) -> io::Result<impl Fn(T, SocketAddr) -> Served + Clone>
 where
-    T: AsyncRead + AsyncWrite + Unpin + 'static,
+    T: Connected + AsyncRead + AsyncWrite + Unpin + 'static,
     A: IntoServiceFactory<S, Request>,
     S: ServiceFactory<Request, Config = AppConfig> + 'static,
     S::Error: Into<Error> + 'static,
@@ -54,7 +54,10 @@ where
         })
         .client_request_timeout(bounds.head)
         .client_disconnect_timeout(bounds.head)
-        .on_connect_ext(on_connect)
+        .on_connect_ext(move |stream: &OneRequest<T>, data: &mut Extensions| {
+            on_connect(stream.stream());
+            data.insert(Rc::clone(stream.stream().connection()));
+        })
         .finish(map_config(app, |()| AppConfig::default()));
     let service =
         factory.new_service(()).await.map_err(|()| io::Error::other("the HTTP service does not start"))?;
@@ -63,13 +66,12 @@ where
         let service = Rc::clone(&service);
         Box::pin(async move {
             // A connection that fails concerns its client, which sees it.
-            let _ = service.call((stream, Protocol::Http1, Some(address))).await;
+            let _ = service.call((OneRequest::new(stream), Protocol::Http1, Some(address))).await;
         })
     })
 }
 
-/// Answers clients without credentials once, and closes their connection after that. Requests that they have sent besides get no
-/// answer of their own.
+/// Answers clients without credentials once, and closes their connection after that.
 pub(crate) async fn answer_once<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -78,10 +80,8 @@ pub(crate) async fn answer_once<B: MessageBody + 'static>(
     let Some(connection) = connection else {
         return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
     };
-    if !connection.may_answer() {
-        return Ok(request.into_response(closing(HttpResponse::ServiceUnavailable().finish())));
-    }
     let answered = next.call(request).await;
+    connection.answered();
     if connection.client().is_some() {
         return answered.map(ServiceResponse::map_into_boxed_body);
     }

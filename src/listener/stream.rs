@@ -70,7 +70,7 @@ impl AsyncRead for Stream {
         }
         if connection.received.get() >= ANONYMOUS_BYTES
             && connection.is_anonymous()
-            && !connection.is_answered()
+            && !connection.has_asked()
         {
             // The server looks at what it has: credentials may be in it. TLS reads on in the same turn, so that turns cannot be told
             // apart by calls.

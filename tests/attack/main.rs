@@ -11,6 +11,7 @@ use processes::{Manager, Worker, memory_kb};
 use readers::{Probe, under_attack};
 use serde_json::Value;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 use study::Study;
 
 /// More than a process takes however many clients do not read.
@@ -18,6 +19,9 @@ const MOST_KB: u64 = 200_000;
 
 /// The longest that a probe waits is 100 ms on a machine that does nothing else; tests share theirs.
 const MOST_MS: f64 = 1000.0;
+
+/// One attack at a time: readers of two would take each other's processors.
+static ATTACK: Mutex<()> = Mutex::new(());
 
 #[expect(clippy::print_stdout, reason = "the figures are for readers of the output")]
 fn is_answered(what: &str, pid: u32, sources: u8, probe: &Probe) {
@@ -38,6 +42,8 @@ fn is_answered(what: &str, pid: u32, sources: u8, probe: &Probe) {
 
 #[test]
 fn manager_under_slow_readers_answers_probes() {
+    // An attack that failed leaves nothing behind.
+    let _alone = ATTACK.lock().unwrap_or_else(PoisonError::into_inner);
     let manager = Manager::new();
     let probe = Probe { address: manager.http, tls: Some(manager.trust("ca")) };
     for sources in [1, 50] {
@@ -47,6 +53,8 @@ fn manager_under_slow_readers_answers_probes() {
 
 #[test]
 fn worker_under_slow_readers_answers_probes() {
+    // An attack that failed leaves nothing behind.
+    let _alone = ATTACK.lock().unwrap_or_else(PoisonError::into_inner);
     let manager = Manager::new();
     let worker = Worker::of(&manager);
     let probe = Probe { address: worker.metrics, tls: None };

@@ -82,6 +82,7 @@ impl Probe {
         let read = stream.read(&mut answer).expect("an answer");
         let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        eprintln!("{:?}", begun.elapsed());
         begun.elapsed().as_secs_f64() * 1e3
     }
 }

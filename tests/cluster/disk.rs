@@ -74,7 +74,7 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
         // As long as there is no room it does not start, and says where.
         let refused = cluster.manager_command().output().expect("it starts");
         let text = String::from_utf8(refused.stderr).expect("UTF-8");
-        assert!(refused.status.code() == Some(2) && text.contains("manager.json: No space left"), "{text}");
+        assert!(refused.status.code() == Some(6) && text.contains("manager.json: No space left"), "{text}");
         fs::remove_file(filler).expect("it is there");
         cluster.start_manager();
         assert_eq!(cluster.completed(&id), expected, "seed {seed}");

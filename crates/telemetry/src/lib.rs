@@ -2,7 +2,7 @@
 //!
 //! - [`catalogue`]: every metric once: its name, kind, unit, labels and meaning;
 //! - [`Exposition`]: what a process has measured, in Prometheus' text format;
-//! - [`mod@process`]: metrics of the process, which the exposition reads itself;
+//! - `process`: metrics of the process, which the exposition reads itself;
 //! - [`mod@reference`]: the list for its readers, `docs/metrics.md`.
 //!
 //! Whoever measures takes a handle from the catalogue and records with it, through the [`metrics`] facade: in a process that

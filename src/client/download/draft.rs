@@ -38,10 +38,13 @@ impl Draft {
     /// one is removed.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the folder holds another study's results, cannot be written to, or is another process's.
+    /// [`Stop::Input`] when the folder holds another study's results, cannot be written to, or is another process's;
+    /// [`Stop::NoSpace`] when its disk is full.
     pub(super) fn open(out: &Path, digest: &str) -> Outcome<Self> {
         let fail = |text: &str| Stop::Input(format!("--out {}: {text}", out.display()));
-        let unwritable = |error: io::Error| fail(&format!("cannot be written to: {error}"));
+        let unwritable = |error: io::Error| {
+            Stop::writing(format!("--out {}: cannot be written to", out.display()), &error)
+        };
         if let Owner::Study(owner) = folder::owner(out)
             && owner != digest
         {
@@ -83,17 +86,17 @@ impl Draft {
 
     /// A file that could not be written.
     pub(super) fn failed(&self, name: &str, error: &io::Error) -> Stop {
-        Stop::Input(format!("--out {}: failed to write {name}: {error}", self.out.display()))
+        Stop::writing(format!("--out {}: failed to write {name}", self.out.display()), error)
     }
 
     /// Makes the folder hold these files, all of which are in the draft.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it holds something else by now, or cannot be written to. What has been published by then is of
-    /// this study, and a repetition publishes the rest.
+    /// [`Stop::Input`] when it holds something else by now, or cannot be written to, [`Stop::NoSpace`] when its disk is full.
+    /// What has been published by then is of this study, and a repetition publishes the rest.
     pub(super) fn publish(self, names: &[String]) -> Outcome {
         let fail = |error: io::Error| {
-            Stop::Input(format!("--out {}: failed to publish results: {error}", self.out.display()))
+            Stop::writing(format!("--out {}: failed to publish results", self.out.display()), &error)
         };
         let files = self.files();
         let folders = folders(names);

@@ -2,7 +2,6 @@
 //!
 //! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalogue.
 
-use crate::exporter::Looked;
 use crate::service::metrics::{number, sample_link};
 use actix::prelude::*;
 use pleach_actors::below::Below;
@@ -24,15 +23,12 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Asks the worker; `None` when it has left.
-    pub(super) fn look(&self) -> Looked<'_> {
-        Box::pin(async move {
-            let figures = self.worker.send(Measure).await.ok()?;
-            let sample: Box<dyn FnOnce() + Send> = Box::new(move || self.sample(&figures));
-            Some(sample)
-        })
+    pub(super) async fn look(&self) -> Option<WorkerFigures> {
+        self.worker.send(Measure).await.ok()
     }
 
-    fn sample(&self, figures: &WorkerFigures) {
+    /// Sets the metrics that are sampled.
+    pub(super) fn sample(&self, figures: &WorkerFigures) {
         let flag = |is: bool| f64::from(u8::from(is));
         of::MANAGER_CONNECTED.with([]).set(flag(figures.is_connected));
         of::DRAINING.with([]).set(flag(figures.is_draining));

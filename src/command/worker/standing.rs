@@ -23,7 +23,7 @@ struct Kept {
     manager: SocketAddr,
     reached: Mutex<Reached>,
     /// As soon as there is a worker.
-    figures: OnceLock<Figures>,
+    figures: OnceLock<Arc<Figures>>,
 }
 
 /// See the module. Clones are of the same process.
@@ -39,7 +39,7 @@ impl Standing {
     /// There is a worker now.
     pub(super) fn begin(&self, figures: Figures) {
         // There is one worker in a process.
-        let _ = self.0.figures.set(figures);
+        let _ = self.0.figures.set(Arc::new(figures));
     }
 
     /// The manager could not be reached, or did not give what it was asked for.
@@ -70,11 +70,14 @@ impl Standing {
 impl Sampled for Standing {
     fn look(&self) -> Looked<'_> {
         Box::pin(async move {
-            let Some(figures) = self.0.figures.get() else {
-                let nobody: Box<dyn FnOnce() + Send> = Box::new(|| of::MANAGER_CONNECTED.with([]).set(0.0));
-                return Some(nobody);
+            let sample: Box<dyn FnOnce() + Send> = match self.0.figures.get() {
+                None => Box::new(|| of::MANAGER_CONNECTED.with([]).set(0.0)),
+                Some(figures) => {
+                    let (figures, worker) = (Arc::clone(figures), figures.look().await?);
+                    Box::new(move || figures.sample(&worker))
+                }
             };
-            figures.look().await
+            Some(sample)
         })
     }
 

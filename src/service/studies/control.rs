@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use tracing::{error, info};
 
 /// The manager, as HTTP asks it.
-pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Exposition);
+pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Arc<Exposition>);
 
 impl Asked {
     fn id(text: &str) -> Result<u32, Refused> {
@@ -240,9 +240,13 @@ impl Control for Asked {
             let studies: Vec<Measured> = self.0.entries().iter().map(measured).collect();
             let scaling = self.0.scale(&figures.view);
             let folder = self.0.state.folder().to_owned();
-            // A file system of the network may take its time.
-            let disk = tokio::task::spawn_blocking(move || Disk::of(&folder)).await.ok().flatten();
-            let text = self.1.text(|| metrics::sample(&figures, &studies, &scaling, disk));
+            // A file system of the network may take its time, and the text takes milliseconds; others wait for this thread.
+            let exposition = Arc::clone(&self.1);
+            let text = tokio::task::spawn_blocking(move || {
+                let disk = Disk::of(&folder);
+                exposition.text(|| metrics::sample(&figures, &studies, &scaling, disk))
+            });
+            let text = text.await.map_err(|error| Refused::Defect(error.to_string()))?;
             text.map_err(|error| Refused::Defect(error.to_string()))
         })
     }
