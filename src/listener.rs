@@ -243,7 +243,7 @@ impl Open {
             id: *id,
             network: connection.network(),
             is_anonymous: connection.is_anonymous(),
-            is_answered: connection.is_answered(),
+            step: connection.step(),
             idle: connection.idle(),
         };
         let open: Vec<Facts> = self.connections.borrow().iter().map(facts).collect();

@@ -5,6 +5,7 @@
 //! oldest: a client from elsewhere is never in the way of one that opens many.
 
 use super::Bounds;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -13,6 +14,18 @@ use std::time::Duration;
 /// after another, and reconnect.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// What a connection has come to. The furthest end first for others: a client that has its answer, read or not, and then one whose
+/// answer takes time. A probe is answered at once, so that a crowd does not push it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// The head of its request has not been read.
+    Arriving,
+    /// Its request is not answered yet.
+    Asking,
+    /// Its request has been answered.
+    Answered,
+}
+
 /// One open connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
@@ -20,8 +33,7 @@ pub(super) struct Facts {
     pub(super) id: u64,
     pub(super) network: IpAddr,
     pub(super) is_anonymous: bool,
-    /// A request of it has been answered, whether or not the client has read that.
-    pub(super) is_answered: bool,
+    pub(super) step: Step,
     /// Since its last byte.
     pub(super) idle: Duration,
 }
@@ -62,12 +74,10 @@ pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admiss
     instead(if crowded.is_empty() { open } else { &crowded })
 }
 
-/// The oldest without credentials, or the one with credentials that is idle longest. A client that has its answer goes before one
-/// that waits for it: a probe waits for a moment, and slow readers do not push it out.
+/// Of those without credentials the oldest of the furthest step, or the one with credentials that is idle longest.
 fn instead(among: &[Facts]) -> Admission {
-    let mut all = among.iter().filter(|facts| facts.is_anonymous);
-    let oldest = all.clone().next();
-    let anonymous = all.find(|facts| facts.is_answered).or(oldest);
+    let all = among.iter().filter(|facts| facts.is_anonymous);
+    let anonymous = all.max_by_key(|facts| (facts.step, Reverse(facts.id)));
     let idle = || among.iter().filter(|facts| facts.idle >= IDLE).max_by_key(|facts| facts.idle);
     anonymous.or_else(idle).map_or(Admission::Full, |facts| Admission::Instead(facts.id))
 }
@@ -94,7 +104,7 @@ mod tests {
             id: id as u64,
             network: address(from),
             is_anonymous,
-            is_answered: false,
+            step: Step::Arriving,
             idle: Duration::from_secs(idle),
         };
         all.iter().enumerate().map(facts).collect()
@@ -141,8 +151,11 @@ mod tests {
     #[test]
     fn newcomer_ends_an_answered_connection_before_one_that_waits() {
         let mut open = open(&[("10.0.0.1", true, 0); 4]);
-        open[2].is_answered = true;
-        assert_eq!(admit(address("10.0.0.1"), &open, &BOUNDS), Admission::Instead(2));
+        open[1].step = Step::Asking;
+        open[2].step = Step::Asking;
+        assert_eq!(admit(address("10.0.0.1"), &open, &BOUNDS), Admission::Instead(1));
+        open[3].step = Step::Answered;
+        assert_eq!(admit(address("10.0.0.1"), &open, &BOUNDS), Admission::Instead(3));
     }
 
     #[test]

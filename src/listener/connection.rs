@@ -2,6 +2,7 @@
 //!
 //! All of them are on the server's thread.
 
+use super::admission::Step;
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -21,10 +22,7 @@ pub(crate) struct Connection {
     client: RefCell<Option<Rc<str>>>,
     /// By a certificate, which holds for all of its requests.
     is_certified: Cell<bool>,
-    /// The head of a request has been read.
-    has_asked: Cell<bool>,
-    /// A request has been answered.
-    is_answered: Cell<bool>,
+    step: Cell<Step>,
     /// The client does not take the bytes that are sent to it.
     pub(super) is_stalled: Cell<bool>,
     /// Bytes read.
@@ -43,8 +41,7 @@ impl Connection {
             moved: Cell::new(now),
             client: RefCell::default(),
             is_certified: Cell::default(),
-            has_asked: Cell::default(),
-            is_answered: Cell::default(),
+            step: Cell::new(Step::Arriving),
             is_stalled: Cell::default(),
             received: Cell::default(),
             waker: RefCell::default(),
@@ -77,17 +74,17 @@ impl Connection {
 
     /// The head of a request has been read.
     pub(super) fn asks(&self) {
-        self.has_asked.set(true);
+        self.step.set(self.step.get().max(Step::Asking));
     }
 
-    /// Whether the head of a request has been read.
-    pub(super) fn has_asked(&self) -> bool {
-        self.has_asked.get()
+    /// What it has come to.
+    pub(super) fn step(&self) -> Step {
+        self.step.get()
     }
 
     /// A request has been answered.
     pub(super) fn answered(&self) {
-        self.is_answered.set(true);
+        self.step.set(Step::Answered);
         self.wake();
     }
 
@@ -100,10 +97,6 @@ impl Connection {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
-    }
-
-    pub(super) fn is_answered(&self) -> bool {
-        self.is_answered.get()
     }
 
     pub(super) fn network(&self) -> IpAddr {

@@ -4,6 +4,7 @@
 //! read to be forgotten: a thousand requests in a row cost as much as one, and a client that sends a body is told what is wrong
 //! with its head.
 
+use super::admission::Step;
 use super::{Connection, Stream};
 use std::io;
 use std::pin::Pin;
@@ -119,14 +120,14 @@ impl<T: Connected + AsyncRead + Unpin> AsyncRead for OneRequest<T> {
             self.rest.drain(..bytes);
             return Poll::Ready(Ok(()));
         }
-        if !connection.has_asked() {
-            return self.poll_head(cx, into);
+        match connection.step() {
+            Step::Arriving => self.poll_head(cx, into),
+            Step::Asking => {
+                connection.wakes_when_told_apart(cx.waker());
+                Poll::Pending
+            }
+            Step::Answered => self.poll_forget(cx),
         }
-        if !connection.is_answered() {
-            connection.wakes_when_told_apart(cx.waker());
-            return Poll::Pending;
-        }
-        self.poll_forget(cx)
     }
 }
 

@@ -5,6 +5,7 @@
 //! them, which holds back little of what it has not sent (see `tune`).
 
 use super::Connection;
+use super::admission::Step;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -70,7 +71,7 @@ impl AsyncRead for Stream {
         }
         if connection.received.get() >= ANONYMOUS_BYTES
             && connection.is_anonymous()
-            && !connection.has_asked()
+            && connection.step() == Step::Arriving
         {
             // The server looks at what it has: credentials may be in it. TLS reads on in the same turn, so that turns cannot be told
             // apart by calls.
