@@ -35,7 +35,7 @@ def main():
             for workers in given.workers:
                 for strategy in STRATEGIES:
                     out = pathlib.Path(folder) / f"{strategy}-{workers}"
-                    command = [given.pleach, "run", given.study, "--out", out, "--json", "--quiet"]
+                    command = [given.pleach, "run", given.study, "--out", out, "--overwrite", "--json", "--quiet"]
                     command += ["--strategy", strategy, "--workers", str(workers)]
                     command += ["--max-bucket-size", given.max_bucket_size, "--reuse", "tree"]
                     done = subprocess.run(command, capture_output=True, check=True)

@@ -94,7 +94,7 @@ def main() -> int:
             pleach += ["--strategy", given.strategy]
         peer = [sys.executable, PLAIN, given.study, "--workers", given.workers, "--table", table]
         for _ in range(given.rounds):
-            seconds["pleach"].append(timed([*pleach, "--out", folder / "pleach"]))
+            seconds["pleach"].append(timed([*pleach, "--out", folder / "pleach", "--overwrite"]))
             for name in given.variants:
                 timed([*peer, *VARIANTS[name], "--out", folder / name])
                 records[name] = json.loads((folder / name / "run.json").read_text())
