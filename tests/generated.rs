@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Every command with a help page; groups of commands before their members.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 38] = [
     "",
     "run",
     "plan",
@@ -37,6 +37,8 @@ const COMMANDS: [&str; 36] = [
     "results",
     "cancel",
     "drain",
+    "forget",
+    "doctor",
     "replay",
     "simulate",
     "storage",
@@ -187,7 +189,7 @@ fn other_shells_accept_theirs() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = pleach(folder.path(), &["man", "--out", "a/man1"]).done();
-    assert_eq!(said, "36 manual pages in a/man1\n");
+    assert_eq!(said, "38 manual pages in a/man1\n");
     let names: BTreeSet<String> = fs::read_dir(folder.path().join("a/man1"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
@@ -208,7 +210,8 @@ fn every_command_has_a_manual_page() {
         ] {
             assert!(text.contains(part), "{command}: {part} is missing\n{text}");
         }
-        let speaks = ["submit", "status", "watch", "results", "cancel", "drain", "manager", "worker"];
+        let speaks =
+            ["submit", "status", "watch", "results", "cancel", "forget", "drain", "manager", "worker"];
         assert_eq!(text.contains(".SH \"ENVIRONMENT\""), speaks.contains(&command), "{command}: {text}");
         let path = path.to_str().expect("UTF-8");
         let Some(shown) =

@@ -49,7 +49,7 @@ const REPLAN_AFTER: Duration = Duration::from_millis(100);
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
-/// Whether the file at a path still has the content of this digest; `true`: verified anew, since it was found changed as it
+/// Whether the file at a path may be sent as the content of this digest; `true`: verified anew, since it was found changed as it
 /// was read. It may take as long as reading the file, and is not called on the actor's thread. Before it answers `false`, it
 /// sends the actor what follows from that.
 pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;

@@ -179,7 +179,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
             "List what 7 days would remove.",
         )],
     ),
-    ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 × 1024 px.")]),
+    ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px.")]),
     (
         "completions",
         &[(

@@ -172,19 +172,13 @@ impl Shared {
         path.is_file().then_some(path)
     }
 
-    /// Whether a file that a worker lacks still has its content. If not, the studies that read it are ended for now;
+    /// Whether the manager's copy of a file that a worker lacks still has its content. If not, the studies that read it are ended for
+    /// now. A file that lies with its owner is digested as it is sent: one that has changed fails the runs that read it.
     /// [`pleach_actors::manager::CheckFile`] says when this is asked.
     pub(crate) fn check_file(&self, digest: &[u8; 32], path: &Path, again: bool) -> bool {
         let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
-        let is_sent = path == self.store.path(digest);
-        let is_whole = match (is_sent, again) {
-            (true, false) => self.store.has(digest),
-            (true, true) => self.store.has_still(digest),
-            // Where it lies with its owner, it is digested as it is sent.
-            (false, false) => true,
-            (false, true) => inputs::content_digest(path) == Some(digest.bytes()),
-        };
-        if is_whole {
+        let is_ours = path == self.store.path(digest);
+        if !is_ours || if again { self.store.has_still(digest) } else { self.store.has(digest) } {
             return true;
         }
         let running = |(id, entry): (&u32, &Entry)| {
@@ -193,10 +187,7 @@ impl Shared {
         };
         let readers: Vec<(u32, PathBuf)> = self.entries().iter().filter_map(running).collect();
         for (id, path) in readers {
-            self.fail(
-                id,
-                if is_sent { damaged(&path) } else { format!("{}: it has changed", path.display()) },
-            );
+            self.fail(id, damaged(&path));
             // Before workers fail its runs for it.
             self.manager.do_send(Cancel(id));
         }

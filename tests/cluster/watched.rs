@@ -9,6 +9,7 @@ mod server;
 use crate::cluster::{self, Cluster, expected};
 use crate::scaling::cluster_with_a_pool;
 use crate::skipped;
+use crate::study::Study;
 use expressions::{Expression, expressions, label_values};
 use server::{Prometheus, has_tools, promtool};
 pub(crate) use server::{asked, get};
@@ -32,8 +33,8 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
         return skipped("prometheus_finds_what_dashboards_and_rules_ask_for", "there is no prometheus");
     }
     // Long enough to be looked at many times.
-    let study = cluster::study(240, 512);
-    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'")]);
+    let study = Study::of_tissue(512);
+    study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
     let expected = expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     for name in ["w0", "w1"] {

@@ -50,14 +50,12 @@ fn defaults_beside_the_sample_leave_its_results_alone() {
     let first = findings(&study, "one", &["--workers", "2"]);
     assert_eq!(findings(&study, "two", &["--strategy", "none", "--workers", "1"]), first);
     assert_eq!(rows(&study.path("one/responses.csv")).len(), 32 * 2);
-    // Defaults that no operation takes cannot be run, and stop nothing.
+    // Defaults that no operation takes are refused as other values are.
     let metric = "metric = \"dice\"\n";
     let broken = format!("{metric}[parameters.FillHoles]\nvalues = [4, 8]\ndefault = 5\n");
     study.edit(&[("\"defaults\"", "\"tiles\""), (metric, &broken)]);
-    run(&study, "three", &[]);
-    let extremes = json(&study.path("three/run.json"));
-    let default = &extremes["extremes"][0]["evaluations"][0];
-    assert_eq!((default["role"].as_str(), default["value"].as_f64()), (Some("default"), None));
+    let refused = pleach(study.folder(), &["run", "study.toml", "--out", "three", "--quiet"]);
+    assert!(refused.code == 2 && refused.stderr.contains("parameters.FillHoles.default: 5"), "{refused:?}");
 }
 
 #[test]

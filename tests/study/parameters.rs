@@ -60,7 +60,7 @@ fn running_again_replaces_the_results() {
     let first = findings(&study, "out", &["--strategy", "rtma"]);
     // Whatever the folder holds of the same study is replaced, whichever way it is computed now.
     study.write("out/responses.csv", "outdated");
-    assert_eq!(findings(&study, "out", &["--strategy", "stage", "--workers", "1"]), first);
+    assert_eq!(findings(&study, "out", &["--overwrite", "--strategy", "stage", "--workers", "1"]), first);
     assert_eq!(json(&study.path("out/run.json"))["strategy"], "stage");
     assert_eq!(json(&study.path("out/plan.json"))["strategy"], "stage");
     let files: BTreeSet<_> = std::fs::read_dir(study.path("out"))

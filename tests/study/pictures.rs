@@ -85,7 +85,7 @@ fn previews_are_what_the_tasks_made() {
 /// Runs the study again without previews; a file of the user's stays.
 fn previews_of_another_run_are_gone(study: &Study) -> bool {
     study.write("out/previews/notes.png", "mine");
-    run(study, "out", &[]);
+    run(study, "out", &["--overwrite"]);
     previews(study, "out") == ["notes.png"]
 }
 

@@ -192,7 +192,7 @@ fn metrics_of_two_tables_with_halo_equal_each_alone() {
         assert_eq!(*row, alone);
     }
     let runs = findings(&study, "replicated", &["--strategy", "none"]);
-    assert_eq!(findings(&study, "both", &[]), runs);
+    assert_eq!(findings(&study, "both", &["--overwrite"]), runs);
 }
 
 #[test]
