@@ -1,5 +1,8 @@
 //! Calls in the documents: every call in a block is parsed by the grammar itself, and every one in a sentence as far as it goes.
 
+mod guide;
+mod links;
+
 use super::{Cli, root};
 use crate::cli::manual;
 use clap::Parser;
