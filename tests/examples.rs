@@ -1,4 +1,4 @@
-//! The studies in `examples/`: each can be planned as it is, beside a folder of tiles.
+//! The studies in `examples/` and in the documents: each can be planned as it is, beside a folder of tiles.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -33,4 +33,27 @@ fn each_can_be_planned() {
     assert_eq!(evaluations("two-phases.toml", 0), json!({ "least": 160, "most": 160 }));
     assert_eq!(evaluations("two-phases.toml", 1), json!({ "least": 640, "most": 640 }));
     assert_eq!(evaluations("until-narrow.toml", 0), json!({ "least": 320, "most": 3840 }));
+}
+
+/// The studies of the built-in workflow in blocks of a document, without the indentation of lists.
+fn studies_of(document: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = fs::read_to_string(path).expect("UTF-8");
+    let blocks = text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("toml\n"));
+    let plain = |block: &str| block.lines().map(str::trim_start).collect::<Vec<_>>().join("\n");
+    let blocks = blocks.map(plain);
+    blocks.filter(|block| block.contains("[study]") && block.contains("workflow = \"nuclei\"")).collect()
+}
+
+#[test]
+fn studies_in_documents_can_be_planned() {
+    let study = Study::of_tissue(64);
+    for document in ["README.md", "docs/getting-started.md", "docs/studies.md"] {
+        let found = studies_of(document);
+        assert_eq!(found.len(), 1, "{document}");
+        study.write("documented.toml", &found[0]);
+        let plan = pleach(study.folder(), &["plan", "documented.toml", "--json"]).done();
+        let plan: Value = serde_json::from_str(&plan).expect("a JSON document");
+        assert_eq!(plan["plans"][0]["strategy"], json!("trtma"), "{document}");
+    }
 }

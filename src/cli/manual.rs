@@ -1,6 +1,6 @@
 //! Parts of manual pages that the grammar does not know: exit statuses, environment variables, examples.
 //!
-//! The README has the same table of exit statuses, and every example is parsed by the grammar: tests compare them.
+//! `docs/reference.md` has the same table of exit statuses, and every example is parsed by the grammar: tests compare them.
 
 /// Exit statuses of every command. `exit` ends the process with them.
 pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [

@@ -1,16 +1,15 @@
-//! The commands of the README's section on models of one's own, as they stand there.
+//! The commands of the guide's chapter on external models (once a section of the README), unchanged.
 
 use crate::Outside;
 use crate::results::text;
 use std::path::Path;
 
 #[test]
-fn the_commands_of_the_readme_run() {
-    let readme = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
-    let (_, section) = readme.split_once("\n## With a model of your own\n").expect("the section");
-    let section = section.split("\n## ").next().expect("its end");
-    let problem = section.lines().find(|line| line.starts_with('{')).expect("a problem");
-    let commands: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("pleach ")).collect();
+fn commands_of_the_chapter_run() {
+    let chapter = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/own-model.md"));
+    let lines = || chapter.lines().map(str::trim_start);
+    let problem = lines().find(|line| line.starts_with('{')).expect("a problem");
+    let commands: Vec<&str> = lines().filter_map(|line| line.strip_prefix("pleach ")).collect();
     assert!(commands.len() >= 4, "{commands:?}");
     let outside = Outside::ishigami();
     outside.write("problem.json", problem);

@@ -32,3 +32,8 @@ pub use workflow::{
     Aggregate, Origin, Read, ReferenceDecl, RegionDecl, Response, Stage, StageInput, StageOutput, Switch,
     Task, TierKind, Workflow,
 };
+
+/// Compiles and runs the operation of the guide's chapter on workflows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/own-workflow.md")]
+struct OwnWorkflow;

@@ -1,0 +1,239 @@
+//! Links of the documents: every relative link leads to a file or folder, and every anchor to a heading. Paths in code spans
+//! exist as well.
+
+use super::super::root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Files and folders of Markdown documents.
+const LINKED: [&str; 11] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+    "deploy",
+    "helm",
+    "examples",
+    "benches",
+    "crates/reuse/src",
+    "tests/fixtures",
+];
+
+/// Folders of the repository that paths in code spans begin with.
+const FOLDERS: [&str; 11] = [
+    "src/",
+    "crates/",
+    "actors/",
+    "tests/",
+    "docs/",
+    "deploy/",
+    "helm/",
+    "grafana/",
+    "scripts/",
+    "benches/",
+    "examples/",
+];
+
+/// All Markdown files below a path.
+pub(super) fn markdown(path: &Path) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        let is_markdown = path.extension().is_some_and(|ending| ending == "md");
+        return if is_markdown { vec![path.to_owned()] } else { Vec::new() };
+    }
+    let entries = fs::read_dir(path).expect("a folder");
+    let mut found: Vec<PathBuf> =
+        entries.flat_map(|entry| markdown(&entry.expect("an entry").path())).collect();
+    found.sort();
+    found
+}
+
+/// The text outside of blocks of code.
+fn prose(text: &str) -> String {
+    let mut is_block = false;
+    let mut kept = String::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+        } else if !is_block {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The same without code spans, whose brackets are no links.
+fn without_code(prose: &str) -> String {
+    prose.split('`').step_by(2).collect::<Vec<_>>().join("code")
+}
+
+/// Targets of the links and images of a text.
+fn targets(text: &str) -> Vec<String> {
+    let prose = without_code(&prose(text));
+    let after = prose.split("](").skip(1);
+    after.filter_map(|rest| Some(rest.split_once(')')?.0.trim().to_owned())).collect()
+}
+
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+/// The anchors of a document; headings of the same text are numbered.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let prose = prose(text);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    headings
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' '))
+        .map(|heading| {
+            let anchor = anchor(heading);
+            let before = seen.entry(anchor.clone()).or_default();
+            *before += 1;
+            if *before == 1 { anchor } else { format!("{anchor}-{}", *before - 1) }
+        })
+        .collect()
+}
+
+/// `a/b/../c` as `a/c`, so that a link out of the repository is seen as one.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The defect of a link in a document, `None` if it resolves. Addresses are not looked up.
+fn broken(document: &Path, text: &str, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
+    let linked = match path {
+        "" => document.to_owned(),
+        path => plain(&document.parent()?.join(path)),
+    };
+    if !linked.starts_with(root()) || !linked.exists() {
+        return Some(format!("{target}: no such file"));
+    }
+    let anchor = anchor?;
+    let read = || fs::read_to_string(&linked).unwrap_or_default();
+    let found = if path.is_empty() { anchors(text) } else { anchors(&read()) };
+    (!found.contains(anchor)).then(|| format!("{target}: no such heading; there are {found:?}"))
+}
+
+/// Paths of the repository in code spans that do not exist. Patterns and lists of files are skipped.
+fn missing_paths(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let spans = prose.split('`').skip(1).step_by(2);
+    let paths = spans.filter(|span| FOLDERS.iter().any(|folder| span.starts_with(folder)));
+    let plain = |span: &&str| !span.contains(|letter: char| " *{}<>…()\n:".contains(letter));
+    let missing = paths.filter(plain).filter(|path| !root().join(path).exists());
+    missing.map(|path| format!("`{path}`: no such file")).collect()
+}
+
+/// All defects of a document.
+fn defects(document: &Path, text: &str) -> Vec<String> {
+    targets(text).iter().filter_map(|target| broken(document, text, target)).collect()
+}
+
+#[test]
+fn relative_links_and_anchors_resolve() {
+    let (mut links, mut found) = (0, Vec::new());
+    for document in LINKED.iter().flat_map(|path| markdown(&root().join(path))) {
+        let text = fs::read_to_string(&document).expect("UTF-8");
+        links += targets(&text).len();
+        let of_document = defects(&document, &text);
+        found.extend(of_document.into_iter().map(|defect| format!("{}: {defect}", document.display())));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(links > 150, "{links} links");
+}
+
+#[test]
+fn paths_in_the_guide_for_developers_exist() {
+    let mut found = Vec::new();
+    for document in ["CONTRIBUTING.md", "ARCHITECTURE.md", "README.md", "docs/own-workflow.md"] {
+        let text = fs::read_to_string(root().join(document)).expect("UTF-8");
+        found.extend(missing_paths(&text).into_iter().map(|defect| format!("{document}: {defect}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Documents that files of other kinds refer to: comments, alerts, services, messages.
+#[test]
+fn documents_that_code_refers_to_exist() {
+    fn files(path: &Path, found: &mut Vec<PathBuf>) {
+        let skips = ["target", "node_modules", ".git"];
+        if path.file_name().is_some_and(|name| skips.iter().any(|skipped| *skipped == name)) {
+            return;
+        }
+        if path.is_dir() {
+            let entries = fs::read_dir(path).expect("a folder");
+            entries.for_each(|entry| files(&entry.expect("an entry").path(), found));
+        } else if path
+            .extension()
+            .is_some_and(|ending| ["rs", "yml", "yaml", "toml", "txt"].iter().any(|e| *e == ending))
+        {
+            found.push(path.to_owned());
+        }
+    }
+    let mut sources = Vec::new();
+    for folder in ["src", "crates", "actors", "deploy", "helm", "tests"] {
+        files(&root().join(folder), &mut sources);
+    }
+    let (mut references, mut broken) = (0, Vec::new());
+    for source in sources.iter().filter(|source| !source.ends_with("documents/links.rs")) {
+        let text = String::from_utf8_lossy(&fs::read(source).expect("a file")).into_owned();
+        for (at, _) in text.match_indices("docs/") {
+            let is_part = |letter: char| letter.is_ascii_alphanumeric() || "/.-_#".contains(letter);
+            let reference: String = text[at..].chars().take_while(|letter| is_part(*letter)).collect();
+            let Some((path, anchor)) = reference.split_once(".md") else { continue };
+            let document = root().join(format!("{path}.md"));
+            references += 1;
+            // An anchor may be put together at run time.
+            let anchor = anchor.strip_prefix('#').map(|anchor| anchor.trim_end_matches('.'));
+            let anchor = anchor.filter(|anchor| !anchor.is_empty());
+            let is_there = fs::read_to_string(&document)
+                .is_ok_and(|text| anchor.is_none_or(|anchor| anchors(&text).contains(anchor)));
+            if !is_there {
+                broken.push(format!("{}: {reference}", source.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(references > 40, "{references} references");
+}
+
+/// The tests above can fail.
+#[test]
+fn broken_links_are_found() {
+    let readme = root().join("README.md");
+    let text = "# A b\n## C: d?\n## C, d\n```\n[x](no.md) # E\n```\n`[y](no.md)` [z](";
+    assert_eq!(anchors(text), ["a-b", "c-d", "c-d-1"].map(str::to_owned).into());
+    for (target, is_broken) in [
+        ("#a-b", false),
+        ("#c-d-1", false),
+        ("#e", true),
+        ("docs/studies.md", false),
+        ("docs/studies.md#choose-metrics", false),
+        ("docs/studies.md#choose-nothing", true),
+        ("docs/none.md", true),
+        ("docs/../README.md", false),
+        ("../outside.md", true),
+        ("https://rustup.rs", false),
+    ] {
+        let found = defects(&readme, &format!("{text}{target})"));
+        assert_eq!(found.len(), usize::from(is_broken), "{target}: {found:?}");
+    }
+    assert_eq!(missing_paths("`src/main.rs` `src/none.rs` `src/*.rs`"), ["`src/none.rs`: no such file"]);
+}
