@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 #[global_allocator]
-static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 
 const SIZE_PX: u32 = 1024;
 

@@ -59,7 +59,7 @@ class Cluster:
         for number in range(workers):
             self.start(
                 folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",
-                "--memory", "500MB", "--listen", "127.0.0.1:0", "--window", str(self.window),
+                "--memory", "500MB", "--listen", "127.0.0.1:0", "--prefetch-buckets", str(self.window),
             )
         while log.read_text().count("has joined") < workers:
             time.sleep(0.05)

@@ -43,7 +43,7 @@ TABLE = 'kind = "table"\nfile = "sets.csv"'
 
 def write_gigapixel(path: Path) -> None:
     """Writes the slide: a BigTIFF of tiles that refer to one of two images."""
-    images = [zlib.compress(bytes(colour) * PIECE_PX**2) for colour in ((244, 244, 244), (180, 90, 160))]
+    images = [zlib.compress(bytes(color) * PIECE_PX**2) for color in ((244, 244, 244), (180, 90, 160))]
     description = b"Aperio Image Library v10\r\n|AppMag = 20|MPP = 0.5000\0"
     body = bytearray(b"".join(images))
     places = [(16, len(images[0])), (16 + len(images[0]), len(images[1]))]

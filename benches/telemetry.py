@@ -41,7 +41,7 @@ class Cluster(overhead.Cluster):
         (listen,) = free_ports(socket.SOCK_DGRAM, 1)
         http, *metrics = free_ports(socket.SOCK_STREAM, 1 + workers)
         state = tempfile.mkdtemp(dir=folder)
-        silent = [] if measured else ["--unmeasured"]
+        silent = [] if measured else ["--no-metrics"]
         self.environment = None if measured else {"PLEACH_LOG": "off"}
         self.manager = self.start(
             folder / "manager.log", "manager", "--state", state, "--certs", "ca/boss", "--listen", f"127.0.0.1:{listen}",
@@ -52,7 +52,7 @@ class Cluster(overhead.Cluster):
             shown = ["--metrics", f"127.0.0.1:{metrics[number]}"] if measured else []
             self.start(
                 folder / f"w{number}.log", "worker", "--manager", f"127.0.0.1:{listen}", "--certs", f"ca/w{number}",
-                "--cores", "1", "--memory", "500MB", "--listen", "127.0.0.1:0", "--window", str(self.window), *shown,
+                "--cores", "1", "--memory", "500MB", "--listen", "127.0.0.1:0", "--prefetch-buckets", str(self.window), *shown,
             )
         # Clients try again until it is there.
         while len(json.loads(self.ask("status", "--json"))["workers"]) < workers:

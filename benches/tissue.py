@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares generated tissue with real annotated tiles: colours, nuclear density, cover and sizes.
+"""Compares generated tissue with real annotated tiles: colors, nuclear density, cover and sizes.
 
     benches/tissue.py ANNOTATED [--pleach BINARY] [--tiles N] [--size PX]
 
@@ -19,7 +19,7 @@ import numpy as np
 
 
 def statistics(image: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Colours of a tile (B, G, R) and sizes of its nuclei (pixels)."""
+    """Colors of a tile (B, G, R) and sizes of its nuclei (pixels)."""
     found = {}
     for channel, name in enumerate("BGR"):
         found[f"mean {name}"] = float(image[..., channel].mean())

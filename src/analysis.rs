@@ -7,23 +7,23 @@ mod both_empty;
 mod correlations;
 pub(crate) mod extremes;
 mod failures;
-mod listed;
+mod index_table;
 mod points;
 mod regressions;
 
 pub(crate) use both_empty::BothEmptyRuns;
-pub(crate) use correlations::{Association, Associations};
+pub(crate) use correlations::{CorrelationTable, ParameterCorrelation};
 #[cfg(test)]
 pub(crate) use failures::OfParameter;
 pub(crate) use failures::{Failures, Unit};
-pub(crate) use listed::Listed;
-pub(crate) use points::{PointMethod, of_points};
+pub(crate) use index_table::IndexTable;
+pub(crate) use points::{GivenDataAnalysis, of_points};
 pub(crate) use regressions::Regressions;
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::tables::{self, RunFailure, RunResponse};
-use crate::study::Prepared;
-use crate::weave::Woven;
+use crate::planning::PlannedStudy;
+use crate::study::PreparedStudy;
 use pleach_actors::manager;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -34,7 +34,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_workflow::{Aggregate, BothEmpty, Method, OfPoints};
+use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// The responses of all runs, by evaluation, then tile.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ pub(crate) enum Analysis {
     /// The indices of the study's method.
     Indices(Indices),
     /// Correlations with each parameter.
-    Correlations(Associations),
-    /// Standardised regression.
+    Correlations(CorrelationTable),
+    /// Standardized regression.
     Regression(Regressions),
     /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
     /// method: why there are no indices.
@@ -69,7 +69,11 @@ pub(crate) enum Analysis {
 }
 
 impl Collected {
-    pub(crate) fn new(prepared: &Prepared, woven: &Woven, outcome: &manager::Outcome) -> Self {
+    pub(crate) fn new(
+        prepared: &PreparedStudy,
+        woven: &PlannedStudy,
+        outcome: &manager::StudyOutcome,
+    ) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
             let instance = woven.instance(evaluation, tile, workflow.response.stage);
@@ -102,7 +106,7 @@ impl Collected {
         (0..self.tiles).filter(dead).collect()
     }
 
-    pub(crate) fn tiles_left_out(&self, prepared: &Prepared) -> Vec<String> {
+    pub(crate) fn excluded_tiles(&self, prepared: &PreparedStudy) -> Vec<String> {
         self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
     }
 
@@ -151,24 +155,24 @@ impl Collected {
     }
 
     /// What failed evaluations take with them; `None` when there are none. One that has one response has all.
-    pub(crate) fn failures(&self, prepared: &Prepared) -> Option<Failures> {
+    pub(crate) fn failures(&self, prepared: &PreparedStudy) -> Option<Failures> {
         let study = &prepared.study;
         let (_, over_tiles) = study.workflow.response.metrics[study.metric];
         Failures::of(&prepared.design.structure, &self.responses(study.metric, over_tiles))
     }
 
     /// What each of the study's responses says about the parameters.
-    pub(crate) fn analyse(&self, prepared: &Prepared) -> Outcome<Vec<Analysis>> {
-        prepared.study.metrics().map(|metric| self.analyse_one(prepared, metric)).collect()
+    pub(crate) fn analyze(&self, prepared: &PreparedStudy) -> CommandResult<Vec<Analysis>> {
+        prepared.study.metrics().map(|metric| self.analyze_one(prepared, metric)).collect()
     }
 
     /// Width of the widest 95 % interval of the indices of a response: of μ*, of first-order and total indices, or of
     /// correlations. None where one of them has no interval.
-    pub(crate) fn widest(&self, prepared: &Prepared, metric: usize) -> Outcome<Option<f64>> {
-        Ok(self.analyse_one(prepared, metric)?.widest())
+    pub(crate) fn widest(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Option<f64>> {
+        Ok(self.analyze_one(prepared, metric)?.widest())
     }
 
-    fn analyse_one(&self, prepared: &Prepared, metric: usize) -> Outcome<Analysis> {
+    fn analyze_one(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Analysis> {
         let study = &prepared.study;
         let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
@@ -183,9 +187,9 @@ impl Collected {
                         .into_iter()
                         .next()
                         .map(|indices| Analysis::Indices(Indices::Vbd(indices)))
-                        .ok_or_else(|| Stop::defect("a response without indices")),
+                        .ok_or_else(|| CommandError::defect("a response without indices")),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("vbd", error.to_string())),
-                    Err(error) => Err(Stop::defect(error)),
+                    Err(error) => Err(CommandError::defect(error)),
                 };
             }
             Structure::Curves(curves) => {
@@ -196,9 +200,9 @@ impl Collected {
                         .into_iter()
                         .next()
                         .map(|indices| Analysis::Indices(Indices::Efast(indices)))
-                        .ok_or_else(|| Stop::defect("a response without indices")),
+                        .ok_or_else(|| CommandError::defect("a response without indices")),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("fast", error.to_string())),
-                    Err(error) => Err(Stop::defect(error)),
+                    Err(error) => Err(CommandError::defect(error)),
                 };
             }
             _ if matches!(study.method, Method::Correlation { .. }) => {
@@ -215,22 +219,25 @@ impl Collected {
         match moat::indices(trajectories, name, &responses, study.seed) {
             Ok(indices) => Ok(Analysis::Indices(Indices::Moat(indices))),
             Err(error @ MoatError::NoTrajectoryLeft { .. }) => Ok(none("moat", error.to_string())),
-            Err(error) => Err(Stop::defect(error)),
+            Err(error) => Err(CommandError::defect(error)),
         }
     }
 
-    fn correlations(&self, prepared: &Prepared, metric: usize) -> Outcome<Analysis> {
+    fn correlations(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Analysis> {
         let (study, evaluations) = (&prepared.study, &prepared.design.evaluations);
         let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let columns = match Columns::of(&study.workflow.parameters, evaluations) {
             Ok(columns) => columns,
-            Err(error) => return Err(Stop::defect(error)),
+            Err(error) => return Err(CommandError::defect(error)),
         };
         let values = self.responses(metric, *over_tiles);
         let bootstrap = bootstrap(study.seed);
-        let of = if let Method::Correlation { of, .. } = study.method { of } else { OfPoints::default() };
+        let of =
+            if let Method::Correlation { of, .. } = study.method { of } else { GivenDataMethod::default() };
         match of_points(&columns, of.into(), &[Response { name, values: &values }], bootstrap) {
-            Ok(found) => found.into_iter().next().ok_or_else(|| Stop::defect("a response without indices")),
+            Ok(found) => {
+                found.into_iter().next().ok_or_else(|| CommandError::defect("a response without indices"))
+            }
             // What a sample may be: too small, or of parameters that follow from each other.
             Err(
                 error @ (AnalysisError::TooFew { .. }
@@ -241,7 +248,7 @@ impl Collected {
                 let (response, note) = (name.clone(), error.to_string());
                 Ok(Analysis::None { method: of.name(), response, note })
             }
-            Err(error) => Err(Stop::defect(error)),
+            Err(error) => Err(CommandError::defect(error)),
         }
     }
 }
@@ -252,9 +259,9 @@ pub(crate) fn bootstrap(seed: u64) -> Bootstrap {
 }
 
 fn failure(
-    prepared: &Prepared,
-    woven: &Woven,
-    outcome: &manager::Outcome,
+    prepared: &PreparedStudy,
+    woven: &PlannedStudy,
+    outcome: &manager::StudyOutcome,
     instance: pleach_dispatch::InstanceId,
 ) -> RunFailure {
     let table = outcome.results.get(&instance).and_then(|tables| tables.first());
@@ -294,7 +301,7 @@ impl Analysis {
 
     /// See [`Collected::widest`].
     fn widest(&self) -> Option<f64> {
-        let listed = Listed::of(self)?;
+        let listed = IndexTable::of(self)?;
         let counts = |column: &&str| match self.moat() {
             Some(_) => *column == "mu_star_conf",
             None => column.ends_with("_conf"),
@@ -315,19 +322,19 @@ impl Analysis {
         }
     }
 
-    fn csv(&self) -> Outcome<Vec<u8>> {
+    fn csv(&self) -> CommandResult<Vec<u8>> {
         match self.moat() {
             Some(indices) => tables::moat(indices),
             None => match self {
                 Self::Indices(Indices::Vbd(indices)) => tables::vbd(indices),
                 Self::Correlations(found) => found.csv(),
-                _ => Listed::of(self).map_or_else(|| Ok(b"parameter\n".to_vec()), |listed| listed.csv()),
+                _ => IndexTable::of(self).map_or_else(|| Ok(b"parameter\n".to_vec()), |listed| listed.csv()),
             },
         }
     }
 
     /// The indices of one response.
-    pub(crate) fn json(&self) -> Outcome<serde_json::Value> {
+    pub(crate) fn json(&self) -> CommandResult<serde_json::Value> {
         Ok(match self {
             Self::Indices(indices) => {
                 let mut document = serde_json::json!(indices);
@@ -336,7 +343,7 @@ impl Analysis {
             }
             Self::Correlations(found) => found.json()?,
             Self::Regression(found) => {
-                let mut document = serde_json::to_value(found).map_err(Stop::defect)?;
+                let mut document = serde_json::to_value(found).map_err(CommandError::defect)?;
                 document["method"] = "regression".into();
                 document
             }
@@ -348,21 +355,21 @@ impl Analysis {
 }
 
 /// `indices.csv`: of several responses one below the other.
-pub(crate) fn csv(analyses: &[Analysis]) -> Outcome<Vec<u8>> {
+pub(crate) fn csv(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     if let [only] = analyses {
         return only.csv();
     }
-    let tables: Outcome<Vec<_>> = analyses.iter().map(|one| Ok((one.response(), one.csv()?))).collect();
+    let tables: CommandResult<Vec<_>> = analyses.iter().map(|one| Ok((one.response(), one.csv()?))).collect();
     tables::by_response(&tables?)
 }
 
 /// The document of `indices.json`: that of the first response, with those of the others in it.
-pub(crate) fn json(analyses: &[Analysis]) -> Outcome<serde_json::Value> {
-    let mut documents = analyses.iter().map(Analysis::json).collect::<Outcome<Vec<_>>>()?.into_iter();
+pub(crate) fn json(analyses: &[Analysis]) -> CommandResult<serde_json::Value> {
+    let mut documents = analyses.iter().map(Analysis::json).collect::<CommandResult<Vec<_>>>()?.into_iter();
     let mut first = documents.next().unwrap_or_default();
     let others: Vec<serde_json::Value> = documents.collect();
     if !others.is_empty() {
-        first["further_responses"] = others.into();
+        first["additional_responses"] = others.into();
     }
     Ok(first)
 }

@@ -8,18 +8,18 @@ mod access;
 mod body;
 pub(crate) mod control;
 mod download;
+mod error;
 mod handlers;
-mod measure;
-mod problem;
+mod request_metrics;
 mod routes;
+pub(crate) mod schema;
 mod shares;
 pub(crate) mod token;
-pub(crate) mod view;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use problem::MEDIA_TYPE as PROBLEM;
+pub(crate) use error::MEDIA_TYPE as PROBLEM;
 
 use crate::exporter::Text;
 use crate::listener::{self, Bounds, Serve, answer_once};
@@ -172,7 +172,7 @@ async fn serving(state: State, mut tls: ServerConfig, draining: Rc<Notify>) -> i
         .app_data(web::Data::new(state))
         .wrap(from_fn(answer_once))
         .wrap(headers)
-        .wrap(from_fn(measure::measure))
+        .wrap(from_fn(request_metrics::measure))
         .configure(routes::configure);
     let serve = listener::service(app, bounds, draining, access::on_connect).await?;
     tls.alpn_protocols.push(b"http/1.1".to_vec());

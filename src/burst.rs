@@ -6,16 +6,16 @@ mod study;
 
 use crate::fields::{Document, FieldError, Section};
 use crate::pools::{PoolSpec, check_new};
-use pleach_simulation::burst::{Base, Burst, Policy, Rule, Site};
+use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 pub(crate) use study::Planned;
 
 /// More nodes, tiles and seconds than anybody simulates.
-const MOST_NODES: u32 = 100_000;
-const MOST_TILES: u32 = 1_000_000;
-const MOST_PIXELS: u32 = 1 << 30;
-const MOST_SECONDS: f64 = 31_536_000.0;
+const MAX_NODES: u32 = 100_000;
+const MAX_TILES: u32 = 1_000_000;
+const MAX_PIXELS: u32 = 1 << 30;
+const MAX_SECONDS: f64 = 31_536_000.0;
 
 /// The study of a burst file.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ impl BurstFile {
             sites,
             step_seconds,
             seed: seed.flatten().map_or(0, u64::from),
-            limit_seconds: MOST_SECONDS,
+            limit_seconds: MAX_SECONDS,
         };
         let (mut policies, mut names) = (Vec::new(), BTreeSet::new());
         for section in root.sections("policy")? {
@@ -128,8 +128,8 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
         let allowed = "there is no such file; the path of the run.json of this study is allowed";
         return Err(section.wrong("run", &shown, allowed));
     }
-    let tiles = section.count("tiles", 1, MOST_TILES)?;
-    let pixels = section.count("tile_pixels", 1, MOST_PIXELS)?;
+    let tiles = section.count("tiles", 1, MAX_TILES)?;
+    let pixels = section.count("tile_pixels", 1, MAX_PIXELS)?;
     let tiles = match (tiles, pixels) {
         (Some(tiles), Some(pixels)) => Some((tiles, pixels)),
         (None, None) => None,
@@ -144,9 +144,9 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
 
 const SPEED: &str = "0.01 to 100 is allowed: how many seconds' work a core does in a second";
 
-fn read_base(section: &Section<'_>) -> Result<Base, FieldError> {
-    let base = Base {
-        nodes: section.needed_count("nodes", 1, MOST_NODES)?,
+fn read_base(section: &Section<'_>) -> Result<BaseCluster, FieldError> {
+    let base = BaseCluster {
+        nodes: section.needed_count("nodes", 1, MAX_NODES)?,
         cores: section.needed_count("cores", 1, 1024)?,
         speed: section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
     };
@@ -154,7 +154,7 @@ fn read_base(section: &Section<'_>) -> Result<Base, FieldError> {
     Ok(base)
 }
 
-fn read_site(section: &Section<'_>) -> Result<Site, FieldError> {
+fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
     let spec = PoolSpec::read(section)?;
     let variation = "0 to 5 is allowed: the coefficient of variation of startup_seconds";
     let rate = "0 to 60 is allowed: how often a worker is taken away in an hour";
@@ -165,7 +165,7 @@ fn read_site(section: &Section<'_>) -> Result<Site, FieldError> {
     let speed = section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
     let mut pool = spec.empty();
     pool.slots *= speed;
-    let site = Site {
+    let site = CloudPool {
         pool,
         cores: spec.cores,
         speed,
@@ -183,7 +183,7 @@ fn read_site(section: &Section<'_>) -> Result<Site, FieldError> {
 fn read_deadline(section: &Section<'_>) -> Result<Option<Deadline>, FieldError> {
     const SECONDS: &str = "1 or more is allowed: seconds from the submission; what is past cannot be met";
     const PART: &str = "0.001 to 100 is allowed: the part of what the base alone takes";
-    let seconds = section.number("deadline_seconds", [1.0, MOST_SECONDS], SECONDS)?;
+    let seconds = section.number("deadline_seconds", [1.0, MAX_SECONDS], SECONDS)?;
     let part = section.number("deadline_of_base", [0.001, 100.0], PART)?;
     match (seconds, part) {
         (Some(_), Some(part)) => {
@@ -212,7 +212,7 @@ fn read_policy(
         let allowed = "letters, digits and hyphens are allowed: pictures are named by it";
         return Err(section.wrong("name", &format!("{name:?}"), allowed));
     }
-    let own = section.number("deadline_seconds", [1.0, MOST_SECONDS], "1 or more is allowed")?;
+    let own = section.number("deadline_seconds", [1.0, MAX_SECONDS], "1 or more is allowed")?;
     let own_budget = read_budget(section)?;
     let needs_deadline = || {
         if own.is_some() || has_deadline {
@@ -221,31 +221,31 @@ fn read_policy(
         Err(section.missing("deadline_seconds", "here or in [burst], this kind of policy needs a deadline"))
     };
     let rule = match kind {
-        "fixed" => Rule::Fixed(fixed(section, burst)?),
+        "fixed" => PolicyKind::Fixed(fixed(section, burst)?),
         "deadline" => {
             needs_deadline()?;
-            Rule::Deadline
+            PolicyKind::Deadline
         }
         "trtma" => {
             needs_deadline()?;
-            Rule::Trtma
+            PolicyKind::Trtma
         }
         "budget" => {
             if own_budget.or(budget).is_none() {
                 let needed = "here or in [burst], this kind of policy needs what may be spent";
                 return Err(section.missing("budget", needed));
             }
-            Rule::Budget
+            PolicyKind::Budget
         }
         "queue-length" => {
             let allowed = "0.1 to 1000 is allowed: the buckets that may wait for each slot";
-            Rule::QueueLength(section.number("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0))
+            PolicyKind::QueueLength(section.number("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0))
         }
         other => return Err(section.wrong("kind", &format!("{other:?}"), KINDS)),
     };
     section.end()?;
     // What a fixed number of workers, or one by the queue, costs is not limited: there is nothing it could do.
-    let keeps = matches!(rule, Rule::Deadline | Rule::Budget | Rule::Trtma);
+    let keeps = matches!(rule, PolicyKind::Deadline | PolicyKind::Budget | PolicyKind::Trtma);
     let budget = own_budget.or(budget.filter(|_| keeps));
     Ok(Policy { name, rule, deadline_seconds: own, budget })
 }

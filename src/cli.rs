@@ -3,33 +3,33 @@
 //! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
 //! processes of a cluster in [`node`], those on stored data regions in [`region`].
 
-mod below;
 mod client;
 mod doctor;
+mod external;
 pub(crate) mod manual;
 mod node;
-mod outside;
 mod plan;
 mod region;
 mod simulate;
+mod spill;
 mod storage;
 mod tile;
 mod variables;
 
-pub(crate) use below::BelowArgs;
 pub(crate) use client::{
     CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
 };
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, Until, WorkerProcessArgs};
-pub(crate) use outside::{AnalyzeArgs, SampleArgs};
+pub(crate) use external::{AnalyzeArgs, SampleArgs};
+pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use region::RegionCommand;
 pub(crate) use simulate::SimulateArgs;
+pub(crate) use spill::SpillArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::size::MemorySize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -134,10 +134,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
-    pub(crate) below: BelowArgs,
+    pub(crate) below: SpillArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
-    pub(crate) table: Option<PathBuf>,
+    pub(crate) parameter_sets: Option<PathBuf>,
     /// Tasks of one bucket that run at once, each on a path of its own [default: as many as workers]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) active_paths: Option<NonZeroU32>,
@@ -191,7 +191,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) way: WayArgs,
     /// Explain the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
-    pub(crate) table: Option<PathBuf>,
+    pub(crate) parameter_sets: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -203,7 +203,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) log: PathBuf,
     /// Stop after this many events
     #[arg(long, value_name = "N")]
-    pub(crate) until: Option<usize>,
+    pub(crate) max_events: Option<usize>,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -231,14 +231,14 @@ pub(crate) struct BucketArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
     /// Order of a stage's tasks; those in front are shared most
-    #[arg(long, value_enum, default_value_t = TaskOrderName::Given)]
+    #[arg(long, value_enum, default_value_t = TaskOrderName::Declared)]
     pub(crate) task_order: TaskOrderName,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskOrderName {
     /// As the workflow's descriptors list them
-    Given,
+    Declared,
     /// The order in which this study's instances share most
     Best,
 }
@@ -375,7 +375,7 @@ pub(crate) struct TokenArgs {
     pub(crate) ttl: Span,
     /// It can be used once only
     #[arg(long)]
-    pub(crate) once: bool,
+    pub(crate) single_use: bool,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -432,7 +432,7 @@ pub(crate) fn grammar() -> clap::Command {
 /// Reads the arguments; help is printed here.
 ///
 /// # Errors
-/// [`Stop::Input`] with what clap has to say of a mistake, in one line.
+/// [`CommandError::Input`] with what clap has to say of a mistake, in one line.
 pub(crate) fn parse() -> Result<Command, Parsed> {
     Cli::try_parse().map(|cli| cli.command).map_err(|error| {
         let asked_for_nothing = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
@@ -449,7 +449,7 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
         if error.kind() == ErrorKind::MissingRequiredArgument {
             told.push_str(&variables::instead_of(&told));
         }
-        Parsed::Mistake(Stop::Input(told))
+        Parsed::Mistake(CommandError::Input(told))
     })
 }
 
@@ -462,7 +462,7 @@ pub(crate) enum Parsed {
         asked_for_nothing: bool,
     },
     /// The arguments are wrong.
-    Mistake(Stop),
+    Mistake(CommandError),
 }
 
 #[cfg(test)]

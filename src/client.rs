@@ -6,7 +6,7 @@
 pub(crate) mod address;
 pub(crate) mod download;
 pub(crate) mod follow;
-pub(crate) mod show;
+pub(crate) mod progress_bars;
 pub(crate) mod table;
 mod tls;
 pub(crate) mod upload;
@@ -15,10 +15,12 @@ mod wait;
 pub(crate) use wait::Waiting;
 
 use crate::api::PROBLEM;
+use crate::api::schema::{
+    Forgotten, ProblemDetails, Results, ScalingStatus, Studies, StudyStatus, Submitted, WorkerStatus, Workers,
+};
 use crate::api::token::ApiToken;
-use crate::api::view::{Forgotten, Problem, Results, Scaling, Studies, Study, Submitted, Worker, Workers};
 use crate::cli::ManagerArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::service::submission::Submission;
 use address::ManagerUrl;
 use pleach_actors::transport::clock::{Clock, SystemClock};
@@ -44,13 +46,13 @@ const SILENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Longest pause: a manager that is started again is found soon.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// Longest answer that is taken: a list of a million missing files.
-const LONGEST_ANSWER_BYTES: u64 = 128 << 20;
+const MAX_ANSWER_BYTES: u64 = 128 << 20;
 
 /// Longest problem: one line.
-const LONGEST_PROBLEM_BYTES: u64 = 1 << 20;
+const MAX_PROBLEM_BYTES: u64 = 1 << 20;
 
 /// See the module.
 pub(crate) struct Client {
@@ -64,7 +66,7 @@ pub(crate) struct Client {
 
 /// What the manager answers instead of what it was asked for.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ManagerError {
     status: u16,
     detail: String,
 }
@@ -74,34 +76,38 @@ enum Attempt {
     /// Another one may succeed; says why this one did not.
     Again(String),
     /// None will.
-    Refused(Refusal),
+    Refused(ManagerError),
 }
 
 impl Client {
     /// For the manager that the arguments name. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Stop::Input`] for what is wrong with certificates and tokens.
-    pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> Outcome<Self> {
-        let trust = Trust::load(&args.certs).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
+    /// [`CommandError::Input`] for what is wrong with certificates and tokens.
+    pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> CommandResult<Self> {
+        let trust =
+            Trust::load(&args.certs).map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
         let token = match (&args.token_file, token) {
-            (Some(file), _) => {
-                Some(ApiToken::read(file).map_err(|error| Stop::Input(format!("--token-file: {error}")))?)
-            }
+            (Some(file), _) => Some(
+                ApiToken::read(file)
+                    .map_err(|error| CommandError::Input(format!("--token-file: {error}")))?,
+            ),
             (None, Some(text)) => Some(ApiToken::from_text(text).ok_or_else(|| {
-                Stop::Input("PLEACH_TOKEN: the content of a manager's token file is allowed".to_owned())
+                CommandError::Input(
+                    "PLEACH_TOKEN: the content of a manager's token file is allowed".to_owned(),
+                )
             })?),
             (None, None) => None,
         };
         if token.is_none() && !trust.is_certified() {
-            return Err(Stop::Input(format!(
+            return Err(CommandError::Input(format!(
                 "--certs {}: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not",
                 args.certs.display()
             )));
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (config, name) =
-            https::client(&trust, &clock).map_err(|error| Stop::Input(format!("--certs: {error}")))?;
+        let (config, name) = https::client(&trust, &clock)
+            .map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
         let connector = TcpConnector::default().chain(ClusterTls::new(config, name));
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -129,8 +135,8 @@ impl Client {
     }
 
     /// Submits a study; under the same key it is the same study.
-    pub(crate) fn submit(&self, submission: &Submission, key: &str) -> Outcome<Submitted> {
-        let body = serde_json::to_vec(submission).map_err(Stop::defect)?;
+    pub(crate) fn submit(&self, submission: &Submission, key: &str) -> CommandResult<Submitted> {
+        let body = serde_json::to_vec(submission).map_err(CommandError::defect)?;
         let mut response = self.call(|url| {
             let request = self.agent.post(format!("{url}/studies")).header("Idempotency-Key", key);
             self.authorized(request).header(CONTENT_TYPE, "application/json").send(&body)
@@ -139,17 +145,17 @@ impl Client {
     }
 
     /// All studies.
-    pub(crate) fn studies(&self) -> Outcome<Vec<Study>> {
+    pub(crate) fn studies(&self) -> CommandResult<Vec<StudyStatus>> {
         Ok(self.get::<Studies>("/studies")?.studies)
     }
 
     /// A study.
-    pub(crate) fn study(&self, id: &str) -> Outcome<Study> {
+    pub(crate) fn study(&self, id: &str) -> CommandResult<StudyStatus> {
         self.get(&format!("/studies/{}", escaped(id)))
     }
 
     /// Ends a study.
-    pub(crate) fn cancel(&self, id: &str) -> Outcome<Study> {
+    pub(crate) fn cancel(&self, id: &str) -> CommandResult<StudyStatus> {
         let path = format!("/studies/{}", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
@@ -157,7 +163,7 @@ impl Client {
     }
 
     /// Removes a study that has ended.
-    pub(crate) fn forget(&self, id: &str) -> Outcome<Forgotten> {
+    pub(crate) fn forget(&self, id: &str) -> CommandResult<Forgotten> {
         let path = format!("/studies/{}/forget", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
@@ -165,17 +171,17 @@ impl Client {
     }
 
     /// How many workers are wanted, and what is predicted.
-    pub(crate) fn scaling(&self) -> Outcome<Scaling> {
+    pub(crate) fn scaling(&self) -> CommandResult<ScalingStatus> {
         self.get("/scaling")
     }
 
     /// All workers.
-    pub(crate) fn workers(&self) -> Outcome<Vec<Worker>> {
+    pub(crate) fn workers(&self) -> CommandResult<Vec<WorkerStatus>> {
         Ok(self.get::<Workers>("/workers")?.workers)
     }
 
     /// Lets a worker leave.
-    pub(crate) fn drain(&self, name: &str) -> Outcome<Worker> {
+    pub(crate) fn drain(&self, name: &str) -> CommandResult<WorkerStatus> {
         let path = format!("/workers/{}/drain", escaped(name));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
@@ -183,20 +189,20 @@ impl Client {
     }
 
     /// Names of result files.
-    pub(crate) fn result_names(&self, id: &str) -> Outcome<Vec<String>> {
+    pub(crate) fn result_names(&self, id: &str) -> CommandResult<Vec<String>> {
         Ok(self.get::<Results>(&format!("/studies/{}/results", escaped(id)))?.results)
     }
 
     /// A result file, as it arrives.
-    fn result(&self, id: &str, name: &str) -> Outcome<Response<Body>> {
+    fn result(&self, id: &str, name: &str) -> CommandResult<Response<Body>> {
         self.fetch(&format!("/studies/{}/results/{}", escaped(id), escaped(name)))
     }
 
-    fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+    fn get<T: DeserializeOwned>(&self, path: &str) -> CommandResult<T> {
         self.read(&mut self.fetch(path)?)
     }
 
-    fn fetch(&self, path: &str) -> Outcome<Response<Body>> {
+    fn fetch(&self, path: &str) -> CommandResult<Response<Body>> {
         self.call(|url| self.authorized(self.agent.get(format!("{url}{path}"))).call())
     }
 
@@ -207,20 +213,24 @@ impl Client {
         }
     }
 
-    fn read<T: DeserializeOwned>(&self, response: &mut Response<Body>) -> Outcome<T> {
-        json(response, LONGEST_ANSWER_BYTES)
-            .map_err(|why| Stop::Refused(format!("{} gave no answer to be understood: {why}", self.manager)))
+    fn read<T: DeserializeOwned>(&self, response: &mut Response<Body>) -> CommandResult<T> {
+        json(response, MAX_ANSWER_BYTES).map_err(|why| {
+            CommandError::Refused(format!("{} gave no answer to be understood: {why}", self.manager))
+        })
     }
 
     /// Sends a request until it is answered; `send` is given the beginning of the URL.
     ///
     /// # Errors
-    /// [`Stop::Input`] where the study is refused, [`Stop::Refused`] where anything else is or nobody answers, and
-    /// [`Stop::Interrupted`].
-    fn call(&self, send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>) -> Outcome<Response<Body>> {
+    /// [`CommandError::Input`] where the study is refused, [`CommandError::Refused`] where anything else is or nobody answers, and
+    /// [`CommandError::Interrupted`].
+    fn call(
+        &self,
+        send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
+    ) -> CommandResult<Response<Body>> {
         self.attempt(send)?.map_err(|refusal| match refusal.status {
-            422 => Stop::Input(refusal.detail),
-            _ => Stop::Refused(format!("{}: {}", self.manager, refusal.detail)),
+            422 => CommandError::Input(refusal.detail),
+            _ => CommandError::Refused(format!("{}: {}", self.manager, refusal.detail)),
         })
     }
 
@@ -228,7 +238,7 @@ impl Client {
     fn attempt(
         &self,
         send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
-    ) -> Outcome<Result<Response<Body>, Refusal>> {
+    ) -> CommandResult<Result<Response<Body>, ManagerError>> {
         let start = Instant::now();
         let url = format!("{}/api/v1", self.manager);
         let mut pause = FIRST_PAUSE;
@@ -247,28 +257,31 @@ impl Client {
             let left = self.timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 let tried = self.timeout.as_secs();
-                return Err(Stop::Refused(format!("{why}; tried for {tried} s")));
+                return Err(CommandError::Refused(format!("{why}; tried for {tried} s")));
             }
             if !is_told {
-                show::line_on_stderr(&format!("{why}; trying again for {} s", left.as_secs().max(1)));
+                progress_bars::line_on_stderr(&format!(
+                    "{why}; trying again for {} s",
+                    left.as_secs().max(1)
+                ));
                 is_told = true;
             }
             self.waiting.pause(pause.min(left))?;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
     fn understand(
         &self,
         answered: Result<Response<Body>, ureq::Error>,
-    ) -> Outcome<Result<Response<Body>, Attempt>> {
+    ) -> CommandResult<Result<Response<Body>, Attempt>> {
         let mut response = match answered {
             Ok(response) if response.status().is_success() => return Ok(Ok(response)),
             Ok(response) => response,
             Err(error) => {
                 let why = format!("cannot reach the manager at {}: {}", self.manager, cause(&error));
                 return if is_about_trust(&error) {
-                    Err(Stop::Refused(why))
+                    Err(CommandError::Refused(why))
                 } else {
                     Ok(Err(Attempt::Again(why)))
                 };
@@ -276,12 +289,12 @@ impl Client {
         };
         let status = response.status().as_u16();
         let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == PROBLEM);
-        let problem = json::<Problem>(&mut response, LONGEST_PROBLEM_BYTES).ok().filter(|_| is_problem);
+        let problem = json::<ProblemDetails>(&mut response, MAX_PROBLEM_BYTES).ok().filter(|_| is_problem);
         let detail =
             problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
         Ok(Err(match status {
             503 => Attempt::Again(format!("{}: {detail}", self.manager)),
-            _ => Attempt::Refused(Refusal { status, detail }),
+            _ => Attempt::Refused(ManagerError { status, detail }),
         }))
     }
 
@@ -291,7 +304,7 @@ impl Client {
         digest: &str,
         bytes: u64,
         body: &dyn Fn() -> io::Result<Box<dyn io::Read + 'a>>,
-    ) -> Outcome<Result<(), Refusal>> {
+    ) -> CommandResult<Result<(), ManagerError>> {
         let sent = self.attempt(|url| {
             let request = self.authorized(self.agent.put(format!("{url}/inputs/{digest}")));
             let request = request.header("Content-Length", bytes.to_string());

@@ -13,6 +13,7 @@ mod man;
 mod manager;
 pub(crate) mod node;
 pub(crate) mod plan;
+pub(crate) mod plan_options;
 mod region;
 mod replay;
 mod results;
@@ -25,22 +26,21 @@ mod storage;
 pub(crate) mod submit;
 mod tissue;
 mod watch;
-pub(crate) mod way;
 mod worker;
 mod workflow;
 
 use crate::cli::{
     BucketArgs, Command, PlanReuseName, PlanStrategyName, ReuseName, StrategyName, TaskOrderName,
 };
-use crate::costs;
-use crate::exit::Outcome;
-use crate::study::Prepared;
+use crate::cost_history;
+use crate::exit::CommandResult;
+use crate::study::PreparedStudy;
 use clap::ValueEnum;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Executes a command.
-pub(crate) fn execute(command: Command) -> Outcome {
+pub(crate) fn execute(command: Command) -> CommandResult {
     match command {
         Command::Run(args) => run::execute(&args),
         Command::Plan(args) => plan::execute(&args),
@@ -97,10 +97,14 @@ impl PlanReuseName {
 
 /// Makes ready for planning what the study itself leaves open: what operations cost, from the studies that a cache has
 /// seen, and the order of tasks.
-pub(crate) fn weigh(prepared: &mut Prepared, buckets: BucketArgs, cache: Option<&Path>) -> Outcome {
-    prepared.costs = cache.map(costs::read).unwrap_or_default();
+pub(crate) fn load_costs(
+    prepared: &mut PreparedStudy,
+    buckets: BucketArgs,
+    cache: Option<&Path>,
+) -> CommandResult {
+    prepared.costs = cache.map(cost_history::read).unwrap_or_default();
     match buckets.task_order {
-        TaskOrderName::Given => Ok(()),
+        TaskOrderName::Declared => Ok(()),
         TaskOrderName::Best => prepared.order_tasks(),
     }
 }

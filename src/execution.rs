@@ -1,24 +1,24 @@
 //! A woven study executed, here or by a cluster: progress, the journal, and what was known before.
 
-use crate::exit::{Outcome, Stop};
+use crate::cache_walk;
+use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
 use crate::interrupt::Interrupt;
-use crate::journal::{Known, WriterError};
-use crate::past;
-use crate::progress::{Mark, Progress, Shown, Totals};
+use crate::journal::{JournaledResponse, WriterError};
+use crate::planning::{PlannedStudy, task_counts};
+use crate::progress::{Mark, Progress, ProgressMode, Totals};
 use crate::session::Session;
-use crate::study::Prepared;
-use crate::weave::{Woven, task_counts};
-use pleach_actors::below::Below;
-use pleach_actors::embedded::{Engine, Finished, Part, Setup};
-use pleach_actors::manager::{Notice, Observer};
-use pleach_actors::stage::Past;
+use crate::study::PreparedStudy;
+use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
+use pleach_actors::manager::{Observer, StudyEvent};
+use pleach_actors::spill::SpillStore;
+use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::costs::Costs;
-use pleach_dispatch::plan::{ExecutionPlan, Sharing};
-use pleach_dispatch::scaling::Left;
-use pleach_regions::Ledger;
+use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
+use pleach_dispatch::scaling::RemainingWork;
+use pleach_regions::MemoryCounter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,8 +26,8 @@ use std::time::Instant;
 
 /// A plan, executed.
 #[derive(Debug)]
-pub(crate) struct Executed {
-    pub(crate) finished: Finished,
+pub(crate) struct ExecutionResult {
+    pub(crate) finished: PlanOutcome,
     /// Tasks that buckets would have run as trees, and did not as graphs.
     pub(crate) tasks_shared_in_buckets: u64,
     /// Tasks that were not even planned to run: their results followed from what earlier studies had computed.
@@ -35,16 +35,16 @@ pub(crate) struct Executed {
     /// Wall seconds that finding those took.
     pub(crate) recall_seconds: f64,
     /// What operations are believed to cost now.
-    pub(crate) costs: Costs,
+    pub(crate) costs: CostModel,
     /// Wall seconds in which tasks were executed.
     pub(crate) execution_seconds: f64,
     /// Tasks that only results of earlier processes needed.
     skipped: Counts,
 }
 
-impl Executed {
+impl ExecutionResult {
     /// Takes up what an earlier part of the same study has executed in this process.
-    pub(crate) fn add_before(&mut self, before: &Self) {
+    pub(crate) fn add_prior(&mut self, before: &Self) {
         for (task, total) in &before.finished.outcome.tasks {
             self.finished.outcome.tasks.entry(*task).or_default().add(total);
         }
@@ -60,37 +60,37 @@ impl Executed {
     }
 
     /// The responses there are.
-    pub(crate) fn known(&self, prepared: &Prepared, woven: &Woven) -> Vec<Known> {
+    pub(crate) fn known(&self, prepared: &PreparedStudy, woven: &PlannedStudy) -> Vec<JournaledResponse> {
         let stage = prepared.study.workflow.response.stage;
         let first = usize::from(!prepared.defaults_run());
         let runs = (first..=prepared.design.evaluations.len())
             .flat_map(|evaluation| (0..prepared.study.tiles.len()).map(move |tile| (evaluation, tile)));
         let known = |(evaluation, tile)| {
             let results = self.finished.outcome.results.get(&woven.instance(evaluation, tile, stage))?;
-            Some(Known { evaluation, tile, results: results.clone() })
+            Some(JournaledResponse { evaluation, tile, results: results.clone() })
         };
         runs.filter_map(known).collect()
     }
 }
 
 /// What is to be executed.
-pub(crate) struct ToExecute {
+pub(crate) struct ExecutionRequest {
     pub(crate) plan: ExecutionPlan,
     /// Instances of which the results are known.
     pub(crate) finished: BTreeSet<InstanceId>,
     /// Follows the study.
     pub(crate) observer: Observer,
     /// What operations are believed to cost; whoever executes the study may learn.
-    pub(crate) costs: Arc<Mutex<Costs>>,
+    pub(crate) costs: Arc<Mutex<CostModel>>,
 }
 
 /// Whoever executes a study.
 pub(crate) trait Executor {
     /// Executes it to its end, or until it is stopped.
-    fn execute(&mut self, work: ToExecute) -> Outcome<Finished>;
+    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome>;
 
     /// Counts the regions held, where they are held here.
-    fn ledger(&self) -> Arc<Ledger> {
+    fn ledger(&self) -> Arc<MemoryCounter> {
         Arc::default()
     }
 
@@ -105,23 +105,23 @@ pub(crate) trait Executor {
 }
 
 /// Executes studies in this process, one after another.
-pub(crate) struct Here<'a> {
-    pub(crate) engine: Engine,
+pub(crate) struct LocalExecutor<'a> {
+    pub(crate) engine: EmbeddedEngine,
     /// Another plan may follow: what tasks compute is kept for it, as far as there is room.
     pub(crate) keeps: bool,
     pub(crate) interrupt: &'a Interrupt,
 }
 
-impl<'a> Here<'a> {
+impl<'a> LocalExecutor<'a> {
     /// Of studies that read the files of this one.
     pub(crate) fn start(
-        prepared: &Prepared,
-        past: &Past,
-        below: Option<Arc<Below>>,
+        prepared: &PreparedStudy,
+        past: &PriorResults,
+        below: Option<Arc<SpillStore>>,
         resources: Resources,
         interrupt: &'a mut Interrupt,
-    ) -> Outcome<Self> {
-        let engine = Engine::start(Setup {
+    ) -> CommandResult<Self> {
+        let engine = EmbeddedEngine::start(EngineConfig {
             registry: prepared.registry.clone(),
             sources: inputs::sources(prepared),
             resources,
@@ -129,18 +129,18 @@ impl<'a> Here<'a> {
             below,
             stop: interrupt.take_asked(),
         });
-        Ok(Self { engine: engine.map_err(Stop::defect)?, keeps: false, interrupt })
+        Ok(Self { engine: engine.map_err(CommandError::defect)?, keeps: false, interrupt })
     }
 }
 
-impl Executor for Here<'_> {
-    fn execute(&mut self, work: ToExecute) -> Outcome<Finished> {
-        let ToExecute { plan, finished, observer, costs } = work;
-        let executed = self.engine.run(Part { plan, finished, costs, observer, keeps: self.keeps });
-        executed.map_err(Stop::defect)
+impl Executor for LocalExecutor<'_> {
+    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome> {
+        let ExecutionRequest { plan, finished, observer, costs } = work;
+        let executed = self.engine.run(PlanRun { plan, finished, costs, observer, keeps: self.keeps });
+        executed.map_err(CommandError::defect)
     }
 
-    fn ledger(&self) -> Arc<Ledger> {
+    fn ledger(&self) -> Arc<MemoryCounter> {
         self.engine.ledger()
     }
 
@@ -158,25 +158,25 @@ impl Executor for Here<'_> {
 }
 
 /// Executes what of the plan is not known yet. The outcome's results are those of the whole study, those of earlier processes
-/// among them; its tasks are those that were run ([`Executed::count_skipped`] adds the others). `follow` is told where
+/// among them; its tasks are those that were run ([`ExecutionResult::count_skipped`] adds the others). `follow` is told where
 /// progress can be looked at.
 ///
 /// # Errors
-/// [`Stop::Input`] or [`Stop::NoSpace`] when responses can no longer be written down, [`Stop::Defect`] when the plan cannot be executed.
+/// [`CommandError::Input`] or [`CommandError::NoSpace`] when responses can no longer be written down, [`CommandError::Internal`] when the plan cannot be executed.
 pub(crate) fn execute(
-    prepared: &Prepared,
-    woven: &mut Woven,
+    prepared: &PreparedStudy,
+    woven: &mut PlannedStudy,
     session: &Session,
-    past: &Past,
+    past: &PriorResults,
     executor: &mut impl Executor,
-    shown: Shown,
+    shown: ProgressMode,
     follow: impl FnOnce(Progress),
-) -> Outcome<Executed> {
+) -> CommandResult<ExecutionResult> {
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
-    let within = |known: &&Known| known.evaluation <= evaluations && known.tile < tiles;
-    let place = |known: &Known| woven.instance(known.evaluation, known.tile, stage);
-    let mut before: HashMap<InstanceId, &Known> =
+    let within = |known: &&JournaledResponse| known.evaluation <= evaluations && known.tile < tiles;
+    let place = |known: &JournaledResponse| woven.instance(known.evaluation, known.tile, stage);
+    let mut before: HashMap<InstanceId, &JournaledResponse> =
         session.known.iter().filter(within).map(|known| (place(known), known)).collect();
     let open_after_journal = woven.plan.open(&before.keys().copied().collect());
     for known in session.here.iter().filter(within) {
@@ -184,7 +184,7 @@ pub(crate) fn execute(
     }
     let open_before = woven.plan.open(&before.keys().copied().collect());
     let recalling = Instant::now();
-    let recalled = past::known(prepared, past);
+    let recalled = cache_walk::known(prepared, past);
     let recall_seconds = recalling.elapsed().as_secs_f64();
     for known in &recalled {
         before.entry(place(known)).or_insert(known);
@@ -193,14 +193,14 @@ pub(crate) fn execute(
     let plan = std::mem::take(&mut woven.plan);
     let open = plan.open(&finished);
     let whole = vec![true; open.len()];
-    let all = task_counts(&plan, &whole, plan.sharing).map_err(Stop::defect)?;
+    let all = task_counts(&plan, &whole, plan.sharing).map_err(CommandError::defect)?;
     // Counting takes as long as planning; what is the same is counted once.
     let count = |open: &[bool], sharing| {
         let is_all = open == whole && sharing == plan.sharing;
-        if is_all { Ok(all.clone()) } else { task_counts(&plan, open, sharing).map_err(Stop::defect) }
+        if is_all { Ok(all.clone()) } else { task_counts(&plan, open, sharing).map_err(CommandError::defect) }
     };
     let counts = count(&open, plan.sharing)?;
-    let as_trees = count(&whole, Sharing::Tree)?;
+    let as_trees = count(&whole, ReuseScope::Tree)?;
     let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
     let after_journal = count(&open_after_journal, plan.sharing)?;
     let tasks_before_recall = count(&open_before, plan.sharing)?.values().sum::<u64>();
@@ -226,37 +226,41 @@ pub(crate) fn execute(
     follow(progress.clone());
     let told = progress.clone();
     let (mut durable, mut records) = (executor.durable(), 0);
-    let acknowledge = move |known: &[Known]| {
+    let acknowledge = move |known: &[JournaledResponse]| {
         records += known.len() as u64;
         durable(records);
         told.known(known.iter().map(|known| (known.evaluation, known.tile)));
     };
     let writer = session.record(acknowledge, executor.broken())?;
     let (recorder, told) = (writer.recorder(), progress.clone());
-    let observer = move |notice: Notice<'_>| match notice {
-        Notice::Reported { instance, results } => {
+    let observer = move |notice: StudyEvent<'_>| match notice {
+        StudyEvent::Reported { instance, results } => {
             if let Some((evaluation, tile)) = stands_for[instance.index()] {
-                recorder.record(Known { evaluation, tile, results: results.to_vec() });
+                recorder.record(JournaledResponse { evaluation, tile, results: results.to_vec() });
             }
         }
-        Notice::Failed(instance) => stands_for[instance.index()].into_iter().for_each(|run| told.failed(run)),
-        Notice::Done(tasks) => told.done(tasks),
-        Notice::Progress(_) => {}
+        StudyEvent::Failed(instance) => {
+            stands_for[instance.index()].into_iter().for_each(|run| told.failed(run))
+        }
+        StudyEvent::Done(tasks) => told.done(tasks),
+        StudyEvent::Progress(_) => {}
     };
     let costs_of_all = Arc::clone(&costs);
     let observer = Box::new(observer);
     let executing = Instant::now();
-    let executed = executor.execute(ToExecute { plan, finished, observer, costs: costs_of_all });
+    let executed = executor.execute(ExecutionRequest { plan, finished, observer, costs: costs_of_all });
     let execution_seconds = executing.elapsed().as_secs_f64();
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
-    written.map_err(|error| Stop::of_write(&error.0, executor.unwritten(session.folder.path(), &error)))?;
+    written.map_err(|error| {
+        CommandError::of_write(&error.0, executor.unwritten(session.folder.path(), &error))
+    })?;
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
     }
     let costs = costs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(Executed {
+    Ok(ExecutionResult {
         finished: executed,
         tasks_shared_in_buckets,
         tasks_recalled,
@@ -268,7 +272,7 @@ pub(crate) fn execute(
 }
 
 /// Tasks and what they are believed to take: each as on a tile of mean size, with the default values.
-fn left(prepared: &Prepared, counts: &Counts) -> Left {
+fn left(prepared: &PreparedStudy, counts: &Counts) -> RemainingWork {
     let workflow = &prepared.study.workflow;
     let tiles = prepared.tiles.len().max(1) as f64;
     let kind = |((stage, task), count): (&(usize, usize), &u64)| {
@@ -282,7 +286,7 @@ fn left(prepared: &Prepared, counts: &Counts) -> Left {
         });
         (place, *count, seconds)
     };
-    Left::new(counts.iter().map(kind))
+    RemainingWork::new(counts.iter().map(kind))
 }
 
 type Counts = BTreeMap<(usize, usize), u64>;
@@ -301,7 +305,11 @@ type Run = (usize, usize);
 
 /// Of the plan's `instances`, for each that responds the run that stands for it; and by that run, all evaluations' runs it
 /// serves.
-fn runs(prepared: &Prepared, woven: &Woven, instances: usize) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
+fn runs(
+    prepared: &PreparedStudy,
+    woven: &PlannedStudy,
+    instances: usize,
+) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
     let first = usize::from(!prepared.defaults_run());
     let (mut stands_for, mut runs_of) = (vec![None; instances], HashMap::new());

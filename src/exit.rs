@@ -1,7 +1,7 @@
 //! Exit codes and the last words on stderr.
 
 use pleach_actors::task::{THREAD_NAME, is_running_task};
-use pleach_pathology::tile::TileError;
+use pleach_pathology::image_io::ImageFileError;
 use pleach_workflow::text::quoted;
 use std::error::Error;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ const FULL: [&str; 2] = ["(os error 28)", "(os error 122)"];
 
 /// How a command can end, besides well.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum CommandError {
     /// The user's input is wrong: one line that says where and what is allowed. Exit code 2.
     Input(String),
     /// Some evaluations failed; the rest is written. Exit code 3.
@@ -31,23 +31,23 @@ pub(crate) enum Stop {
     /// A disk or a quota is full. Exit code 6.
     NoSpace(String),
     /// A defect of pleach. Exit code 70 (`EX_SOFTWARE`).
-    Defect(String),
+    Internal(String),
 }
 
 /// What a command returns.
-pub(crate) type Outcome<T = ()> = Result<T, Stop>;
+pub(crate) type CommandResult<T = ()> = Result<T, CommandError>;
 
-impl Stop {
+impl CommandError {
     pub(crate) fn input(error: impl Display) -> Self {
         Self::Input(error.to_string())
     }
 
     pub(crate) fn defect(error: impl Display) -> Self {
-        Self::Defect(error.to_string())
+        Self::Internal(error.to_string())
     }
 
-    /// A failed write of `object`, such as `--out results: failed to write run.json`: [`Stop::NoSpace`] where the disk or a
-    /// quota is full, else [`Stop::Input`].
+    /// A failed write of `object`, such as `--out results: failed to write run.json`: [`CommandError::NoSpace`] where the disk or a
+    /// quota is full, else [`CommandError::Input`].
     pub(crate) fn writing(object: impl Display, error: &io::Error) -> Self {
         Self::of_write(error, format!("{object}: {error}"))
     }
@@ -65,14 +65,14 @@ impl Stop {
     }
 
     /// A tile that cannot be read or written.
-    pub(crate) fn tile(error: TileError) -> Self {
+    pub(crate) fn tile(error: ImageFileError) -> Self {
         match &error {
-            TileError::Unwritable { cause, .. } => Self::of_write(cause, error.to_string()),
+            ImageFileError::Unwritable { cause, .. } => Self::of_write(cause, error.to_string()),
             _ => Self::input(error),
         }
     }
 
-    /// The same as [`Stop::writing`] with a message that already contains the error.
+    /// The same as [`CommandError::writing`] with a message that already contains the error.
     pub(crate) fn of_write(error: &io::Error, message: String) -> Self {
         // Encoders wrap the error of the file that they write to, or keep no more than its text.
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);
@@ -90,27 +90,27 @@ impl Stop {
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]
-pub(crate) fn report(outcome: Outcome) -> ExitCode {
+pub(crate) fn report(outcome: CommandResult) -> ExitCode {
     let (code, text) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(Stop::Input(text)) => (2, format!("error: {text}")),
-        Err(Stop::SomeFailed(text)) => (3, format!("warning: {text}")),
-        Err(Stop::Refused(text)) => (4, format!("error: {text}")),
-        Err(Stop::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
-        Err(Stop::NoSpace(text)) => (NO_SPACE, format!("error: {text}")),
-        Err(Stop::Defect(text)) => (70, format!("defect in pleach: {text}; please report it")),
+        Err(CommandError::Input(text)) => (2, format!("error: {text}")),
+        Err(CommandError::SomeFailed(text)) => (3, format!("warning: {text}")),
+        Err(CommandError::Refused(text)) => (4, format!("error: {text}")),
+        Err(CommandError::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
+        Err(CommandError::NoSpace(text)) => (NO_SPACE, format!("error: {text}")),
+        Err(CommandError::Internal(text)) => (70, format!("defect in pleach: {text}; please report it")),
     };
     eprintln!("{}", one_line(&text));
     ExitCode::from(code)
 }
 
 /// Longest message that anybody reads: what a file says of itself may be quoted in it.
-const MOST_LETTERS: usize = 4_000;
+const MAX_LETTERS: usize = 4_000;
 
 /// Messages are one line each: whatever a library put into one, a script can read it line by line.
 fn one_line(text: &str) -> String {
     let text = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    quoted(&text, MOST_LETTERS)
+    quoted(&text, MAX_LETTERS)
 }
 
 /// A panic on a thread that runs tasks, or while it runs one, is the task's failure and reported as such; any other is a defect, and
@@ -138,15 +138,16 @@ mod tests {
 
     #[test]
     fn failed_write_of_full_disk_or_quota_is_no_space() {
-        let stop = |kind: ErrorKind| Stop::writing("--out out: failed to write run.json", &kind.into());
+        let stop =
+            |kind: ErrorKind| CommandError::writing("--out out: failed to write run.json", &kind.into());
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
-            let Stop::NoSpace(text) = stop(kind) else { panic!("{kind}") };
+            let CommandError::NoSpace(text) = stop(kind) else { panic!("{kind}") };
             assert!(text.starts_with("--out out: failed to write run.json: "), "{text}");
         }
         let nested = CacheError(ErrorKind::StorageFull.into());
-        assert!(matches!(Stop::caused(&nested, String::new()), Stop::NoSpace(_)));
+        assert!(matches!(CommandError::caused(&nested, String::new()), CommandError::NoSpace(_)));
         for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem, ErrorKind::NotFound] {
-            assert!(matches!(stop(kind), Stop::Input(_)), "{kind}");
+            assert!(matches!(stop(kind), CommandError::Input(_)), "{kind}");
         }
     }
 }

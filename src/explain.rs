@@ -6,29 +6,29 @@
 
 mod response_key;
 
-use crate::exit::{Outcome, Stop};
-use crate::past::{Step, Walk};
-use crate::study::Prepared;
-use crate::weave::Woven;
-use pleach_actors::recall::components;
-use pleach_actors::results::{Reads, derived, key};
+use crate::cache_walk::{CacheWalk, CachedStep};
+use crate::exit::{CommandError, CommandResult};
+use crate::planning::PlannedStudy;
+use crate::study::PreparedStudy;
+use pleach_actors::task_cache::components;
+use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
-use pleach_dispatch::plan::Sharing;
+use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::{BucketId, InstanceId};
-use pleach_regions::{Identity, RegionKey, TaskKey};
-use pleach_workflow::{Read, Stage, Value};
+use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
+use pleach_workflow::{Stage, TaskInput, Value};
 pub(crate) use response_key::ResponseKey;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// One task of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Explained {
+pub(crate) struct TaskOrigin {
     pub(crate) stage: String,
     pub(crate) task: String,
     pub(crate) operation: String,
     /// `run`, or the level at which it is reused: `stage`, `tree`, `dataflow`, `value`.
-    pub(crate) from: &'static str,
+    pub(crate) source: &'static str,
     /// The evaluation whose task it is; 0 is the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evaluation: Option<usize>,
@@ -37,28 +37,30 @@ pub(crate) struct Explained {
     pub(crate) in_cache: Option<bool>,
     /// In what the nearest task in the cache differs, if this one is not there; empty: there is none of its operation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) differs_in: Option<Vec<String>>,
+    pub(crate) differing_components: Option<Vec<String>>,
 }
 
 /// The tasks of an evaluation on a tile, stage by stage.
 ///
 /// # Errors
-/// [`Stop::Defect`] when the plan does not know the run.
+/// [`CommandError::Internal`] when the plan does not know the run.
 pub(crate) fn explain(
-    prepared: &Prepared,
-    woven: &Woven,
-    cache: Option<(&Cache, &HashMap<RegionKey, Identity>)>,
+    prepared: &PreparedStudy,
+    woven: &PlannedStudy,
+    cache: Option<(&Cache, &HashMap<RegionKey, RegionIdentity>)>,
     evaluation: usize,
     tile: usize,
-) -> Outcome<Vec<Explained>> {
+) -> CommandResult<Vec<TaskOrigin>> {
     let mut traced = cache.map(|(cache, identities)| Traced::of(prepared, woven, cache, identities, tile));
     let origins = Origins::of(prepared, woven, tile);
     let mut tasks = Vec::new();
     for (number, stage) in prepared.study.workflow.stages.iter().enumerate() {
         let instance = woven.instance(evaluation, tile, number);
         let (first, _) = woven.first_run(instance);
-        let own =
-            origins.of.get(&instance).ok_or_else(|| Stop::Defect("a run is in no bucket".to_owned()))?;
+        let own = origins
+            .of
+            .get(&instance)
+            .ok_or_else(|| CommandError::Internal("a run is in no bucket".to_owned()))?;
         for (place, task) in stage.tasks.iter().enumerate() {
             let (mut from, mut whose) = origins.level(woven, instance, own, place);
             let step = traced.as_ref().and_then(|traced| traced.step(evaluation, number, place));
@@ -66,7 +68,7 @@ pub(crate) fn explain(
                 && let Some(traced) = &traced
                 && let Some(other) = step.and_then(|step| traced.first_with(step))
                 && other != evaluation
-                && woven.plan.sharing == Sharing::Value
+                && woven.plan.sharing == ReuseScope::Value
             {
                 (from, whose) = ("value", Some(other));
             }
@@ -74,18 +76,18 @@ pub(crate) fn explain(
                 (from, whose) = ("stage", Some(first));
             }
             let in_cache = step.and_then(|step| step.key.map(|_| step.trace.is_some()));
-            let differs_in = match (&mut traced, in_cache) {
+            let differing_components = match (&mut traced, in_cache) {
                 (Some(traced), Some(false)) => traced.differences(evaluation, number, place),
                 _ => None,
             };
-            tasks.push(Explained {
+            tasks.push(TaskOrigin {
                 stage: stage.name.clone(),
                 task: task.name.clone(),
                 operation: task.operation.clone(),
-                from,
+                source: from,
                 evaluation: whose,
                 in_cache,
-                differs_in,
+                differing_components,
             });
         }
     }
@@ -100,7 +102,7 @@ struct Origins {
 }
 
 impl Origins {
-    fn of(prepared: &Prepared, woven: &Woven, tile: usize) -> Self {
+    fn of(prepared: &PreparedStudy, woven: &PlannedStudy, tile: usize) -> Self {
         let mut origins = Self { of: HashMap::new(), first: HashMap::new() };
         for (bucket, plan) in (0u32..).map(BucketId).zip(&woven.plan.buckets) {
             for &id in plan.instances.iter().filter(|id| woven.first_run(**id).1 == tile) {
@@ -119,7 +121,7 @@ impl Origins {
     /// The level at which a task of an instance is reused by how it comes about, and the evaluation that runs it.
     fn level(
         &self,
-        woven: &Woven,
+        woven: &PlannedStudy,
         instance: InstanceId,
         (bucket, keys): &(BucketId, Vec<TaskKey>),
         place: usize,
@@ -134,7 +136,7 @@ impl Origins {
         }
         let first = self.first.get(&keys[place]).filter(|first| **first != instance);
         match first {
-            Some(first) if woven.plan.sharing != Sharing::Tree => {
+            Some(first) if woven.plan.sharing != ReuseScope::Tree => {
                 ("dataflow", Some(woven.first_run(*first).0))
             }
             _ => ("run", None),
@@ -147,12 +149,12 @@ fn keys(stage: &Stage, parameters: &[Value], inputs: &[RegionKey]) -> Vec<TaskKe
     let mut keys: Vec<TaskKey> = Vec::with_capacity(stage.tasks.len());
     for task in &stage.tasks {
         let arguments: Vec<Value> = task.arguments.iter().map(|&a| parameters[a]).collect();
-        let reads: Vec<Reads> = task
+        let reads: Vec<TaskInputId> = task
             .reads
             .iter()
             .map(|read| match *read {
-                Read::StageInput(input) => Reads::Stored(inputs[input]),
-                Read::Task { task, output } => Reads::Output(derived(&keys[task], output)),
+                TaskInput::StageInput(input) => TaskInputId::Stored(inputs[input]),
+                TaskInput::Task { task, output } => TaskInputId::Output(provenance_id(&keys[task], output)),
             })
             .collect();
         keys.push(key(task, &arguments, reads.into_iter()));
@@ -162,27 +164,27 @@ fn keys(stage: &Stage, parameters: &[Value], inputs: &[RegionKey]) -> Vec<TaskKe
 
 /// What traces say of the runs on a tile.
 struct Traced<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a PreparedStudy,
     cache: &'a Cache,
     /// By evaluation.
-    steps: HashMap<usize, Vec<Step>>,
+    steps: HashMap<usize, Vec<CachedStep>>,
     /// The evaluation that is first to need a task, in the plan's order.
     first: HashMap<TaskKey, usize>,
 }
 
 impl<'a> Traced<'a> {
     fn of(
-        prepared: &'a Prepared,
-        woven: &Woven,
+        prepared: &'a PreparedStudy,
+        woven: &PlannedStudy,
         cache: &'a Cache,
-        identities: &'a HashMap<RegionKey, Identity>,
+        identities: &'a HashMap<RegionKey, RegionIdentity>,
         tile: usize,
     ) -> Self {
-        let mut walk = Walk::new(prepared, cache, identities);
+        let mut walk = CacheWalk::new(prepared, cache, identities);
         let reference = walk.reference(tile);
         let offset = usize::from(!prepared.defaults_run());
         let evaluations = prepared.evaluations.iter().enumerate();
-        let steps: HashMap<usize, Vec<Step>> = evaluations
+        let steps: HashMap<usize, Vec<CachedStep>> = evaluations
             .map(|(number, values)| (number + offset, walk.steps(tile, values, reference)))
             .collect();
         let mut first = HashMap::new();
@@ -199,11 +201,11 @@ impl<'a> Traced<'a> {
         Self { prepared, cache, steps, first }
     }
 
-    fn step(&self, evaluation: usize, stage: usize, task: usize) -> Option<&Step> {
+    fn step(&self, evaluation: usize, stage: usize, task: usize) -> Option<&CachedStep> {
         self.steps.get(&evaluation)?.iter().find(|step| (step.stage, step.task) == (stage, task))
     }
 
-    fn first_with(&self, step: &Step) -> Option<usize> {
+    fn first_with(&self, step: &CachedStep) -> Option<usize> {
         self.first.get(&step.key?).copied()
     }
 

@@ -8,7 +8,7 @@ mod npy;
 mod rings;
 mod rows;
 
-use pleach_pathology::tile;
+use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType};
 use std::fmt;
 use std::path::Path;
@@ -102,8 +102,8 @@ pub(crate) fn bytes(region: &DataRegion, format: Format) -> Result<Vec<u8>, Stri
         ));
     }
     match format {
-        Format::Png => tile::png_bytes(region).map_err(|error| error.to_string()),
-        Format::Tiff => tile::tiff_bytes(region).map_err(|error| error.to_string()),
+        Format::Png => image_io::png_bytes(region).map_err(|error| error.to_string()),
+        Format::Tiff => image_io::tiff_bytes(region).map_err(|error| error.to_string()),
         Format::GeoJson => geojson::bytes(region),
         Format::Csv => rows::bytes(region),
         Format::Npy => npy::bytes(region),

@@ -8,7 +8,7 @@ mod text;
 
 pub(crate) use text::Text;
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::listener::{self, Bounds, Probes, Serve, Server, Stream, answer_once};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpResponse, web};
@@ -39,15 +39,16 @@ const BOUNDS: Bounds = Bounds {
 const PROBES: Probes = Probes(&["/healthz", "/readyz"]);
 
 /// What is done to show what there is now; `None` when the process ends.
-pub(crate) type Looked<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send>>> + Send + 'a>>;
+pub(crate) type SampleFuture<'a> =
+    Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send>>> + Send + 'a>>;
 
 /// Whether the process does its work now; if not, why, in one line.
 pub(crate) type Readiness<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// Whoever knows how things are.
-pub(crate) trait Sampled: Send + Sync + 'static {
+pub(crate) trait MetricSource: Send + Sync + 'static {
     /// Looks, and gives what sets the metrics that are sampled.
-    fn look(&self) -> Looked<'_>;
+    fn look(&self) -> SampleFuture<'_>;
 
     /// Asks whether the process does its work.
     fn ready(&self) -> Readiness<'_>;
@@ -55,30 +56,30 @@ pub(crate) trait Sampled: Send + Sync + 'static {
 
 struct State {
     exposition: Exposition,
-    sampled: Box<dyn Sampled>,
+    sampled: Box<dyn MetricSource>,
     text: Text,
 }
 
 /// Takes an address, before anything else is begun.
 ///
 /// # Errors
-/// [`Stop::Input`] when it is taken, or none of this machine.
-pub(crate) fn bind(address: SocketAddr) -> Outcome<TcpListener> {
-    TcpListener::bind(address).map_err(|error| Stop::Input(format!("--metrics {address}: {error}")))
+/// [`CommandError::Input`] when it is taken, or none of this machine.
+pub(crate) fn bind(address: SocketAddr) -> CommandResult<TcpListener> {
+    TcpListener::bind(address).map_err(|error| CommandError::Input(format!("--metrics {address}: {error}")))
 }
 
 /// Serves on a thread of its own.
 ///
 /// # Errors
-/// [`Stop::Defect`] when the operating system gives no thread, or does not listen.
+/// [`CommandError::Internal`] when the operating system gives no thread, or does not listen.
 pub(crate) fn serve(
     listener: TcpListener,
     exposition: Exposition,
-    sampled: Box<dyn Sampled>,
-) -> Outcome<Server> {
+    sampled: Box<dyn MetricSource>,
+) -> CommandResult<Server> {
     let state = State { exposition, sampled, text: Text::default() };
     listener::start("metrics", listener, BOUNDS, Some(PROBES), move |draining| serving(state, draining))
-        .map_err(Stop::defect)
+        .map_err(CommandError::defect)
 }
 
 async fn serving(state: State, draining: Rc<Notify>) -> io::Result<Serve> {

@@ -13,19 +13,19 @@ pub(crate) mod window;
 
 use crate::analysis::Collected;
 use crate::analysis::extremes::{Extremes, Role, Setting};
-use crate::exit::{Outcome, Stop};
+use crate::cache_walk::CachedRegions;
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::Folder;
-use crate::past::Kept;
-use crate::replay::{self, Replay, ReplayError};
+use crate::single_run::{self, ReplayError, SingleRun};
 use crate::slides::{self, Overview};
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 use choice::{Choice, Panel};
 use outline::Loop;
-use pleach_actors::stage::Past;
-use pleach_pathology::tile::{self, TileError};
+use pleach_actors::stage::PriorResults;
+use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use pleach_slides::SlideError;
-use pleach_workflow::{Parameter, Reference, Value};
+use pleach_workflow::{Parameter, ReferenceSource, Value};
 use previews::Previews;
 use std::sync::Arc;
 use thiserror::Error;
@@ -35,7 +35,7 @@ use window::Window;
 #[derive(Debug)]
 pub(crate) struct Gallery {
     /// The pictures, or why there are none.
-    pub(crate) pictures: Result<Pictures, String>,
+    pub(crate) pictures: Result<TilePictures, String>,
     /// Files of `--preview`, by their names in the folder of results.
     pub(crate) previews: Vec<String>,
     /// The slides as a whole; none in a study of tiles.
@@ -57,7 +57,7 @@ impl Gallery {
 
 /// Outlines of evaluations on one tile.
 #[derive(Debug)]
-pub(crate) struct Pictures {
+pub(crate) struct TilePictures {
     /// The tile's name.
     pub(crate) tile: String,
     /// Its width and height.
@@ -71,14 +71,14 @@ pub(crate) struct Pictures {
     /// Outlines of the reference, in pixels of the window; those just outside are there too.
     pub(crate) reference: Vec<Loop>,
     /// The evaluations, the default first where it is not the reference.
-    pub(crate) shown: Vec<Shown>,
+    pub(crate) shown: Vec<ShownEvaluation>,
     /// The evaluation that tile and window were chosen by.
     pub(crate) focus: usize,
 }
 
 /// One evaluation on the tile.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownEvaluation {
     /// Its number, from 1; 0 for the defaults beside the sample.
     pub(crate) evaluation: usize,
     /// Its roles, each of a response: a column among the metrics of the workflow.
@@ -122,7 +122,7 @@ enum GalleryError {
     #[error("masks are of another size than their tile")]
     SizesDiffer,
     #[error(transparent)]
-    Tile(#[from] TileError),
+    Tile(#[from] ImageFileError),
     #[error(transparent)]
     Slide(#[from] SlideError),
     #[error(transparent)]
@@ -130,24 +130,24 @@ enum GalleryError {
     #[error(transparent)]
     Shape(#[from] ShapeError),
     #[error(transparent)]
-    NotColour(#[from] WrongElement),
+    NotColor(#[from] WrongElement),
     /// A preview could not be written: the end of the command.
     #[error("a preview could not be written")]
-    Stopped(Stop),
+    Stopped(CommandError),
 }
 
 /// Replays what is shown, and writes the previews.
 ///
 /// # Errors
-/// [`Stop`] when a preview that was asked for cannot be made or written; without previews, never.
+/// [`CommandError`] when a preview that was asked for cannot be made or written; without previews, never.
 pub(crate) fn make(
-    prepared: &Prepared,
-    past: &Past,
+    prepared: &PreparedStudy,
+    past: &PriorResults,
     collected: &Collected,
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
-) -> Outcome<Gallery> {
+) -> CommandResult<Gallery> {
     let mut written = Vec::new();
     let pictures = pictures(prepared, past, collected, extremes, previews, folder, &mut written);
     let pictures = match pictures {
@@ -156,7 +156,7 @@ pub(crate) fn make(
         Err(error @ (GalleryError::Tile(_) | GalleryError::Slide(_) | GalleryError::Replay(_)))
             if !previews.outputs.is_empty() =>
         {
-            return Err(Stop::Input(format!("--preview: {error}")));
+            return Err(CommandError::Input(format!("--preview: {error}")));
         }
         Err(error) => Err(error.to_string()),
     };
@@ -164,14 +164,14 @@ pub(crate) fn make(
 }
 
 fn pictures(
-    prepared: &Prepared,
-    past: &Past,
+    prepared: &PreparedStudy,
+    past: &PriorResults,
     collected: &Collected,
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
     written: &mut Vec<String>,
-) -> Result<Pictures, GalleryError> {
+) -> Result<TilePictures, GalleryError> {
     let study = &prepared.study;
     let workflow = &study.workflow;
     let (_, over_tiles) = &workflow.response.metrics[study.metric];
@@ -180,26 +180,26 @@ fn pictures(
     let Collected { runs, defaults, .. } = collected;
     let choice = choice::choose(extremes, &responses, runs, defaults, shows_default);
     let choice = choice.ok_or(GalleryError::NothingComplete)?;
-    let own = workflow.reference.as_ref().map(|own| replay::of_stage(workflow, own.stage, own.output));
+    let own = workflow.reference.as_ref().map(|own| single_run::of_stage(workflow, own.stage, own.output));
     if own.is_none() && previews.outputs.is_empty() {
         return Err(GalleryError::NoReference);
     }
 
     let file = &study.tiles[choice.tile];
     let image = Arc::new(match &file.slide {
-        None => tile::read_bgr(&file.path)?,
+        None => image_io::read_bgr(&file.path)?,
         Some(part) => DataRegion::Bgr8(slides::read(&file.path, part)?),
     });
     let wanted: Vec<_> = own.into_iter().chain(previews.outputs.iter().copied()).collect();
     let mut reference = match &study.reference {
-        Reference::Masks(masks) if own.is_some() => {
-            let size = tile::probe(&file.path)?;
-            Some(Arc::new(tile::read_reference(&masks[choice.tile], size, ElementType::Mask)?))
+        ReferenceSource::Masks(masks) if own.is_some() => {
+            let size = image_io::probe(&file.path)?;
+            Some(Arc::new(image_io::read_reference(&masks[choice.tile], size, ElementType::Mask)?))
         }
-        Reference::Masks(_) | Reference::Defaults => None,
+        ReferenceSource::Masks(_) | ReferenceSource::Defaults => None,
     };
     let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
-    let mut kept = Kept::on(prepared, past, choice.tile);
+    let mut kept = CachedRegions::on(prepared, past, choice.tile);
     for evaluation in evaluations(prepared, &choice) {
         let values = match evaluation {
             0 => &prepared.evaluations[0],
@@ -207,7 +207,7 @@ fn pictures(
         };
         let registry = &prepared.registry;
         let (tile, given) = (Arc::clone(&image), reference.clone());
-        let replay = Replay { workflow, registry, values, tile, reference: given };
+        let replay = SingleRun { workflow, registry, values, tile, reference: given };
         // Outlines need no more than the mask, which an earlier study may have left.
         let mask = workflow.reference.as_ref().filter(|_| previews.outputs.is_empty());
         let mask = mask.and_then(|own| kept.output(values, own.stage, own.output));
@@ -218,7 +218,7 @@ fn pictures(
         let names = previews.files(evaluation, &file.name, workflow);
         for (region, name) in regions.drain(own.iter().count()..).zip(names) {
             let name =
-                folder.write_preview(&name, &tile::png_bytes(&region)?).map_err(GalleryError::Stopped)?;
+                folder.write_preview(&name, &image_io::png_bytes(&region)?).map_err(GalleryError::Stopped)?;
             written.push(name);
         }
         match regions.pop() {
@@ -237,12 +237,12 @@ fn pictures(
 }
 
 /// In the order in which they are replayed: the run at defaults first where it is the reference.
-fn evaluations(prepared: &Prepared, choice: &Choice) -> Vec<usize> {
+fn evaluations(prepared: &PreparedStudy, choice: &Choice) -> Vec<usize> {
     let reference = prepared.reference_run().then_some(0);
     reference.into_iter().chain(choice.panels.iter().map(|panel| panel.evaluation)).collect()
 }
 
-fn shown_as(prepared: &Prepared, collected: &Collected, tile: usize, panel: &Panel) -> Shown {
+fn shown_as(prepared: &PreparedStudy, collected: &Collected, tile: usize, panel: &Panel) -> ShownEvaluation {
     let &Panel { evaluation, ref roles } = panel;
     let study = &prepared.study;
     let metrics = &study.workflow.response.metrics;
@@ -262,7 +262,7 @@ fn shown_as(prepared: &Prepared, collected: &Collected, tile: usize, panel: &Pan
         0 => &prepared.evaluations[0],
         numbered => &prepared.design.evaluations[numbered - 1],
     };
-    Shown {
+    ShownEvaluation {
         evaluation,
         roles: roles.clone(),
         responses: study.metrics().filter(is_told).map(shows).collect(),

@@ -6,15 +6,15 @@
 mod slide;
 
 use crate::service::submission::Submission;
-use crate::study::Prepared;
-use pleach_actors::files::{Files, digest_of_files};
+use crate::study::PreparedStudy;
+use pleach_actors::input_files::{InputFileStore, digest_of_files};
 use pleach_actors::storage::{Preparation, Source};
-use pleach_actors::worker::Opener;
+use pleach_actors::worker::InputReader;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
-use pleach_pathology::tile;
+use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType, RegionKey};
 use pleach_slides::files_of;
-use pleach_workflow::Reference;
+use pleach_workflow::ReferenceSource;
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -41,9 +41,9 @@ impl Source for File {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
         let fail = |cause: String| TaskFailure { at: "input".to_owned(), cause };
         let read = match &self.read_as {
-            ReadAs::Tile => tile::read_bgr(&self.path),
+            ReadAs::Tile => image_io::read_bgr(&self.path),
             ReadAs::Reference { tile, element } => {
-                tile::probe(tile).and_then(|size| tile::read_reference(&self.path, size, *element))
+                image_io::probe(tile).and_then(|size| image_io::read_reference(&self.path, size, *element))
             }
         };
         let region = read.map_err(|error| fail(error.to_string()))?;
@@ -74,7 +74,7 @@ pub(crate) fn content_digest(path: &Path) -> Option<[u8; 32]> {
 }
 
 /// Files that storage can load, by key.
-pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>> {
+pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn Source>> {
     let elements = prepared.study.workflow.reference_elements();
     let digests = prepared.file_digests();
     let mut sources: HashMap<RegionKey, Arc<dyn Source>> = HashMap::new();
@@ -97,7 +97,7 @@ pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>
             let (path, digest) = (tile.path.clone(), digests[number]);
             sources.insert(key, Arc::new(File { path, digest, read_as: ReadAs::Tile }));
         }
-        if let Reference::Masks(masks) = &prepared.study.reference {
+        if let ReferenceSource::Masks(masks) = &prepared.study.reference {
             for (&key, &element) in facts.inputs[images..].iter().zip(&elements) {
                 let (path, digest) = (masks[number].clone(), digests[prepared.tiles.len() + number]);
                 let read_as = ReadAs::Reference { tile: tile.path.clone(), element };
@@ -108,9 +108,9 @@ pub(crate) fn sources(prepared: &Prepared) -> HashMap<RegionKey, Arc<dyn Source>
     sources
 }
 
-/// What workers are told of the files of a study, by key; those that were submitted are those of [`Prepared::files`], in that
+/// What workers are told of the files of a study, by key; those that were submitted are those of [`PreparedStudy::files`], in that
 /// order.
-pub(crate) fn specified(prepared: &Prepared, submission: &Submission) -> HashMap<RegionKey, InputFile> {
+pub(crate) fn specified(prepared: &PreparedStudy, submission: &Submission) -> HashMap<RegionKey, InputFile> {
     let files = &submission.inputs;
     let elements = prepared.study.workflow.reference_elements();
     let images = &prepared.study.workflow.inputs;
@@ -133,10 +133,10 @@ pub(crate) fn specified(prepared: &Prepared, submission: &Submission) -> HashMap
 }
 
 /// Reads input files on a worker.
-pub(crate) struct FileOpener;
+pub(crate) struct InputFileReader;
 
-impl Opener for FileOpener {
-    fn source(&self, input: &InputFile, files: &Arc<Files>) -> Arc<dyn Source> {
+impl InputReader for InputFileReader {
+    fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source> {
         Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) })
     }
 }
@@ -144,7 +144,7 @@ impl Opener for FileOpener {
 /// A file that may have to be fetched.
 struct WorkersFile {
     input: InputFile,
-    files: Arc<Files>,
+    files: Arc<InputFileStore>,
 }
 
 impl WorkersFile {
@@ -171,7 +171,7 @@ impl Source for WorkersFile {
         Some(Box::pin(async move {
             for file in contents {
                 let failure = |cause| TaskFailure { at: "input".to_owned(), cause };
-                files.get(&file).await.map_err(failure)?;
+                files.fetch(&file).await.map_err(failure)?;
             }
             Ok(())
         }))
@@ -230,10 +230,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tile.png");
         let image = |value| DataRegion::Bgr8(Raster::filled(4, 3, 3, value).unwrap());
-        std::fs::write(&path, tile::png_bytes(&image(1)).unwrap()).unwrap();
+        std::fs::write(&path, image_io::png_bytes(&image(1)).unwrap()).unwrap();
         let file = File { path: path.clone(), digest: digest(&path), read_as: ReadAs::Tile };
         assert_eq!(file.load().unwrap(), image(1));
-        std::fs::write(&path, tile::png_bytes(&image(2)).unwrap()).unwrap();
+        std::fs::write(&path, image_io::png_bytes(&image(2)).unwrap()).unwrap();
         let failure = file.load().unwrap_err();
         assert_eq!(failure.cause, format!("{}: it has changed since the study began", path.display()));
     }

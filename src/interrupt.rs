@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks a study to stop, the second ends the process.
 
-use crate::exit::{INTERRUPTED, Outcome, Stop};
+use crate::exit::{CommandError, CommandResult, INTERRUPTED};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
@@ -18,8 +18,8 @@ impl Interrupt {
     /// Starts to listen (SIGINT, SIGTERM, SIGHUP).
     ///
     /// # Errors
-    /// [`Stop::Defect`] when the system refuses.
-    pub(crate) fn listen() -> Outcome<Self> {
+    /// [`CommandError::Internal`] when the system refuses.
+    pub(crate) fn listen() -> CommandResult<Self> {
         let (ask, asked) = oneshot::channel();
         let ask: Ask = Arc::new(Mutex::new(Some(ask)));
         let heard = Arc::clone(&ask);
@@ -28,7 +28,7 @@ impl Interrupt {
                 end();
             }
         };
-        ctrlc::set_handler(handler).map_err(Stop::defect)?;
+        ctrlc::set_handler(handler).map_err(CommandError::defect)?;
         Ok(Self { ask, asked: Some(asked) })
     }
 

@@ -8,7 +8,7 @@
 mod record;
 mod writer;
 
-pub(crate) use record::{Header, Known, count, has_header, read};
+pub(crate) use record::{Header, JournaledResponse, count, has_header, read};
 pub(crate) use writer::{Writer, WriterError};
 
 /// Its name in the folder of results.

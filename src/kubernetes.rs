@@ -24,10 +24,10 @@ const PORT: &str = "KUBERNETES_SERVICE_PORT";
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Longest answer that is looked at: it is read for one line of it.
-const LONGEST_ANSWER_BYTES: u64 = 64 << 10;
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 /// What is shown of what the API says.
-const LONGEST_MESSAGE: usize = 300;
+const MAX_MESSAGE: usize = 300;
 
 /// Why the API cannot be asked, or did not do what it was asked for.
 #[derive(Debug, Error)]
@@ -160,14 +160,14 @@ impl Round<'_> {
         };
         let status = answer.status();
         // It is read in any case, so that the connection can be used again.
-        let text = answer.body_mut().with_config().limit(LONGEST_ANSWER_BYTES).read_to_string();
+        let text = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
         if status.is_success() {
             return Ok(());
         }
         let text = text.unwrap_or_default();
         let said = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
         let line = said.lines().next().unwrap_or_default();
-        let message = line.chars().take(LONGEST_MESSAGE).collect();
+        let message = line.chars().take(MAX_MESSAGE).collect();
         Err(ClusterError::Refused { url, status: status.as_u16(), message })
     }
 }

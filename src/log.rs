@@ -3,17 +3,17 @@
 //! Whatever is said comes through [`tracing`], with the spans that it belongs to: study, bucket and task, with their numbers.
 //! `PLEACH_LOG` says how much is wanted; by default what an operator has to know. Buckets are told at `debug` and tasks at
 //! `trace`, when they begin no line and when they are over one. However much there is to say, no place in the code says more than
-//! [`bound`] lets it.
+//! [`rate_limit`] lets it.
 //!
 //! Other commands say what they say by themselves (`output`), and errors end a process with a line on stderr (`exit`).
 
-mod bound;
 mod line;
+mod rate_limit;
 
 use crate::cli::LogFormat;
-use crate::exit::{Outcome, Stop};
-use bound::Bounds;
+use crate::exit::{CommandError, CommandResult};
 use line::{Fields, Line, Said};
+use rate_limit::LogRateLimiter;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -35,31 +35,31 @@ const OWN: &str = "pleach";
 /// From now on what is said appears. To be called once, before threads that say something.
 ///
 /// # Errors
-/// [`Stop::Input`] when `PLEACH_LOG` is no level and no list of levels by crate.
-pub(crate) fn start(format: LogFormat) -> Outcome {
+/// [`CommandError::Input`] when `PLEACH_LOG` is no level and no list of levels by crate.
+pub(crate) fn start(format: LogFormat) -> CommandResult {
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let targets = targets(wanted.as_deref())?;
     let begun = Instant::now();
     let log = Log { format, begun, bounds: Mutex::default() };
-    tracing_subscriber::registry().with(log.with_filter(targets)).try_init().map_err(Stop::defect)
+    tracing_subscriber::registry().with(log.with_filter(targets)).try_init().map_err(CommandError::defect)
 }
 
 /// A level alone is meant for pleach itself: what it is made of has much to say.
-fn targets(wanted: Option<&str>) -> Outcome<Targets> {
+fn targets(wanted: Option<&str>) -> CommandResult<Targets> {
     let Some(text) = wanted else { return Ok(Targets::new().with_target(OWN, Level::INFO)) };
     if let Ok(level) = text.parse::<LevelFilter>() {
         return Ok(Targets::new().with_target(OWN, level));
     }
     let allowed =
         "off, error, warn, info, debug, trace, or a list as in pleach=info,pleach_actors=debug is allowed";
-    text.parse().map_err(|_| Stop::Input(format!("{VARIABLE}={text}: {allowed}")))
+    text.parse().map_err(|_| CommandError::Input(format!("{VARIABLE}={text}: {allowed}")))
 }
 
 /// Makes lines of events, and of spans that end.
 struct Log {
     format: LogFormat,
     begun: Instant,
-    bounds: Mutex<Bounds>,
+    bounds: Mutex<LogRateLimiter>,
 }
 
 impl Log {
@@ -68,7 +68,7 @@ impl Log {
         S: for<'a> LookupSpan<'a>,
     {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(left_out) = bounds.may(metadata.callsite(), self.begun.elapsed()) else { return };
+        let Some(suppressed) = bounds.may(metadata.callsite(), self.begun.elapsed()) else { return };
         drop(bounds);
         let mut spans = Vec::new();
         for span in span.into_iter().flat_map(|span| span.scope().from_root()) {
@@ -81,10 +81,10 @@ impl Log {
             target: metadata.target(),
             fields,
             spans,
-            left_out,
+            suppressed,
         };
         let text = match self.format {
-            LogFormat::Pretty => line.pretty(),
+            LogFormat::Text => line.pretty(),
             LogFormat::Json => line.json(),
         };
         // A reader that has gone away is no reason to stop working.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_no_level_is_refused_with_what_is_allowed() {
-        let Err(Stop::Input(text)) = targets(Some("pleach=loud")) else { panic!("it is taken") };
+        let Err(CommandError::Input(text)) = targets(Some("pleach=loud")) else { panic!("it is taken") };
         assert!(text.starts_with("PLEACH_LOG=pleach=loud: off, error, warn, info,"), "{text}");
     }
 }

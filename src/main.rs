@@ -5,19 +5,20 @@
 
 mod analysis;
 mod api;
-mod application;
-mod below;
+mod builtin;
 mod burst;
+mod cache_walk;
 mod checksum;
 mod cli;
 mod client;
 mod command;
-mod costs;
+mod cost_history;
 mod execution;
 mod exit;
 mod explain;
 mod export;
 mod exporter;
+mod external;
 mod fields;
 mod gallery;
 mod inputs;
@@ -27,30 +28,29 @@ mod kubernetes;
 mod listener;
 mod live;
 mod log;
-mod machine;
+mod memory_limit;
 mod output;
-mod outside;
-mod parts;
-mod past;
+mod planning;
 mod pools;
 mod progress;
-mod replay;
 mod report;
 mod results;
+mod rounds;
 mod service;
 mod session;
+mod single_run;
 mod size;
 mod slides;
+mod spill;
 mod study;
 mod summary;
 mod template;
 mod tiers;
-mod weave;
 
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 
 fn main() -> ExitCode {
     exit::install_panic_hook();

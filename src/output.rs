@@ -4,13 +4,13 @@ pub(crate) mod folder;
 pub(crate) mod record;
 pub(crate) mod tables;
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use serde::Serialize;
 use std::io::Write;
 
 /// Prints one JSON document.
-pub(crate) fn print_json(document: &impl Serialize) -> Outcome {
-    let text = serde_json::to_string_pretty(document).map_err(Stop::defect)?;
+pub(crate) fn print_json(document: &impl Serialize) -> CommandResult {
+    let text = serde_json::to_string_pretty(document).map_err(CommandError::defect)?;
     print_line(&text);
     Ok(())
 }

@@ -2,18 +2,18 @@
 //! bursts, which also have to know how they behave.
 
 use crate::fields::{Document, FieldError, Section};
-use pleach_dispatch::scaling::Pool;
+use pleach_dispatch::scaling::WorkerPool;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Workers of one pool: more than any cluster has.
-const MOST_WORKERS: u32 = 100_000;
+const MAX_WORKERS: u32 = 100_000;
 
 /// Cores of a worker, as `pleach worker` has it.
-const MOST_CORES: u32 = 1024;
+const MAX_CORES: u32 = 1024;
 
 /// A week: whoever takes longer to come is not worth waiting for, and no cloud bills longer periods.
-const LONGEST_SECONDS: f64 = 604_800.0;
+const MAX_SECONDS: f64 = 604_800.0;
 
 /// Beyond this a price is a mistake.
 const DEAREST: f64 = 1e6;
@@ -48,14 +48,14 @@ impl PoolSpec {
         if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
             return Err(section.wrong("name", &format!("{name:?}"), NAME));
         }
-        let cores = section.needed_count("cores", 1, MOST_CORES)?;
+        let cores = section.needed_count("cores", 1, MAX_CORES)?;
         let price = "0 or more is allowed, for a worker and an hour";
         let price_per_hour = section.needed_number("price_per_hour", [0.0, DEAREST], price)?;
         let billing = "0 to 604800 is allowed: what is begun of so many seconds is paid for";
-        let billing_seconds = section.number("billing_seconds", [0.0, LONGEST_SECONDS], billing)?;
+        let billing_seconds = section.number("billing_seconds", [0.0, MAX_SECONDS], billing)?;
         let startup = "0 to 604800 is allowed: the seconds from asking for a worker to its first task";
-        let startup_seconds = section.needed_number("startup_seconds", [0.0, LONGEST_SECONDS], startup)?;
-        let max = section.needed_count("max", 1, MOST_WORKERS)?;
+        let startup_seconds = section.needed_number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
+        let max = section.needed_count("max", 1, MAX_WORKERS)?;
         let min = section.count("min", 0, max)?.unwrap_or(0);
         Ok(Self {
             name: name.to_owned(),
@@ -69,8 +69,8 @@ impl PoolSpec {
     }
 
     /// The pool with nobody there.
-    pub(crate) fn empty(&self) -> Pool {
-        Pool {
+    pub(crate) fn empty(&self) -> WorkerPool {
+        WorkerPool {
             name: self.name.clone(),
             slots: f64::from(self.cores),
             price_per_hour: self.price_per_hour,
@@ -167,7 +167,7 @@ mod tests {
             (SPOT.replace("cores = 4", "cores = 0"), "pool 1.cores: 0 is not allowed; a whole number from 1"),
             (SPOT.replace("= 20", "= 20\nmin = 21"), "pool 1.min: 21 is not allowed; a whole number from 0"),
             (format!("{SPOT}{SPOT}"), "pool 2.name: \"spot\" is not allowed; another pool has it"),
-            (format!("{SPOT}colour = 1\n"), "pool 1.colour: unknown; known are name, cores"),
+            (format!("{SPOT}color = 1\n"), "pool 1.color: unknown; known are name, cores"),
             (SPOT.replace("\"spot\"", "\"a b\""), "pool 1.name: \"a b\" is not allowed; letters"),
             (format!("x = 1\n{SPOT}"), "x: unknown; known are pool"),
         ];

@@ -5,9 +5,9 @@ mod mark;
 use crate::live::{LiveArea, Ranked, Stream, bar, bar_width, cut, fitting};
 use indicatif::HumanDuration;
 pub(crate) use mark::{Mark, NAME as MARK};
-use pleach_dispatch::message::{TaskDone, TaskReport};
-use pleach_dispatch::scaling::Left;
-use pleach_regions::Ledger;
+use pleach_dispatch::message::{TaskOutcome, TaskReport};
+use pleach_dispatch::scaling::RemainingWork;
+use pleach_regions::MemoryCounter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,18 +39,18 @@ pub(crate) struct Totals {
     /// The runs that share an instance, by the run that stands for it.
     pub(crate) runs_of: HashMap<Run, Vec<Run>>,
     /// The tasks, and what they are believed to take.
-    pub(crate) left: Left,
+    pub(crate) left: RemainingWork,
 }
 
 /// How far a study is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Counts {
+pub(crate) struct ProgressCounts {
     /// Evaluations of which every run is known or has failed.
     pub(crate) evaluations: usize,
     pub(crate) failed_runs: usize,
     /// Tasks that this process had run.
     pub(crate) tasks_run: u64,
-    pub(crate) tasks_left: u64,
+    pub(crate) remaining_tasks: u64,
     /// Tasks that were run, or did not have to be.
     pub(crate) tasks_done: u64,
     /// Since this process began with the study.
@@ -63,17 +63,17 @@ pub(crate) struct Counts {
     pub(crate) share: Option<f64>,
 }
 
-impl Counts {
+impl ProgressCounts {
     /// What is left, at the pace so far.
-    pub(crate) fn seconds_left(&self) -> Option<f64> {
+    pub(crate) fn remaining_seconds(&self) -> Option<f64> {
         let pace = self.passed.as_secs_f64() / self.tasks_done as f64;
-        (self.tasks_done > 0).then_some(pace * self.tasks_left as f64)
+        (self.tasks_done > 0).then_some(pace * self.remaining_tasks as f64)
     }
 }
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ProgressMode {
     /// A bar where stderr is a terminal, else lines.
     Fitting,
     /// Nothing.
@@ -89,7 +89,7 @@ enum Style {
 struct State {
     style: Style,
     totals: Totals,
-    ledger: Arc<Ledger>,
+    ledger: Arc<MemoryCounter>,
     start: Instant,
     /// The share of the study, of 1, at which the bar of this process starts.
     share_before: f64,
@@ -112,7 +112,7 @@ pub(crate) struct Progress(Arc<Mutex<State>>);
 
 impl Progress {
     /// `mark` remembers for a resumed study how far its bar was.
-    pub(crate) fn new(shown: Shown, totals: Totals, ledger: Arc<Ledger>, mark: Mark) -> Self {
+    pub(crate) fn new(shown: ProgressMode, totals: Totals, ledger: Arc<MemoryCounter>, mark: Mark) -> Self {
         let start = Instant::now();
         let all = totals.known_tasks + totals.tasks;
         let known = if all > 0 { totals.known_tasks as f64 / all as f64 } else { 0.0 };
@@ -120,8 +120,8 @@ impl Progress {
         // where it was, and what is left of it stands for all that is left to do.
         let share_before = mark.share(all).map_or(known, |marked| marked.max(known));
         let style = match shown {
-            Shown::Nothing => Style::Nothing,
-            Shown::Fitting => match LiveArea::new(Stream::Stderr) {
+            ProgressMode::Nothing => Style::Nothing,
+            ProgressMode::Fitting => match LiveArea::new(Stream::Stderr) {
                 Some(area) => Style::Bar { area, mark },
                 None => Style::Lines { last: start },
             },
@@ -152,7 +152,7 @@ impl Progress {
     /// Tasks are done, some of them because they were run.
     pub(crate) fn done(&self, tasks: &[TaskReport]) {
         let mut state = self.state();
-        let ran = tasks.iter().filter(|task| matches!(task.done, TaskDone::Ran { .. })).count();
+        let ran = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
         state.done += tasks.len() as u64;
         state.tasks += ran as u64;
         state.totals.left.done(tasks);
@@ -180,13 +180,13 @@ impl Progress {
     }
 
     /// How far the study is.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> ProgressCounts {
         let state = self.state();
-        Counts {
+        ProgressCounts {
             evaluations: state.evaluations,
             failed_runs: state.failed,
             tasks_run: state.tasks,
-            tasks_left: state.totals.tasks.saturating_sub(state.done),
+            remaining_tasks: state.totals.tasks.saturating_sub(state.done),
             tasks_done: state.done,
             passed: state.start.elapsed(),
             work_seconds: state.totals.left.work_seconds(),
@@ -332,23 +332,23 @@ mod tests {
             ((2, 0), vec![(2, 0)]),
             ((1, 1), vec![(1, 1), (2, 1)]),
         ]);
-        let left = Left::new([((0, 0), 9, 2.0)]);
+        let left = RemainingWork::new([((0, 0), 9, 2.0)]);
         let totals =
             Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of, left, ..Totals::default() };
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(MemoryCounter::default());
         ledger.add(12_900_000);
-        Progress::new(Shown::Nothing, totals, ledger, Mark::nowhere())
+        Progress::new(ProgressMode::Nothing, totals, ledger, Mark::nowhere())
     }
 
     const RAN: TaskReport = TaskReport {
         task: 0,
         stage: 0,
-        done: TaskDone::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
+        done: TaskOutcome::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
         cache_seconds: 0.0,
     };
 
     const REUSED: TaskReport =
-        TaskReport { done: TaskDone::Reused(pleach_dispatch::message::Reused::Dataflow), ..RAN };
+        TaskReport { done: TaskOutcome::Reused(pleach_dispatch::message::ReuseSource::Dataflow), ..RAN };
 
     fn said(progress: &Progress) -> (String, String) {
         let state = progress.state();
@@ -378,7 +378,7 @@ mod tests {
     /// A study of 100 tasks, of which `known` need not be done again.
     fn of_a_hundred(known: u64, mark: &Mark) -> Progress {
         let totals = Totals { tasks: 100 - known, known_tasks: known, ..Totals::default() };
-        Progress::new(Shown::Nothing, totals, Arc::new(Ledger::default()), mark.clone())
+        Progress::new(ProgressMode::Nothing, totals, Arc::new(MemoryCounter::default()), mark.clone())
     }
 
     #[test]

@@ -2,52 +2,52 @@
 //!
 //! It needs no script, no network and no clock: the same results give the same page. What it says is decided in
 //! one file a section; what can be wrong with markup is kept out by [`mod@html`], and with numbers by
-//! [`number`].
+//! [`format_number`].
 
-mod answer;
 mod axis;
 mod bars;
 mod boxes;
 pub(crate) mod burst;
 mod compared;
+mod conclusions;
 mod contents;
 mod convergence;
 mod correlations;
 mod data_uri;
 mod extremes;
 mod failed;
+mod first_and_total;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod flow;
-mod growth;
+mod format_number;
 mod heading;
-mod heat;
+mod heatmap;
 mod html;
 mod indices;
 mod label;
 mod metric;
-mod number;
-mod orders;
-mod others;
+mod mu_sigma_plot;
+mod other_methods;
 pub(crate) mod phases;
 mod pictures;
-mod plane;
 pub(crate) mod plots;
 mod ranking;
 pub(crate) mod raster;
 mod responses;
 mod reuse;
-pub(crate) mod sampled;
+mod sample_growth;
+pub(crate) mod sample_plots;
 pub(crate) mod scaling;
 pub(crate) mod scatter;
 mod slides;
 mod svg;
 mod time;
 pub(crate) mod variance;
+mod workflow_diagram;
 
 use crate::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
-use crate::output::record::{Plan, Run};
+use crate::output::record::{PlanRecord, RunRecord};
 use crate::output::tables::RunResponse;
 use contents::Sections;
 use html::{Html, html, p};
@@ -60,8 +60,8 @@ use pleach_workflow::Study;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) study: &'a Study,
-    pub(crate) plan: &'a Plan,
-    pub(crate) run: &'a Run,
+    pub(crate) plan: &'a PlanRecord,
+    pub(crate) run: &'a RunRecord,
     pub(crate) analysis: &'a Analysis,
     /// Of the study's further metrics, in their order.
     pub(crate) further: &'a [Analysis],
@@ -69,7 +69,7 @@ pub(crate) struct Report<'a> {
     pub(crate) failures: Option<&'a Failures>,
     pub(crate) gallery: &'a Gallery,
     /// What the indices are made of, where it is to be drawn.
-    pub(crate) sampled: Option<sampled::Sampled<'a>>,
+    pub(crate) sampled: Option<sample_plots::Sampled<'a>>,
 }
 
 /// Parameters, the most influential first.
@@ -123,12 +123,12 @@ fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
         }
     }
     let others = [
-        ("How the sample grew", report.run.convergence.as_ref().map(growth::section)),
+        ("How the sample grew", report.run.convergence.as_ref().map(sample_growth::section)),
         ("What was compared", compared::section(report)),
         ("Default, best and worst", extremes::section(report)),
         ("The slides", slides::section(report).filter(|_| pictures)),
         ("What results look like", pictures.then(|| pictures::section(report))),
-        ("How they are made", pictures.then(|| flow::section(report))),
+        ("How they are made", pictures.then(|| workflow_diagram::section(report))),
         ("What reuse saved", Some(reuse::section(report))),
         ("Where the time went", Some(time::section(report))),
     ];
@@ -175,7 +175,7 @@ fn listed(files: &[&str]) -> Html {
     listed
 }
 
-fn provenance(run: &Run) -> String {
+fn provenance(run: &RunRecord) -> String {
     format!(
         "Made by pleach {} with strategy {}{} and seed {}; the same study file, tiles, version and seed give the \
          same responses and indices.",

@@ -9,26 +9,26 @@ pub(crate) use record::merged;
 
 use crate::analysis::extremes::Extremes;
 use crate::analysis::{self, Analysis, Collected, Failures};
-use crate::execution::Executed;
-use crate::exit::{Outcome, Stop};
+use crate::execution::ExecutionResult;
+use crate::exit::{CommandError, CommandResult};
 use crate::gallery::{self, Gallery, previews::Previews};
 use crate::output::folder::Folder;
-use crate::output::record::{Convergence, Plan, PlanFile, Run};
+use crate::output::record::{Convergence, PlanFile, PlanRecord, RunRecord};
 use crate::output::tables;
 use crate::report;
-use crate::study::Prepared;
-use pleach_actors::below::Below;
-use pleach_actors::stage::Past;
+use crate::study::PreparedStudy;
+use pleach_actors::spill::SpillStore;
+use pleach_actors::stage::PriorResults;
 use std::time::Instant;
 
 /// A study that has been executed.
-pub(crate) struct Done<'a> {
-    pub(crate) prepared: &'a Prepared,
-    pub(crate) plan: &'a Plan,
-    pub(crate) executed: &'a Executed,
-    pub(crate) past: &'a Past,
+pub(crate) struct CompletedStudy<'a> {
+    pub(crate) prepared: &'a PreparedStudy,
+    pub(crate) plan: &'a PlanRecord,
+    pub(crate) executed: &'a ExecutionResult,
+    pub(crate) past: &'a PriorResults,
     /// The tiers below memory, where the study was executed here.
-    pub(crate) below: Option<&'a Below>,
+    pub(crate) below: Option<&'a SpillStore>,
     /// Why what operations cost is not kept, if it is not.
     pub(crate) costs_lost: Option<String>,
     /// How the sample grew, if it did.
@@ -38,8 +38,8 @@ pub(crate) struct Done<'a> {
 }
 
 /// What was written, for whoever shows it.
-pub(crate) struct Written {
-    pub(crate) run: Run,
+pub(crate) struct WrittenResults {
+    pub(crate) run: RunRecord,
     /// Of each response.
     pub(crate) analyses: Vec<Analysis>,
     pub(crate) gallery: Gallery,
@@ -49,9 +49,9 @@ pub(crate) struct Written {
 /// Writes what is known before anything is executed: `plan.json` and `samples.csv`.
 ///
 /// # Errors
-/// [`Stop::Input`] when the folder cannot be written to.
-pub(crate) fn write_plan(prepared: &Prepared, plan: &Plan, folder: &Folder) -> Outcome {
-    let untimed = Plan { planning_seconds: None, ..plan.clone() };
+/// [`CommandError::Input`] when the folder cannot be written to.
+pub(crate) fn write_plan(prepared: &PreparedStudy, plan: &PlanRecord, folder: &Folder) -> CommandResult {
+    let untimed = PlanRecord { planning_seconds: None, ..plan.clone() };
     let study_digest = &prepared.digest;
     folder
         .write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &untimed })?;
@@ -62,27 +62,27 @@ pub(crate) fn write_plan(prepared: &Prepared, plan: &Plan, folder: &Folder) -> O
 /// Writes all results.
 ///
 /// # Errors
-/// [`Stop::Input`] when the folder cannot be written to.
+/// [`CommandError::Input`] when the folder cannot be written to.
 pub(crate) fn write(
-    done: &Done<'_>,
+    done: &CompletedStudy<'_>,
     collected: &Collected,
     previews: &Previews,
     folder: &Folder,
-) -> Outcome<Written> {
-    let Done { prepared, plan, past, .. } = *done;
+) -> CommandResult<WrittenResults> {
+    let CompletedStudy { prepared, plan, past, .. } = *done;
     let names = &prepared.design.names;
     let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
     let metrics: Vec<&str> =
         prepared.study.workflow.response.metrics.iter().map(|(name, _)| name.as_str()).collect();
     let runs = &collected.runs;
-    let analysed: Vec<usize> = prepared.study.metrics().collect();
-    folder.write("responses.csv", &tables::responses(&metrics, &analysed, &tiles, runs)?)?;
+    let analyzed: Vec<usize> = prepared.study.metrics().collect();
+    folder.write("responses.csv", &tables::responses(&metrics, &analyzed, &tiles, runs)?)?;
     folder.write("failed.csv", &tables::failed(names, &prepared.design.evaluations, &tiles, runs)?)?;
-    let analyses = collected.analyse(prepared)?;
+    let analyses = collected.analyze(prepared)?;
     folder.write("indices.csv", &analysis::csv(&analyses)?)?;
     let mut indices = analysis::json(&analyses)?;
     if let Some(convergence) = done.convergence {
-        indices["convergence"] = serde_json::to_value(convergence).map_err(Stop::defect)?;
+        indices["convergence"] = serde_json::to_value(convergence).map_err(CommandError::defect)?;
     }
     folder.write_json("indices.json", &indices)?;
     let extremes = Extremes::of_all(prepared, collected);
@@ -90,7 +90,8 @@ pub(crate) fn write(
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(prepared, past, collected, &run.extremes, previews, folder)?;
     let failures = collected.failures(prepared);
-    let (analysis, further) = analyses.split_first().ok_or_else(|| Stop::defect("a study of no response"))?;
+    let (analysis, further) =
+        analyses.split_first().ok_or_else(|| CommandError::defect("a study of no response"))?;
     let html = report::html(&report::Report {
         study: &prepared.study,
         plan,
@@ -100,8 +101,8 @@ pub(crate) fn write(
         runs,
         failures: failures.as_ref(),
         gallery: &gallery,
-        sampled: Some(report::sampled::Sampled { design: &prepared.design, collected }),
+        sampled: Some(report::sample_plots::Sampled { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
-    Ok(Written { run, analyses, gallery, failures })
+    Ok(WrittenResults { run, analyses, gallery, failures })
 }

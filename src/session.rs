@@ -2,11 +2,11 @@
 //!
 //! What is in a journal is `journal`'s, how a study is executed the command's.
 
-use crate::exit::{Outcome, Stop};
-use crate::journal::{self, Header, Known, Writer};
+use crate::exit::{CommandError, CommandResult};
+use crate::journal::{self, Header, JournaledResponse, Writer};
 use crate::output::folder::Folder;
 use crate::progress;
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) enum Existing {
 
 /// What was found in the folder.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SessionState {
     /// All results of the study: there is nothing to continue.
     Complete(Folder),
     /// The study can be run.
@@ -36,9 +36,9 @@ pub(crate) enum Found {
 pub(crate) struct Session {
     pub(crate) folder: Folder,
     /// Responses that earlier processes wrote down.
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<JournaledResponse>,
     /// Responses that this process has computed in earlier parts of the study.
-    pub(crate) here: Vec<Known>,
+    pub(crate) here: Vec<JournaledResponse>,
     /// Bytes at the journal's end that could not be read and were cut off.
     pub(crate) cut_bytes: u64,
     /// Whether the run started from nothing, rather than from an earlier journal.
@@ -56,16 +56,16 @@ pub(crate) const SOME_FAILED: &str = "holds results of this study, some runs of 
 /// Takes the folder `out` for a study; `existing` decides over earlier results of the same study.
 ///
 /// # Errors
-/// [`Stop::Input`] when the folder belongs to another study or another process, cannot be written to, or holds results that
-/// `existing` keeps or that cannot be continued; [`Stop::NoSpace`].
-pub(crate) fn begin(out: &Path, prepared: &Prepared, existing: Existing) -> Outcome<Found> {
-    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
+/// [`CommandError::Input`] when the folder belongs to another study or another process, cannot be written to, or holds results that
+/// `existing` keeps or that cannot be continued; [`CommandError::NoSpace`].
+pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> CommandResult<SessionState> {
+    let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let path = out.join(journal::NAME);
     let header = Header::new(&prepared.digests()?);
     if !path.exists() {
         let folder = Folder::take(out, &prepared.digest)?;
         return match existing {
-            Existing::Resume if folder.holds("run.json") => Ok(Found::Complete(folder)),
+            Existing::Resume if folder.holds("run.json") => Ok(SessionState::Complete(folder)),
             Existing::Keep if folder.holds("run.json") => Err(fail(COMPLETE.to_owned())),
             _ => fresh(out, prepared, &header),
         };
@@ -102,7 +102,7 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, existing: Existing) -> Outc
     }
     journal.set_len(read.good_bytes).map_err(unreadable)?;
     let folder = Folder::take(out, &prepared.digest)?;
-    Ok(Found::Open(Session {
+    Ok(SessionState::Open(Session {
         folder,
         known: read.known,
         here: Vec::new(),
@@ -113,14 +113,14 @@ pub(crate) fn begin(out: &Path, prepared: &Prepared, existing: Existing) -> Outc
 }
 
 /// Begins anew; results of an earlier run of the same study are removed.
-fn fresh(out: &Path, prepared: &Prepared, header: &Header) -> Outcome<Found> {
+fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> CommandResult<SessionState> {
     let folder = Folder::take(out, &prepared.digest)?;
     folder.clear()?;
     forget_mark(&folder);
     folder.write(journal::NAME, header.line().as_bytes())?;
-    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
+    let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let journal = open(&out.join(journal::NAME)).map_err(fail)?;
-    Ok(Found::Open(Session {
+    Ok(SessionState::Open(Session {
         folder,
         known: Vec::new(),
         here: Vec::new(),
@@ -151,20 +151,20 @@ impl Session {
     /// Starts writing responses down; `acknowledge` hears of those on disk, `broken` when that is no longer possible.
     ///
     /// # Errors
-    /// [`Stop::Defect`] when there is no thread to be had.
+    /// [`CommandError::Internal`] when there is no thread to be had.
     pub(crate) fn record(
         &self,
-        acknowledge: impl FnMut(&[Known]) + Send + 'static,
+        acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
         broken: impl FnOnce() + Send + 'static,
-    ) -> Outcome<Writer> {
+    ) -> CommandResult<Writer> {
         // The lock belongs to the open file, of which this is another handle.
-        let journal = self.journal.try_clone().map_err(Stop::defect)?;
-        Writer::start(journal, acknowledge, broken).map_err(Stop::defect)
+        let journal = self.journal.try_clone().map_err(CommandError::defect)?;
+        Writer::start(journal, acknowledge, broken).map_err(CommandError::defect)
     }
 
     /// The study is over, and its results are written: unless some runs failed and may be tried again, there is nothing
     /// to continue.
-    pub(crate) fn end(&self, all_known: bool) -> Outcome {
+    pub(crate) fn end(&self, all_known: bool) -> CommandResult {
         forget_mark(&self.folder);
         if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }
     }

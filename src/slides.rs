@@ -1,14 +1,14 @@
 //! Slides of a study: cut into tiles, of which those without tissue are left out, and shown as a whole.
 //!
 //! Of a slide this opens the header and the smallest level that will do for an overview. Tiles are read by whoever
-//! computes on them (`inputs.rs`). What a tile's halo is for is `pleach-workflow`'s (`cores.rs`).
+//! computes on them (`inputs.rs`). What a tile's halo is for is `pleach-workflow`'s (`core_measurement.rs`).
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::gallery::Jpeg;
-use pleach_pathology::tile::{TileError, jpeg_bytes};
+use pleach_pathology::image_io::{ImageFileError, jpeg_bytes};
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
-use pleach_workflow::{Real, SlideTile, Slides, Study, Tile};
+use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
@@ -24,7 +24,7 @@ const SHOWN_PX: u32 = 960;
 const QUALITY: u8 = 80;
 
 /// Most tiles of a study. Each of them is planned for, and its row in the results is a million times that of none.
-const MOST_TILES: u64 = 1 << 20;
+const MAX_TILES: u64 = 1 << 20;
 
 /// First bytes of slides that are one file: TIFF and BigTIFF of either order of bytes, and SQLite.
 const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b", b"SQLite format 3\0"];
@@ -32,10 +32,10 @@ const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b"
 /// The tiles of a study of slides that are worth computing on: slide after slide, row after row.
 ///
 /// # Errors
-/// [`Stop::Input`] where a slide cannot be read, has not the magnification, or gives too many tiles; and where none is left.
-pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Outcome<Vec<Tile>> {
+/// [`CommandError::Input`] where a slide cannot be read, has not the magnification, or gives too many tiles; and where none is left.
+pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<Vec<StudyTile>> {
     let field = |field: &str, error: &dyn std::fmt::Display| {
-        Stop::Input(format!("{}: input.{field}: {error}", file.display()))
+        CommandError::Input(format!("{}: input.{field}: {error}", file.display()))
     };
     let mut tiles = Vec::new();
     for named in &slides.files {
@@ -53,10 +53,10 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Outcome<Vec<Ti
             .scale(slides.magnification.map(Real::get))
             .map_err(|error| field("magnification", &error))?;
         let partition = partition(slides, &scale).map_err(|error| field("tile", &error))?;
-        if partition.count() + tiles.len() as u64 > MOST_TILES {
+        if partition.count() + tiles.len() as u64 > MAX_TILES {
             let given = slides.tile_px;
             let cause = format!(
-                "{given} is not allowed; allowed: what makes no more than {MOST_TILES} tiles of all slides"
+                "{given} is not allowed; allowed: what makes no more than {MAX_TILES} tiles of all slides"
             );
             return Err(field("tile", &cause));
         }
@@ -88,7 +88,7 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Outcome<Vec<Ti
                 tissue.share(columns, rows) >= *least
             });
             if shows_tissue {
-                tiles.push(Tile {
+                tiles.push(StudyTile {
                     name: format!("{}/{}_{}", named.name, core[0], core[1]),
                     path: named.path.clone(),
                     slide: Some(SlideTile { magnification, core, window }),
@@ -155,8 +155,9 @@ pub(crate) fn has_name_of_several_files(path: &Path) -> bool {
 }
 
 /// Whether a file that cannot be read as a tile is a slide, by its name or by its content.
-pub(crate) fn is_slide(path: &Path, error: &TileError) -> bool {
-    let is_of_another_kind = !matches!(error, TileError::Unreadable { .. } | TileError::Empty { .. });
+pub(crate) fn is_slide(path: &Path, error: &ImageFileError) -> bool {
+    let is_of_another_kind =
+        !matches!(error, ImageFileError::Unreadable { .. } | ImageFileError::Empty { .. });
     is_of_another_kind && (has_ending(path, &ENDINGS) || Slide::open(path).is_ok())
 }
 
@@ -201,8 +202,8 @@ pub(crate) fn overviews(study: &Study) -> Vec<Overview> {
     slides.files.iter().map(|file| overview(study, slides, file)).collect()
 }
 
-fn overview(study: &Study, slides: &Slides, named: &Tile) -> Overview {
-    let is_of = |tile: &&Tile| tile.name.rsplit_once('/').is_some_and(|(name, _)| name == named.name);
+fn overview(study: &Study, slides: &Slides, named: &StudyTile) -> Overview {
+    let is_of = |tile: &&StudyTile| tile.name.rsplit_once('/').is_some_and(|(name, _)| name == named.name);
     // Where the file lies now, which may be elsewhere than where the study was written.
     let path = study.tiles.iter().find(is_of).map_or(&named.path, |tile| &tile.path);
     let taken: Vec<&SlideTile> =

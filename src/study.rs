@@ -3,17 +3,19 @@
 //! Everything that can be wrong with a study before it runs is found here.
 
 pub(crate) mod annotations;
+mod digests;
 mod parts;
 mod room;
 
-use crate::application;
-use crate::exit::{Outcome, Stop};
+use crate::builtin;
+use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
 use crate::output::print_notice;
+use crate::planning::{PlanBuilder, PlanTile, PlanningInput, identity};
 use crate::slides;
-use crate::weave::{Loom, Material, TileFacts, identity};
-use pleach_dispatch::costs::Costs;
-use pleach_pathology::tile;
+use digests::{digest_of, digests};
+use pleach_dispatch::cost_model::CostModel;
+use pleach_pathology::image_io;
 use pleach_reuse::Merging;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::groups::Groups;
@@ -22,7 +24,7 @@ use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{
-    Annotations, BothEmpty, Method, Reference, RegionDecl, Registry, Study, Value, Workflow, text,
+    Annotations, Method, ReferenceSource, RegionDecl, Registry, Study, Value, Workflow, text,
 };
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -33,7 +35,7 @@ const PLACES: &str = "list of image files";
 
 /// A study that can be planned.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStudy {
     pub(crate) study: Study,
     pub(crate) registry: Registry,
     /// The parameter sets of evaluations 1, 2, ….
@@ -42,12 +44,12 @@ pub(crate) struct Prepared {
     pub(crate) evaluations: Vec<Vec<Value>>,
     /// The file that says which: a table, or the study file.
     parameter_sets: PathBuf,
-    pub(crate) tiles: Vec<TileFacts>,
+    pub(crate) tiles: Vec<PlanTile>,
     /// Why tiles cannot be read, of those that cannot: their runs fail.
     unreadable: Vec<String>,
     /// What operations are believed to cost: what they declare, until more is known.
-    pub(crate) costs: Costs,
-    /// See [`Prepared::file_digests`].
+    pub(crate) costs: CostModel,
+    /// See [`PreparedStudy::file_digests`].
     file_digests: OnceCell<Vec<Option<[u8; 32]>>>,
     /// Digests of what is asked, by part.
     digests: Vec<(&'static str, String)>,
@@ -57,22 +59,22 @@ pub(crate) struct Prepared {
 
 /// A study as it is received from whoever has read its files.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct SubmittedStudy {
     pub(crate) study: Study,
     pub(crate) evaluations: Vec<Vec<Value>>,
     /// The parameter sets come from a table, not from the method.
     pub(crate) is_table: bool,
     pub(crate) parameter_sets: PathBuf,
-    pub(crate) tiles: Vec<TileFacts>,
+    pub(crate) tiles: Vec<PlanTile>,
     pub(crate) file_digests: Vec<Option<[u8; 32]>>,
 }
 
-impl Prepared {
+impl PreparedStudy {
     /// Reads a study; with `table`, its parameter sets come from that file.
     ///
     /// # Errors
-    /// [`Stop::Input`], naming file, field, value and what is allowed.
-    pub(crate) fn load(file: &Path, table: Option<&Path>) -> Outcome<Self> {
+    /// [`CommandError::Input`], naming file, field, value and what is allowed.
+    pub(crate) fn load(file: &Path, table: Option<&Path>) -> CommandResult<Self> {
         let prepared = Self::load_with_any_values(file, table)?;
         prepared.check_runnable()?;
         Ok(prepared)
@@ -81,19 +83,20 @@ impl Prepared {
     /// The same, also with values that operations refuse: to plan, and not to run.
     ///
     /// # Errors
-    /// As [`Prepared::load`].
-    pub(crate) fn load_with_any_values(file: &Path, table: Option<&Path>) -> Outcome<Self> {
-        let registry = application::registry();
-        let builtin = |name: &str| application::workflow(name, &registry);
-        let mut study = Study::load(file, &registry, builtin, &application::BUILT_IN).map_err(Stop::input)?;
+    /// As [`PreparedStudy::load`].
+    pub(crate) fn load_with_any_values(file: &Path, table: Option<&Path>) -> CommandResult<Self> {
+        let registry = builtin::registry();
+        let builtin = |name: &str| builtin::workflow(name, &registry);
+        let mut study =
+            Study::load(file, &registry, builtin, &builtin::BUILT_IN).map_err(CommandError::input)?;
         if let Some(slides) = &study.slides {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
         }
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
-            return Err(Stop::Input(format!(
-                "--table {}: {} has {part}, whose parameter sets are drawn; a study without is allowed",
+            return Err(CommandError::Input(format!(
+                "--parameter-sets {}: {} has {part}, whose parameter sets are drawn; a study without is allowed",
                 table.display(),
                 file.display()
             )));
@@ -125,7 +128,7 @@ impl Prepared {
             parameter_sets,
             tiles,
             unreadable,
-            costs: Costs::default(),
+            costs: CostModel::default(),
             file_digests,
             digests,
             digest,
@@ -136,9 +139,10 @@ impl Prepared {
     /// stands for them here; of its parameter sets, those of a table come with it.
     ///
     /// # Errors
-    /// [`Stop::Input`] when its parameter sets are not those of its method.
-    pub(crate) fn received(received: Received) -> Outcome<Self> {
-        let Received { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } = received;
+    /// [`CommandError::Input`] when its parameter sets are not those of its method.
+    pub(crate) fn received(received: SubmittedStudy) -> CommandResult<Self> {
+        let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
+            received;
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
@@ -146,13 +150,13 @@ impl Prepared {
             let drawn = design(&parameter_sets, &study, None)?;
             if drawn.evaluations != rows {
                 let name = &study.name;
-                return Err(Stop::Input(format!(
+                return Err(CommandError::Input(format!(
                     "study {name}: its parameter sets are not those of its method and seed"
                 )));
             }
             drawn
         };
-        let registry = application::registry();
+        let registry = builtin::registry();
         let evaluations = evaluations_of(&study, &design, &registry);
         let digests = digests(&study, &design, &evaluations);
         let digest = digest_of(digests.iter().map(|(_, digest)| digest.as_bytes()));
@@ -164,7 +168,7 @@ impl Prepared {
             parameter_sets,
             tiles,
             unreadable: Vec::new(),
-            costs: Costs::default(),
+            costs: CostModel::default(),
             file_digests: OnceCell::from(file_digests),
             digests,
             digest,
@@ -193,8 +197,8 @@ impl Prepared {
     /// Digests of all that the results depend on, by part: what is asked, and the content of every image file.
     ///
     /// # Errors
-    /// [`Stop::Input`] when a file cannot be read.
-    pub(crate) fn digests(&self) -> Outcome<Vec<(&'static str, String)>> {
+    /// [`CommandError::Input`] when a file cannot be read.
+    pub(crate) fn digests(&self) -> CommandResult<Vec<(&'static str, String)>> {
         let mut content = blake3::Hasher::new();
         // One that cannot be read fails its own runs, now as then.
         self.file_digests().iter().flatten().for_each(|file| {
@@ -226,8 +230,8 @@ impl Prepared {
         self.defaults_run() && is_own_reference(&self.study)
     }
 
-    pub(crate) fn material(&self) -> Material<'_> {
-        Material {
+    pub(crate) fn material(&self) -> PlanningInput<'_> {
+        PlanningInput {
             workflow: &self.study.workflow,
             registry: &self.registry,
             evaluations: &self.evaluations,
@@ -241,12 +245,12 @@ impl Prepared {
     /// Puts the tasks of each stage in the order in which the instances of this study share most.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the study has more runs than ids.
-    pub(crate) fn order_tasks(&mut self) -> Outcome {
-        let loom = Loom::set_up(self.material(), Merging::Merged).map_err(Stop::input)?;
+    /// [`CommandError::Input`] when the study has more runs than ids.
+    pub(crate) fn order_tasks(&mut self) -> CommandResult {
+        let loom = PlanBuilder::set_up(self.material(), Merging::Merged).map_err(CommandError::input)?;
         let orders = loom.best_orders();
         for (stage, order) in self.study.workflow.stages.iter_mut().zip(orders) {
-            *stage = stage.in_order(&order).ok_or_else(|| Stop::defect("an order that is none"))?;
+            *stage = stage.in_order(&order).ok_or_else(|| CommandError::defect("an order that is none"))?;
         }
         Ok(())
     }
@@ -254,8 +258,8 @@ impl Prepared {
     /// Refuses parameter sets with values that an operation refuses. Every way to a prepared study ends here.
     ///
     /// # Errors
-    /// [`Stop::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
-    fn check_runnable(&self) -> Outcome {
+    /// [`CommandError::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
+    fn check_runnable(&self) -> CommandResult {
         let first = usize::from(!self.defaults_run());
         for stage in &self.study.workflow.stages {
             for task in &stage.tasks {
@@ -263,7 +267,7 @@ impl Prepared {
                 for (argument, index) in operation.arguments().iter().zip(stage.task_parameters(task)) {
                     let bad = self.evaluations.iter().position(|e| !argument.accepts.contains(e[index]));
                     if let Some(evaluation) = bad {
-                        return Err(Stop::Input(format!(
+                        return Err(CommandError::Input(format!(
                             "{}: evaluation {}: parameter {} = {}: operation {} accepts {}",
                             self.parameter_sets.display(),
                             evaluation + first,
@@ -282,7 +286,7 @@ impl Prepared {
 
 /// Whether the result at the defaults is what results are compared with.
 fn is_own_reference(study: &Study) -> bool {
-    study.reference == Reference::Defaults && study.workflow.reference.is_some()
+    study.reference == ReferenceSource::Defaults && study.workflow.reference.is_some()
 }
 
 /// All parameter sets to run: the defaults first where results are compared with something. They give the reference, or
@@ -309,7 +313,7 @@ fn is_accepted(workflow: &Workflow, registry: &Registry, values: &[Value]) -> bo
     })
 }
 
-fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
+fn design(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult<Design> {
     let parameters = &study.workflow.parameters;
     match (table, &study.method) {
         (Some(table), method) => read_table(table, study, method),
@@ -317,13 +321,16 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
         (None, &Method::Moat { trajectories, levels, base, candidates }) => {
             let (trajectories, levels) = (trajectories as u32, levels as u32);
             let morris = morris::Morris { trajectories, levels, seed: study.seed };
-            let base = base.map_or(morris::Base::Random, |base| morris::Base::Points(base.into()));
-            let choice = candidates.map_or(morris::Choice::All, |candidates| morris::Choice::Spread {
-                search: morris::Search::Ruano,
-                candidates,
-                batch: trajectories,
+            let base = base
+                .map_or(morris::BasePointSource::Random, |base| morris::BasePointSource::Points(base.into()));
+            let choice = candidates.map_or(morris::TrajectorySelection::All, |candidates| {
+                morris::TrajectorySelection::Spread {
+                    search: morris::SpreadSearch::Ruano,
+                    candidates,
+                    batch: trajectories,
+                }
             });
-            let plan = morris::Plan { morris, base, choice };
+            let plan = morris::TrajectoryPlan { morris, base, choice };
             let drawn = morris::sample_plan(parameters, &Groups::alone(parameters), &plan);
             drawn.map_err(|error| cannot_be_drawn(file, study, error))
         }
@@ -346,22 +353,22 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Outcome<Design> {
     }
 }
 
-fn cannot_be_drawn(file: &Path, study: &Study, error: impl std::error::Error) -> Stop {
+fn cannot_be_drawn(file: &Path, study: &Study, error: impl std::error::Error) -> CommandError {
     let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
     let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
-    Stop::Input(format!("{}: {section}: {error}", file.display()))
+    CommandError::Input(format!("{}: {section}: {error}", file.display()))
 }
 
 /// Parameter sets from a file.
-fn read_table(table: &Path, study: &Study, method: &Method) -> Outcome<Design> {
-    let fail = |text: String| Stop::Input(format!("{}: {text}", table.display()));
+fn read_table(table: &Path, study: &Study, method: &Method) -> CommandResult<Design> {
+    let fail = |text: String| CommandError::Input(format!("{}: {text}", table.display()));
     let text = text::read(table).map_err(|error| fail(format!("failed to read: {error}")))?;
     let parameters = &study.workflow.parameters;
     let rows = table::parse(&text, parameters).map_err(|error| fail(error.to_string()))?;
     Ok(design_of_rows(study, method, rows))
 }
 
-/// Parameter sets that somebody chose. Those that hold Morris trajectories are analysed as such.
+/// Parameter sets that somebody chose. Those that hold Morris trajectories are analyzed as such.
 fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Design {
     let parameters = &study.workflow.parameters;
     let mut design = Design::of_rows(parameters, rows);
@@ -376,7 +383,7 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
 
 /// Tiles as their headers describe them.
 struct Looked {
-    tiles: Vec<TileFacts>,
+    tiles: Vec<PlanTile>,
     unreadable: Vec<String>,
     annotations: Vec<Annotations>,
 }
@@ -384,19 +391,20 @@ struct Looked {
 /// Reads the header of every image for its size. Polygons are read whole; slides have been looked at when they were cut. A
 /// tile that cannot be read is planned for as one pixel, as its runs end with reading it; a slide among them is a mistake in
 /// the study, and so are tiles that are all unreadable.
-fn look_at_tiles(study_file: &Path, study: &Study) -> Outcome<Looked> {
+fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     let mut unreadable = Vec::new();
-    let field = |problem: &str| Stop::Input(format!("{}: input.tiles: {problem}", study_file.display()));
+    let field =
+        |problem: &str| CommandError::Input(format!("{}: input.tiles: {problem}", study_file.display()));
     for (number, file) in study.tiles.iter().enumerate() {
         // Every workflow input is the tile itself, but for the core of a slide's tile.
         let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
         let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
         if let Some(part) = &file.slide {
-            tiles.push(TileFacts { pixels: part.pixels(), inputs });
+            tiles.push(PlanTile { pixels: part.pixels(), inputs });
             continue;
         }
-        let info = match tile::probe(&file.path) {
+        let info = match image_io::probe(&file.path) {
             Ok(info) if !slides::has_name_of_several_files(&file.path) => Some(info),
             Ok(_) => return Err(field(&slides::mistaken(&file.path))),
             Err(error) if slides::is_slide(&file.path, &error) => {
@@ -408,10 +416,10 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Outcome<Looked> {
             }
         };
         let pixels = info.map_or(1, |info| u64::from(info.width_px) * u64::from(info.height_px));
-        if let Reference::Masks(masks) = &study.reference {
+        if let ReferenceSource::Masks(masks) = &study.reference {
             let mask = &masks[number];
             if let Some(info) = info {
-                let found = tile::check_reference(mask, &file.path, info).map_err(Stop::input)?;
+                let found = image_io::check_reference(mask, &file.path, info).map_err(CommandError::input)?;
                 annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
             }
             // Read as a mask and as a label map it is two regions.
@@ -420,13 +428,13 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Outcome<Looked> {
                 read_as.iter().map(|as_type| identity::of_file(&format!("reference {as_type}"), mask)),
             );
         }
-        tiles.push(TileFacts { pixels, inputs });
+        tiles.push(PlanTile { pixels, inputs });
     }
     match unreadable.first() {
         Some(first) if unreadable.len() == tiles.len() && tiles.len() > 1 => {
-            Err(Stop::Input(format!("{first}; none of the {} tiles can be read", tiles.len())))
+            Err(CommandError::Input(format!("{first}; none of the {} tiles can be read", tiles.len())))
         }
-        Some(first) if unreadable.len() == tiles.len() => Err(Stop::Input(first.clone())),
+        Some(first) if unreadable.len() == tiles.len() => Err(CommandError::Input(first.clone())),
         _ => Ok(Looked { tiles, unreadable, annotations }),
     }
 }
@@ -434,64 +442,8 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Outcome<Looked> {
 /// Image files that the study reads.
 fn files(study: &Study) -> impl Iterator<Item = &Path> {
     let masks: &[PathBuf] = match &study.reference {
-        Reference::Defaults => &[],
-        Reference::Masks(masks) => masks,
+        ReferenceSource::Defaults => &[],
+        ReferenceSource::Masks(masks) => masks,
     };
     study.tiles.iter().map(|tile| &tile.path).chain(masks).map(PathBuf::as_path)
-}
-
-/// A digest of texts or bytes, one after the other: none but the present one is held.
-fn digest_of(parts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
-    let mut hash = blake3::Hasher::new();
-    for part in parts {
-        let bytes = part.as_ref();
-        hash.update(&(bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    }
-    hash.finalize().to_hex()[..32].to_owned()
-}
-
-fn digests(study: &Study, design: &Design, evaluations: &[Vec<Value>]) -> Vec<(&'static str, String)> {
-    // What a table holds is among the parameter sets; where it lies does not matter.
-    let method = match study.method {
-        Method::Moat { trajectories, levels, base, candidates } => {
-            let base = base.map_or_else(String::new, |base| format!(" {}", base.name()));
-            let among = candidates.map_or_else(String::new, |candidates| format!(" of {candidates}"));
-            format!("moat {trajectories} {levels}{base}{among}")
-        }
-        Method::Vbd { samples, second_order, base } => {
-            format!("vbd {samples} {second_order} {}", base.name())
-        }
-        Method::Correlation { samples, base, of } => format!("{} {samples} {}", of.name(), base.name()),
-        Method::Fast { samples } => format!("fast {samples}"),
-        Method::Table { .. } => "table".to_owned(),
-    };
-    let until = study.until.map_or_else(String::new, |until| format!(" {until:?}"));
-    let method = method + &until;
-    // The same file from whichever folder the command is given.
-    let place = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
-    let places: Vec<_> = files(study).map(place).collect();
-    let from_defaults = [u8::from(study.reference == Reference::Defaults)];
-    // Nothing that is asked depends on defaults that are no reference.
-    let asked = if is_own_reference(study) { evaluations } else { &design.evaluations };
-    // Only of slides: what is known of studies of tiles goes on to be.
-    let parts: Vec<String> =
-        study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
-    let parts =
-        (!parts.is_empty()).then(|| ("tiles of slides", digest_of(parts.iter().map(String::as_bytes))));
-    let mut digests = vec![
-        ("name", digest_of([study.name.as_bytes()])),
-        ("seed", digest_of([&study.seed.to_le_bytes()[..]])),
-        ("metric", digest_of(study.metric_names().map(str::as_bytes))),
-        // The workflow's Debug form names every operation, version, parameter and connection.
-        ("workflow", digest_of([format!("{:?}", study.workflow).as_bytes()])),
-        ("method", digest_of([method.as_bytes()])),
-        ("reference", digest_of([&from_defaults[..]])),
-        (PLACES, digest_of(places.iter().map(|place| place.as_encoded_bytes()))),
-        ("parameter sets", digest_of(asked.iter().flatten().map(ToString::to_string))),
-    ];
-    digests.extend(parts);
-    let counts = (study.both_empty != BothEmpty::default()).then(|| study.both_empty.name());
-    digests.extend(counts.map(|name| ("both_empty", digest_of([name.as_bytes()]))));
-    digests
 }

@@ -2,9 +2,9 @@
 //!
 //! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
 
-use crate::analysis::{Analysis, Association, Associations, Listed};
+use crate::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
 use crate::output::print_line;
-use crate::output::record::Run;
+use crate::output::record::RunRecord;
 use crate::report;
 use crate::results::phases::Phase;
 use crate::size::human;
@@ -30,7 +30,7 @@ const LEVELS: [(&str, bool); 6] = [
 ];
 
 /// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
-pub(crate) fn print(run: &Run, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
+pub(crate) fn print(run: &RunRecord, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
     let lines = analyses.iter().flat_map(ranking).chain(small_samples(analyses));
     let lines = lines.chain(growth(run)).chain(responses(run)).chain(table(run, budget_bytes));
     lines.for_each(|line| print_line(&line));
@@ -38,7 +38,7 @@ pub(crate) fn print(run: &Run, analyses: &[Analysis], out: &Path, budget_bytes: 
 }
 
 /// Prints the summary of a study in phases: what each says, and what all took.
-pub(crate) fn print_phases(phases: &[Phase<'_>], run: &Run, out: &Path, budget_bytes: Option<u64>) {
+pub(crate) fn print_phases(phases: &[Phase<'_>], run: &RunRecord, out: &Path, budget_bytes: Option<u64>) {
     for (number, phase) in phases.iter().enumerate() {
         of_phase(number + 1, phase).iter().for_each(|line| print_line(line));
     }
@@ -78,11 +78,11 @@ fn small_samples(analyses: &[Analysis]) -> Vec<String> {
 }
 
 /// How a sample grew.
-fn growth(run: &Run) -> Vec<String> {
+fn growth(run: &RunRecord) -> Vec<String> {
     let Some(convergence) = &run.convergence else { return Vec::new() };
     let Some(last) = convergence.rounds.last() else { return Vec::new() };
-    let widest = last.widest.map_or_else(|| "not known".to_owned(), number);
-    let (verdict, limit) = match convergence.narrow_enough {
+    let widest = last.max_ci_width.map_or_else(|| "not known".to_owned(), number);
+    let (verdict, limit) = match convergence.converged {
         true => ("narrow enough", String::new()),
         false => (
             "not narrow enough",
@@ -100,7 +100,7 @@ fn growth(run: &Run) -> Vec<String> {
 }
 
 /// The default, the best and the worst of each response, and runs without anything to compare.
-fn responses(run: &Run) -> Vec<String> {
+fn responses(run: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     for of in run.extremes.iter().filter(|of| of.evaluations.len() > 1) {
         let each = of.evaluations.iter().map(|extreme| {
@@ -183,7 +183,7 @@ pub(crate) fn ranking(analysis: &Analysis) -> Vec<String> {
 }
 
 /// The parameters and their correlations, the largest first.
-fn coefficients(found: &Associations) -> Vec<String> {
+fn coefficients(found: &CorrelationTable) -> Vec<String> {
     let response = shortened(&found.response, NAME_COLUMNS);
     if found.no_variation {
         return vec![format!("{response} did not vary: there are no correlations"), String::new()];
@@ -191,7 +191,7 @@ fn coefficients(found: &Associations) -> Vec<String> {
     let ranked = found.ranked();
     let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
-    let [one, two, three, four] = Association::KINDS;
+    let [one, two, three, four] = ParameterCorrelation::KINDS;
     let mut lines = vec![
         format!("correlations of {response} with parameters"),
         format!("{:<width$} {one:>10} {two:>10} {three:>10} {four:>10}", "parameter"),
@@ -207,7 +207,7 @@ fn coefficients(found: &Associations) -> Vec<String> {
 /// The parameters and the first numbers of their indices, those with the largest first.
 fn numbers(analysis: &Analysis) -> Vec<String> {
     let response = shortened(analysis.response(), NAME_COLUMNS);
-    let Some(listed) = Listed::of(analysis) else { return Vec::new() };
+    let Some(listed) = IndexTable::of(analysis) else { return Vec::new() };
     if listed.rows.iter().all(|(_, numbers)| numbers.iter().all(Option::is_none)) {
         return vec![format!("{response} did not vary: there are no indices"), String::new()];
     }
@@ -253,7 +253,7 @@ fn shares(indices: &VbdIndices) -> Vec<String> {
 }
 
 /// What was computed, what was not, and what that took.
-fn table(run: &Run, budget_bytes: Option<u64>) -> Vec<String> {
+fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
     let row = |name: &str, number: String, note: String| {
         let row = format!("{name:<22} {number:>14}  {note}");
         row.trim_end().to_owned()
@@ -261,7 +261,7 @@ fn table(run: &Run, budget_bytes: Option<u64>) -> Vec<String> {
     let reused: u64 = run.tasks_reused.values().sum();
     let tasks = run.tasks_executed + reused;
     let percent = |part: u64| if tasks == 0 { String::new() } else { share(part, tasks) };
-    let tiles = match run.tiles_left_out.len() {
+    let tiles = match run.excluded_tiles.len() {
         0 => format!("on {}", counted(run.tiles.len(), "tile")),
         left_out => format!("on {}, {left_out} of them left out", counted(run.tiles.len(), "tile")),
     };
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(table(&example().run, Some(20_000_000)), expected);
         let mut run = example().run;
         (run.failed, run.workers, run.peak_rss_bytes) = (3, 1, 0);
-        run.tiles_left_out = vec!["tile-two".to_owned()];
+        run.excluded_tiles = vec!["tile-two".to_owned()];
         run.tasks_reused.insert("cache", 2000);
         let lines = table(&run, None);
         assert_eq!(lines[0], "evaluations                       160  on 2 tiles, 1 of them left out");

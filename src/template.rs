@@ -3,9 +3,9 @@
 //!
 //! What is written is written beside the folder and renamed: there is all of it, or nothing.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
-use pleach_regions::{DataRegion, Effort, RegionEntry, RegionKey, RegionTemplate, SpatialBounds};
+use pleach_regions::{CompressionEffort, DataRegion, RegionEntry, RegionKey, RegionTemplate, SpatialBounds};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(crate) fn is_there(folder: &Path) -> bool {
 }
 
 /// Whether a folder could be made: found out before the work is done.
-pub(crate) fn check(folder: &Path) -> Outcome {
-    let fail = |text: &str| Err(Stop::Input(format!("--regions {}: {text}", folder.display())));
+pub(crate) fn check(folder: &Path) -> CommandResult {
+    let fail = |text: &str| Err(CommandError::Input(format!("--regions {}: {text}", folder.display())));
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     match parent {
         _ if folder.exists() => fail("is there already; the name of a new folder is wanted"),
@@ -40,17 +40,18 @@ pub(crate) fn write(
     folder: &Path,
     mut template: RegionTemplate,
     regions: &[(String, Arc<DataRegion>)],
-) -> Outcome {
+) -> CommandResult {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = folder.with_file_name(name);
-    let fail = |error: std::io::Error| Stop::writing(format_args!("--regions {}", folder.display()), &error);
+    let fail =
+        |error: std::io::Error| CommandError::writing(format_args!("--regions {}", folder.display()), &error);
     let bounds = *template.bounds();
     let written = fs::create_dir(&part).map_err(fail).and_then(|()| {
         for (name, region) in regions {
             put(&part, &mut template, name, region, &bounds, &fail)?;
         }
-        let list = serde_json::to_vec_pretty(&template).map_err(Stop::defect)?;
+        let list = serde_json::to_vec_pretty(&template).map_err(CommandError::defect)?;
         publish(&part.join(LIST), &list).map_err(fail)?;
         fs::rename(&part, folder).map_err(fail)
     });
@@ -67,21 +68,21 @@ fn put(
     name: &str,
     region: &DataRegion,
     bounds: &SpatialBounds,
-    fail: &impl Fn(std::io::Error) -> Stop,
-) -> Outcome {
+    fail: &impl Fn(std::io::Error) -> CommandError,
+) -> CommandResult {
     let digest = region.digest();
     let mut key = [0; 16];
     key.copy_from_slice(&digest.0[..16]);
     let entry = RegionEntry { key: RegionKey(key), element: region.element(), bounds: *bounds, version: 1 };
-    template.insert(name, entry).map_err(Stop::defect)?;
-    let (head, body) = region.encode_with(&digest, Effort::Quick, Some(bounds));
+    template.insert(name, entry).map_err(CommandError::defect)?;
+    let (head, body) = region.encode_with(&digest, CompressionEffort::Quick, Some(bounds));
     publish(&file_of(folder, name), &[&head.0, &*body].concat()).map_err(fail)
 }
 
 /// Reads which data regions a template has.
-pub(crate) fn read(folder: &Path) -> Outcome<RegionTemplate> {
+pub(crate) fn read(folder: &Path) -> CommandResult<RegionTemplate> {
     let file = folder.join(LIST);
-    let fail = |text: String| Stop::Input(format!("{}: {text}", file.display()));
+    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
     let text = fs::read_to_string(&file).map_err(|error| fail(format!("cannot be read: {error}")))?;
     serde_json::from_str(&text).map_err(|error| fail(error.to_string()))
 }

@@ -13,21 +13,21 @@
 //!
 //! What goes where is not decided here.
 
-mod check;
+mod error;
 mod fields;
 mod open;
-mod problem;
+mod validate;
 
-pub(crate) use open::{Opened, open};
-pub(crate) use problem::TierListError;
+pub(crate) use error::TierListError;
+pub(crate) use open::{OpenTier, open};
 
 use crate::size::MemorySize;
+use error::Problem;
 use fields::Fields;
-use pleach_objects::Bucket;
-use pleach_storage::files::Disk;
+use pleach_objects::S3Location;
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::lustre::Striping;
-use pleach_storage::{Durability, FolderKind, FolderTier, Policy, TierError, WriteMode};
-use problem::Problem;
+use pleach_storage::{Durability, EvictionPolicy, FolderKind, FolderTier, TierError, WriteMode};
 use std::path::{Path, PathBuf};
 
 /// What a tier is.
@@ -38,22 +38,22 @@ pub(crate) enum Place {
     /// A folder that exists; `striping` is of Lustre.
     Folder { kind: FolderKind, path: PathBuf, durability: Durability, reserve_bytes: u64, striping: Striping },
     /// Object storage.
-    Bucket(Bucket),
+    Bucket(S3Location),
 }
 
 /// One tier of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TierEntry {
-    pub(crate) kind: Kind,
+    pub(crate) kind: StorageKind,
     pub(crate) place: Place,
     pub(crate) capacity_bytes: u64,
-    pub(crate) policy: Policy,
+    pub(crate) policy: EvictionPolicy,
     pub(crate) write: WriteMode,
 }
 
 /// Kinds of tiers, fast ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum StorageKind {
     Ram,
     Ssd,
     Hdd,
@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     S3,
 }
 
-impl Kind {
+impl StorageKind {
     const ALL: [Self; 5] = [Self::Ram, Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
 
     pub(crate) fn name(self) -> &'static str {
@@ -113,7 +113,7 @@ impl TierList {
             let mut fields = Fields::new(file, place + 1, table);
             let entry = entry(&mut fields, folder)?;
             fields.end()?;
-            check::check(&fields, &entries, &entry)?;
+            validate::check(&fields, &entries, &entry)?;
             entries.push(entry);
         }
         Ok(Self(entries))
@@ -123,11 +123,11 @@ impl TierList {
     ///
     /// # Errors
     /// [`TierListError`] when there is something wrong with one of them.
-    pub(crate) fn of_folders(folders: &[(Kind, &Path)]) -> Result<Self, TierListError> {
+    pub(crate) fn of_folders(folders: &[(StorageKind, &Path)]) -> Result<Self, TierListError> {
         let mut entries = Vec::new();
         for (number, (kind, path)) in folders.iter().enumerate() {
             let fields = Fields::of_arguments(number + 1);
-            let disk = check::look(&fields, path)?;
+            let disk = validate::look(&fields, path)?;
             let place = Place::Folder {
                 kind: kind.folder(),
                 path: (*path).to_owned(),
@@ -135,9 +135,9 @@ impl TierList {
                 reserve_bytes: 0,
                 striping: Striping::default(),
             };
-            let (policy, write) = (Policy::Lru, WriteMode::Back);
+            let (policy, write) = (EvictionPolicy::Lru, WriteMode::Back);
             let entry = TierEntry { kind: *kind, place, capacity_bytes: disk.total_bytes, policy, write };
-            check::check(&fields, &entries, &entry)?;
+            validate::check(&fields, &entries, &entry)?;
             entries.push(entry);
         }
         Ok(Self(entries))
@@ -150,7 +150,7 @@ impl TierList {
     pub(crate) fn found(mut self) -> Result<Self, TierError> {
         for entry in &mut self.0 {
             if let Place::Folder { path, durability, .. } = &mut entry.place {
-                *durability = FolderTier::durability_of(&Disk, path)?.unwrap_or(*durability);
+                *durability = FolderTier::durability_of(&OsFileSystem, path)?.unwrap_or(*durability);
             }
         }
         Ok(self)
@@ -162,15 +162,15 @@ const KINDS: &str = "\"ram\", \"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowe
 /// One table of the file.
 fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListError> {
     let name = fields.text("kind", KINDS)?.ok_or_else(|| fields.missing("kind", KINDS))?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    let kind = StorageKind::ALL.into_iter().find(|kind| kind.name() == name);
     let kind = kind.ok_or_else(|| fields.wrong("kind", &name, KINDS))?;
     let capacity = size(fields, "capacity")?;
     let capacity_bytes =
         capacity.ok_or_else(|| fields.missing("capacity", "a size is needed, as in \"20GB\""))?.bytes();
     let policies = "\"lru\", \"cost-benefit\" and \"none\" are allowed";
     let policy = match fields.text("policy", policies)? {
-        None => Policy::CostBenefit,
-        Some(name) => [Policy::Lru, Policy::CostBenefit, Policy::None]
+        None => EvictionPolicy::CostBenefit,
+        Some(name) => [EvictionPolicy::Lru, EvictionPolicy::CostBenefit, EvictionPolicy::None]
             .into_iter()
             .find(|policy| policy.name() == name)
             .ok_or_else(|| fields.wrong("policy", &name, policies))?,
@@ -182,12 +182,12 @@ fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListEr
         Some(other) => return Err(fields.wrong("write", other, modes)),
     };
     let place = match kind {
-        Kind::Ram => Place::Ram,
-        Kind::S3 => Place::Bucket(bucket(fields)?),
-        Kind::Ssd | Kind::Hdd | Kind::Lustre => {
+        StorageKind::Ram => Place::Ram,
+        StorageKind::S3 => Place::Bucket(bucket(fields)?),
+        StorageKind::Ssd | StorageKind::Hdd | StorageKind::Lustre => {
             let allowed = "the path of a folder is needed";
             let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
-            let striping = if kind == Kind::Lustre { striping(fields)? } else { Striping::default() };
+            let striping = if kind == StorageKind::Lustre { striping(fields)? } else { Striping::default() };
             let reserve_bytes = size(fields, "reserve")?.map_or(0, MemorySize::bytes);
             // What others read is durable.
             let durable = if kind.is_shared() { None } else { fields.flag("durable")? };
@@ -224,10 +224,10 @@ fn striping(fields: &mut Fields<'_>) -> Result<Striping, TierListError> {
     Ok(Striping { count, size_bytes })
 }
 
-fn bucket(fields: &mut Fields<'_>) -> Result<Bucket, TierListError> {
+fn bucket(fields: &mut Fields<'_>) -> Result<S3Location, TierListError> {
     let names = "the name of a bucket is needed: 3 to 63 letters in lower case, digits, dots and dashes";
     let name = fields.text("bucket", names)?.ok_or_else(|| fields.missing("bucket", names))?;
-    if !Bucket::is_name(&name) {
+    if !S3Location::is_name(&name) {
         return Err(fields.wrong("bucket", &name, names));
     }
     let endpoints = "an address with http:// or https:// is allowed";
@@ -240,11 +240,11 @@ fn bucket(fields: &mut Fields<'_>) -> Result<Bucket, TierListError> {
     let prefixes =
         "at most 200 letters, digits, dots, dashes, underscores and single slashes, and no part \"..\"";
     let prefix = fields.text("prefix", prefixes)?.unwrap_or_default();
-    if !Bucket::is_prefix(&prefix) {
+    if !S3Location::is_prefix(&prefix) {
         return Err(fields.wrong("prefix", &prefix, prefixes));
     }
     let region = fields.text("region", "the name of a region is allowed")?;
-    Ok(Bucket { name, endpoint, region, prefix })
+    Ok(S3Location { name, endpoint, region, prefix })
 }
 
 #[cfg(test)]

@@ -104,8 +104,8 @@ fn what_is_damaged_is_computed_again_and_said() {
     let record = run(&study, "damaged", &[]);
     assert_eq!(responses(&study, "damaged"), responses(&study, "first"));
     assert!(number(&record, "/tasks_executed") > 0, "something had to be computed again");
-    let reports = record["cache"]["reports"].as_array().expect("a list");
-    assert!(number(&record, "/cache/damaged") > 0 && !reports.is_empty(), "{record}");
+    let reports = record["cache"]["warnings"].as_array().expect("a list");
+    assert!(number(&record, "/cache/corrupt") > 0 && !reports.is_empty(), "{record}");
     let again = run(&study, "again", &[]);
     assert_eq!(number(&again, "/tasks_executed"), 0, "what was computed again is kept again");
 
@@ -138,7 +138,7 @@ fn two_studies_share_a_cache_while_they_run() {
         assert_eq!(responses(&study, out), responses(&study, "plain"));
     }
     let after = run(&study, "after", &[]);
-    assert_eq!((number(&after, "/tasks_executed"), number(&after, "/cache/damaged")), (0, 0));
+    assert_eq!((number(&after, "/tasks_executed"), number(&after, "/cache/corrupt")), (0, 0));
 }
 
 #[test]
@@ -258,7 +258,10 @@ fn every_task_is_explained() {
     let names: Vec<Value> = tasks(&before).iter().map(|task| task["task"].clone()).collect();
     assert_eq!(names.len(), 9, "{names:?}");
     // Normalization is that of the reference, which comes first.
-    assert_eq!((&tasks(&before)[0]["from"], &tasks(&before)[0]["evaluation"]), (&"stage".into(), &0.into()));
+    assert_eq!(
+        (&tasks(&before)[0]["source"], &tasks(&before)[0]["evaluation"]),
+        (&"stage".into(), &0.into())
+    );
 
     // All 15 values and the digest of the tile stand for the two masks that are compared.
     let key = &before["runs"][0]["key"];
@@ -276,9 +279,9 @@ fn every_task_is_explained() {
         let known = explain(&["--evaluation", &evaluation.to_string(), "--cache", "kept"]);
         for run in known["runs"].as_array().expect("runs") {
             for task in run["tasks"].as_array().expect("tasks") {
-                *levels.entry(task["from"].as_str().expect("a level").to_owned()).or_insert(0) += 1;
+                *levels.entry(task["source"].as_str().expect("a level").to_owned()).or_insert(0) += 1;
                 assert_eq!(task["in_cache"], true, "{task}");
-                assert_eq!(task["from"] == "run", task.get("evaluation").is_none(), "{task}");
+                assert_eq!(task["source"] == "run", task.get("evaluation").is_none(), "{task}");
             }
         }
     }
@@ -290,10 +293,19 @@ fn every_task_is_explained() {
 
     // A value that no study had: what it touches is not there, and the nearest differs in that value.
     study.write("one.csv", "G1\n62\n");
-    let new = explain(&["--evaluation", "1", "--tile", "tissue_02", "--table", "one.csv", "--cache", "kept"]);
+    let new = explain(&[
+        "--evaluation",
+        "1",
+        "--tile",
+        "tissue_02",
+        "--parameter-sets",
+        "one.csv",
+        "--cache",
+        "kept",
+    ]);
     let candidates = tasks(&new).into_iter().find(|task| task["task"] == "t3").expect("t3");
     assert_eq!(candidates["in_cache"], false);
-    let differences = candidates["differs_in"].as_array().expect("a list");
+    let differences = candidates["differing_components"].as_array().expect("a list");
     assert!(
         differences.iter().any(|line| line.as_str().is_some_and(|line| line.contains("62"))),
         "{candidates}"
@@ -345,7 +357,7 @@ fn a_disk_that_cannot_be_written_to_is_no_reason_to_stop() {
             return skipped("a_disk_that_cannot_be_written_to_is_no_reason_to_stop");
         };
         assert_eq!(responses(&study, out), responses(&study, "plain"));
-        let reports = record["cache"]["reports"].as_array().expect("a list");
+        let reports = record["cache"]["warnings"].as_array().expect("a list");
         let starts = |report: &Value| report.as_str().is_some_and(|report| report.starts_with(said));
         assert!(reports.iter().any(starts), "{out}: {reports:?}");
     }

@@ -39,7 +39,7 @@ fn from_an_authority_to_a_token() {
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     let authority = Authority::open(&folder.join("ca")).expect("the authority");
-    let text = call(folder, "certs token --dir ca --ttl 2h --once").done();
+    let text = call(folder, "certs token --dir ca --ttl 2h --single-use").done();
     let token: Token = text.parse().expect("a token");
     assert!(authority.token_key().check(&token, SystemClock.now()).expect("good").is_once);
     assert!(token.ends().abs_diff(now + 7200) < 120);

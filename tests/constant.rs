@@ -58,7 +58,7 @@ fn every_method_says_that_there_is_no_variation() {
             (&true.into(), Some(kind)),
             "{indices}"
         );
-        assert_eq!(indices["further_responses"][0]["no_variation"], true, "{indices}");
+        assert_eq!(indices["additional_responses"][0]["no_variation"], true, "{indices}");
         let page = text(&study.path(kind).join("report.html"));
         assert!(page.contains("did not change at all"), "{kind}");
         for file in ["indices.csv", "indices.json", "responses.csv", "run.json"] {
@@ -99,8 +99,8 @@ fn a_constant_has_no_narrow_interval() {
     assert_eq!(
         rounds,
         &serde_json::json!([
-            { "evaluations": 16, "widest": null },
-            { "evaluations": 32, "widest": null },
+            { "evaluations": 16, "max_ci_width": null },
+            { "evaluations": 32, "max_ci_width": null },
         ])
     );
 }

@@ -75,9 +75,9 @@ fn the_tables_hold_the_curves_and_their_indices() {
         let swing = |of: &str| {
             let values: Vec<f64> = curve.iter().map(|row| row[of].parse().expect("a number")).collect();
             let mean = values.iter().sum::<f64>() / values.len() as f64;
-            let centred: Vec<f64> = values.iter().map(|value| value - mean).collect();
+            let centered: Vec<f64> = values.iter().map(|value| value - mean).collect();
             let strongest =
-                (1..=(SAMPLES - 1) / 2).max_by(|a, b| power(&centred, *a).total_cmp(&power(&centred, *b)));
+                (1..=(SAMPLES - 1) / 2).max_by(|a, b| power(&centered, *a).total_cmp(&power(&centered, *b)));
             strongest.expect("frequencies")
         };
         assert_eq!(swing(name), HIGH, "{name}");

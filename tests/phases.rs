@@ -25,11 +25,9 @@ use tables::rows;
 
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"";
-
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 3\n";
 const VBD: &str = "kind = \"vbd\"\nsamples = 8\n";
 const MOST: &str = "survivors = { most_influential = 4 }\n";
-
 const FIRST: &str = "phase-1-moat";
 const SECOND: &str = "phase-2-vbd";
 
@@ -58,8 +56,8 @@ fn sobol(study: &Study, out: &str, varied: usize) -> Vec<[f64; 2]> {
         .collect();
     let means: Vec<f64> = dice.chunks(2).map(|tiles| tiles[0].midpoint(tiles[1])).collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    let centred: Vec<f64> = means.iter().map(|value| value - mean).collect();
-    let blocks: Vec<&[f64]> = centred.chunks(varied + 2).collect();
+    let centered: Vec<f64> = means.iter().map(|value| value - mean).collect();
+    let blocks: Vec<&[f64]> = centered.chunks(varied + 2).collect();
     let ends: Vec<f64> = blocks.iter().flat_map(|block| [block[0], block[varied + 1]]).collect();
     let middle = ends.iter().sum::<f64>() / ends.len() as f64;
     let variance = ends.iter().map(|end| (end - middle).powi(2)).sum::<f64>() / ends.len() as f64;
@@ -490,7 +488,8 @@ fn phases_that_cannot_be_are_refused() {
     assert!(little.code == 2 && little.stderr.contains("or more is allowed"), "{little:?}");
     assert!(!study.path("out").exists(), "nothing was begun");
     run(&study, "whole", &[]);
-    let table = pleach(study.folder(), &["run", "study.toml", "--table", "whole/phase-1-moat/samples.csv"]);
+    let table =
+        pleach(study.folder(), &["run", "study.toml", "--parameter-sets", "whole/phase-1-moat/samples.csv"]);
     assert!(table.stderr.contains("study.toml has phases, whose parameter sets are drawn"), "{table:?}");
     let other = responses(&study, "whole/phase-1-moat");
     in_phases(&study, &format!("kind = \"moat\"\ntrajectories = 4\n{MOST}"), VBD);

@@ -43,7 +43,7 @@ fn published(test: &str, options: &[&str]) -> Option<Value> {
     let table = data(test)?.join("sensitivity/rtf_moat/parameter_sets_458.csv");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let table = table.display().to_string();
-    let fixed = ["tests/fixtures/rtf-log/study.toml", "--any-values", "--table", &table];
+    let fixed = ["tests/fixtures/rtf-log/study.toml", "--any-values", "--parameter-sets", &table];
     let plans = plans(repository, &[&fixed, options].concat());
     assert_eq!(plans.len(), 1);
     plans.into_iter().next()
@@ -113,7 +113,7 @@ fn every_name_that_scripts_rely_on() {
         "max_bucket_cost",
         "min_bucket_cost",
         "predicted_makespan_seconds",
-        "bound_seconds",
+        "lower_bound_seconds",
         "predicted_peak_bytes",
         "planning_seconds",
     ] {
@@ -133,14 +133,15 @@ fn every_name_that_scripts_rely_on() {
             "buckets",
             "max_bucket_cost",
             "min_bucket_cost",
-            "handed_over",
+            "transferred",
         ] {
             assert!(stage.get(name).is_some_and(|value| !value.is_null()), "{name} in {stage}");
         }
     }
     let seconds = |name: &str| seconds(plan, name);
     assert!(
-        seconds("predicted_makespan_seconds") >= seconds("bound_seconds") && seconds("bound_seconds") > 0.0
+        seconds("predicted_makespan_seconds") >= seconds("lower_bound_seconds")
+            && seconds("lower_bound_seconds") > 0.0
     );
     assert!(seconds("max_bucket_cost") >= seconds("min_bucket_cost"));
 }
@@ -208,11 +209,12 @@ fn all_strategies_and_levels_side_by_side() {
     for (plan, (_, reuse)) in all.iter().zip(WAYS) {
         let shared = reuse.is_some_and(|reuse| reuse != "tree");
         assert_eq!(number(plan, "tasks") == dataflow, shared, "{plan}");
-        assert_eq!(number(plan, "handed_over") > 0, shared, "{plan}");
-        let by_task = stage(plan, "segmentation")["handed_over_tasks"].as_object().expect("by task");
+        assert_eq!(number(plan, "transferred") > 0, shared, "{plan}");
+        let by_task = stage(plan, "segmentation")["transferred_tasks"].as_object().expect("by task");
         let sum: u64 = by_task.values().filter_map(Value::as_u64).sum();
-        assert_eq!(sum, number(plan, "handed_over"), "{plan}");
-        let (makespan, bound) = (seconds(plan, "predicted_makespan_seconds"), seconds(plan, "bound_seconds"));
+        assert_eq!(sum, number(plan, "transferred"), "{plan}");
+        let (makespan, bound) =
+            (seconds(plan, "predicted_makespan_seconds"), seconds(plan, "lower_bound_seconds"));
         assert!(makespan >= bound * (1.0 - 1e-12) && bound > 0.0, "{plan}");
         let (reuse, by_cost) = (seconds(plan, "reuse_fraction"), seconds(plan, "cost_reuse_fraction"));
         assert!(
@@ -221,7 +223,7 @@ fn all_strategies_and_levels_side_by_side() {
         );
     }
     // What is not shared is to be done more than once: no bound of a lower level is lower.
-    let bounds: Vec<f64> = all.iter().map(|plan| seconds(plan, "bound_seconds")).collect();
+    let bounds: Vec<f64> = all.iter().map(|plan| seconds(plan, "lower_bound_seconds")).collect();
     assert!(bounds[0] > bounds[1] && bounds[1] > bounds[2] && bounds[2] > bounds[3], "{bounds:?}");
     assert!(bounds[2..].chunks(3).all(|of| of == &bounds[2..5]), "{bounds:?}");
     for (plan, (strategy, reuse)) in all.iter().zip(WAYS) {
@@ -252,17 +254,17 @@ fn what_a_graph_leaves_is_what_is_executed() {
 fn the_best_order_of_tasks_shares_more_and_costs_less() {
     let test = "the_best_order_of_tasks_shares_more_and_costs_less";
     let tree = ["--strategy", "rtma", "--reuse", "tree", "--max-bucket-size", "458", "--task-order"];
-    let Some(given) = published(test, &[&tree[..], &["given"]].concat()) else { return };
+    let Some(given) = published(test, &[&tree[..], &["declared"]].concat()) else { return };
     let Some(best) = published(test, &[&tree[..], &["best"]].concat()) else { return };
     assert_eq!(percent(&given["reuse_fraction"]), 32.97);
     // With the costs that this program's operations declare: t2 to t4 before t1, whose thresholds are five.
     assert_eq!(percent(&best["reuse_fraction"]), 38.21);
     assert!(seconds(&best, "cost_reuse_fraction") > 1.5 * seconds(&given, "cost_reuse_fraction"));
-    assert!(seconds(&best, "bound_seconds") < seconds(&given, "bound_seconds"));
+    assert!(seconds(&best, "lower_bound_seconds") < seconds(&given, "lower_bound_seconds"));
     // A graph has no order.
     let graph = ["--strategy", "rtma", "--reuse", "dataflow", "--max-bucket-size", "458", "--task-order"];
     let of = |order| published(test, &[&graph[..], &[order]].concat()).expect("data is there");
-    assert_eq!(of("given")["reuse_fraction"], of("best")["reuse_fraction"]);
+    assert_eq!(of("declared")["reuse_fraction"], of("best")["reuse_fraction"]);
 }
 
 #[test]
@@ -375,13 +377,13 @@ fn a_plot_can_be_pixels() {
     });
     let picture = image::open(study.path("scaling.png")).expect("a picture").to_rgba8();
     assert_eq!([picture.width(), picture.height()], size.map(|side| 2 * side));
-    // Paper, and neither transparent nor blank: lines of a curve's colour, and dark type where the title is.
+    // Paper, and neither transparent nor blank: lines of a curve's color, and dark type where the title is.
     assert!(picture.pixels().all(|pixel| pixel.0[3] == 255));
     let dark = |pixel: &image::Rgba<u8>| pixel.0[..3].iter().all(|channel| *channel < 90);
     assert!(picture.enumerate_pixels().any(|(_, y, pixel)| y < 60 && dark(pixel)), "a title");
     let spread = |[r, g, b, _]: [u8; 4]| r.max(g).max(b) - r.min(g).min(b);
-    let coloured = picture.pixels().filter(|pixel| spread(pixel.0) > 80);
-    assert!(coloured.count() > 500);
+    let colored = picture.pixels().filter(|pixel| spread(pixel.0) > 80);
+    assert!(colored.count() > 500);
 }
 
 #[test]

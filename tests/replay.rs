@@ -7,8 +7,8 @@ use pleach::pleach;
 use pleach_simulation::cluster::Cluster;
 use pleach_simulation::event::Event;
 use pleach_simulation::log::Log;
-use pleach_simulation::schedule::{Network, NodeSpec, Schedule};
-use pleach_simulation::workload::{Cut, Recipe};
+use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
+use pleach_simulation::workload::{Bucketing, SyntheticWorkload};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
@@ -26,7 +26,7 @@ fn refusal(folder: &Path, log: &str) -> String {
 
 /// Writes the log of a small simulation; `break_at`: a study is submitted there of which there is no plan.
 fn log(to: &Path, break_at: Option<usize>) -> usize {
-    let recipe = Recipe {
+    let recipe = SyntheticWorkload {
         tiles: 1,
         instances: 3,
         levels: 2,
@@ -35,15 +35,15 @@ fn log(to: &Path, break_at: Option<usize>) -> usize {
         first_seconds: None,
         variation: 0.0,
         region_bytes: 1,
-        cut: Cut::Single,
+        cut: Bucketing::Single,
         seed: 1,
     };
-    let schedule = Schedule {
+    let schedule = Scenario {
         seed: 7,
         nodes: vec![NodeSpec { slots: 2, speed: 1.0 }],
         studies: vec![(0, recipe)],
         incidents: Vec::new(),
-        network: Network { jitter_us: 0, ..Network::default() },
+        network: NetworkModel { jitter_us: 0, ..NetworkModel::default() },
         tick_ms: 10_000,
         replan: false,
         limit_seconds: 100.0,
@@ -53,11 +53,8 @@ fn log(to: &Path, break_at: Option<usize>) -> usize {
     let mut said = cluster.observed().record().to_vec();
     if let Some(place) = break_at {
         let mut wrong = said[place].clone();
-        wrong.event = Event::Submit {
-            study: pleach_dispatch::StudyId::whole(3),
-            plan: 9,
-            finished: Default::default(),
-        };
+        wrong.event =
+            Event::Submit { study: pleach_dispatch::PlanId::whole(3), plan: 9, finished: Default::default() };
         said.insert(place, wrong);
     }
     Log::write(&schedule, &said, File::create(to).expect("a file")).expect("written");
@@ -80,7 +77,7 @@ fn events_and_what_follows_are_shown_up_to_a_number() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    let text = pleach(place.path(), &["replay", "good.log", "--until", "2"]).done();
+    let text = pleach(place.path(), &["replay", "good.log", "--max-events", "2"]).done();
     assert!(text.ends_with("no rule is broken by the first 2 events\n"), "{text}");
     let document: Value =
         serde_json::from_str(&pleach(place.path(), &["replay", "good.log", "--json"]).done()).expect("JSON");

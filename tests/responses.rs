@@ -49,9 +49,9 @@ fn each_response_has_the_indices_that_it_has_alone() {
             }
             let mut found = match place {
                 0 => document.clone(),
-                _ => document["further_responses"][place - 1].clone(),
+                _ => document["additional_responses"][place - 1].clone(),
             };
-            found.as_object_mut().expect("an object").remove("further_responses");
+            found.as_object_mut().expect("an object").remove("additional_responses");
             assert_eq!(found, json(&study.path(&out(metric)).join("indices.json")), "{metric}");
             let of_it = listed.iter().filter(|row| row["response"] == metric);
             let of_it = of_it.cloned().map(|mut row| {
@@ -96,7 +96,7 @@ fn the_summary_lists_each_response_and_every_strategy_gives_the_same() {
 }
 
 #[test]
-fn metrics_that_cannot_be_analysed_are_refused() {
+fn metrics_that_cannot_be_analyzed_are_refused() {
     let study = Study::of_tissue(64);
     for (metric, said) in [
         (

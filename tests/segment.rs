@@ -130,8 +130,8 @@ fn every_kind_of_pixel() {
         image.save(&path).expect("saved");
         path
     };
-    let colour = DynamicImage::from(disc(64, 64));
-    let told = segment(folder.path(), &save("colour.png", colour.clone()), &[]);
+    let color = DynamicImage::from(disc(64, 64));
+    let told = segment(folder.path(), &save("color.png", color.clone()), &[]);
     assert_eq!(told["objects"], 1);
     let mask = pixels(&folder.path().join("mask.png"));
     assert_eq!(mask.dimensions(), (64, 64));
@@ -139,20 +139,20 @@ fn every_kind_of_pixel() {
     assert_eq!(mask.pixels().filter(|pixel| pixel.0[0] > 0).count() as u64, told["nonzero"]);
     assert_eq!((mask.get_pixel(30, 30).0, mask.get_pixel(5, 5).0), ([255], [0]));
     let kinds = [
-        ("alpha.png", DynamicImage::from(colour.to_rgba8())),
-        ("deep.png", DynamicImage::from(colour.to_rgb16())),
-        ("colour.tif", colour.clone()),
+        ("alpha.png", DynamicImage::from(color.to_rgba8())),
+        ("deep.png", DynamicImage::from(color.to_rgb16())),
+        ("color.tif", color.clone()),
     ];
     for (name, image) in kinds {
         assert_eq!(segment(folder.path(), &save(name, image), &[])["nonzero"], told["nonzero"], "{name}");
         assert!(pixels(&folder.path().join("mask.png")) == mask, "{name}");
     }
-    // Grey is grey in all three channels, however deep.
-    let grey = DynamicImage::from(colour.to_luma8());
-    let first = segment(folder.path(), &save("grey.png", grey.clone()), &[]);
+    // Gray is gray in all three channels, however deep.
+    let gray = DynamicImage::from(color.to_luma8());
+    let first = segment(folder.path(), &save("gray.png", gray.clone()), &[]);
     for (name, image) in [
-        ("grey16.png", DynamicImage::from(grey.to_luma16())),
-        ("greys.png", DynamicImage::from(grey.to_rgb8())),
+        ("gray16.png", DynamicImage::from(gray.to_luma16())),
+        ("grays.png", DynamicImage::from(gray.to_rgb8())),
     ] {
         let told = segment(folder.path(), &save(name, image), &[]);
         assert_eq!((&told["nonzero"], &told["objects"]), (&first["nonzero"], &first["objects"]), "{name}");

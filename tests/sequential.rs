@@ -145,12 +145,12 @@ fn a_sample_that_has_grown_is_one_that_was_as_large() {
             indices.as_object_mut().expect("an object").remove("convergence").expect("a record");
         assert_eq!(indices, json(&study.path(&format!("{name}-3/indices.json"))));
         assert_eq!(convergence, record["convergence"]);
-        assert_eq!(convergence["narrow_enough"], false);
+        assert_eq!(convergence["converged"], false);
         let rounds = convergence["rounds"].as_array().expect("rounds");
         assert_eq!(rounds.len(), 3, "{convergence}");
         for (times, (round, width)) in (1..).zip(rounds.iter().zip(&widths)) {
             assert_eq!(number(round, "/evaluations"), (times * first * of_one) as u64);
-            match (round["widest"].as_f64(), width) {
+            match (round["max_ci_width"].as_f64(), width) {
                 (Some(found), Some(width)) => {
                     assert!((found - width).abs() < 1e-12, "{name}: {found}, {width}")
                 }

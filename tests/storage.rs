@@ -6,7 +6,7 @@ mod pleach;
 
 use pleach::pleach;
 use pleach_regions::{DataRegion, Raster, RegionKey};
-use pleach_storage::files::Disk;
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use serde_json::Value;
 use std::fs;
@@ -17,7 +17,7 @@ fn key(number: u8) -> RegionKey {
     RegionKey([number; 16])
 }
 
-/// Grey noise of so many bytes.
+/// Gray noise of so many bytes.
 fn region(number: u8, bytes: u32) -> Arc<DataRegion> {
     let noise = (0..bytes).map(|place| (place.wrapping_mul(2_654_435_761 + u32::from(number)) >> 24) as u8);
     Arc::new(DataRegion::Gray8(
@@ -31,7 +31,7 @@ fn open(path: &Path) -> FolderTier {
 
 fn open_as(kind: FolderKind, path: &Path) -> FolderTier {
     let settings = FolderSettings::new(kind, 1 << 30).packed();
-    FolderTier::open(Arc::new(Disk), path, settings).expect("a tier in a folder of ours")
+    FolderTier::open(Arc::new(OsFileSystem), path, settings).expect("a tier in a folder of ours")
 }
 
 /// Two small regions, which are packed, and two large ones.
@@ -66,11 +66,11 @@ fn what_is_there_is_listed_and_cleaned() {
         "{answer:?}"
     );
 
-    let would = json(folder, &["storage", "gc", "--ssd", "ssd", "--keep", "1B", "--dry-run", "--json"]);
+    let would = json(folder, &["storage", "gc", "--ssd", "ssd", "--max-size", "1B", "--dry-run", "--json"]);
     assert_eq!((&would[0]["regions"], &would[0]["dry_run"]), (&4.into(), &true.into()));
     let kept = json(folder, &["storage", "gc", "--ssd", "ssd", "--older-than", "1h", "--json"]);
     assert_eq!(kept[0]["regions"], 0);
-    let gone = json(folder, &["storage", "gc", "--ssd", "ssd", "--keep", "1B", "--json"]);
+    let gone = json(folder, &["storage", "gc", "--ssd", "ssd", "--max-size", "1B", "--json"]);
     assert_eq!(gone[0]["regions"], 4);
     assert!(gone[0]["held_bytes"].as_u64() < gone[0]["held_bytes_before"].as_u64());
     assert_eq!(open(&folder.join("ssd")).list().unwrap(), []);
@@ -98,7 +98,7 @@ fn what_is_packed_in_a_shared_folder_is_looked_after() {
         assert_eq!(answer.code, code, "{answer:?}");
         serde_json::from_str::<Value>(&answer.stdout).unwrap()
     };
-    assert_eq!(verify(0)[0]["whole"], 12);
+    assert_eq!(verify(0)[0]["intact"], 12);
     // Of a file that belongs to the one who has it open.
     let pack = shared.join("pack/0000-");
     let pack = fs::read_dir(shared.join("pack"))
@@ -111,13 +111,13 @@ fn what_is_packed_in_a_shared_folder_is_looked_after() {
     fs::write(&pack, bytes).unwrap();
     let found = verify(3);
     assert_eq!(
-        (&found[0]["whole"], &found[0]["damaged"][0]["key"]),
+        (&found[0]["intact"], &found[0]["corrupt"][0]["key"]),
         (&11.into(), &key(0).to_string().into())
     );
-    assert_eq!(verify(0)[0]["whole"], 11);
+    assert_eq!(verify(0)[0]["intact"], 11);
     assert_eq!(one.get(key(0)).unwrap(), None);
 
-    let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--keep", "1B", "--json"]);
+    let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--max-size", "1B", "--json"]);
     assert_eq!((&gone[0]["regions"], &gone[0]["quarantined"]), (&11.into(), &1.into()));
     assert_eq!(one.list().unwrap(), []);
     // The file of the one who has it open is compacted once it is nobody's; then there is nothing to remember.
@@ -135,7 +135,7 @@ fn what_is_damaged_is_found_and_moved_away() {
     let ssd = folder.join("ssd");
     fill(&ssd);
     let whole = json(folder, &["storage", "verify", "--ssd", "ssd", "--json"]);
-    assert_eq!((&whole[0]["whole"], &whole[0]["bytes"]), (&4.into(), &501_300.into()));
+    assert_eq!((&whole[0]["intact"], &whole[0]["bytes"]), (&4.into(), &501_300.into()));
     let damage = |path: &Path, place: usize| {
         let mut bytes = fs::read(path).unwrap();
         bytes[place] ^= 1;
@@ -147,11 +147,11 @@ fn what_is_damaged_is_found_and_moved_away() {
     let answer = pleach(folder, &["storage", "verify", "--ssd", "ssd", "--json"]);
     assert_eq!(answer.code, 3, "{answer:?}");
     let found: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let damaged = found[0]["damaged"].as_array().unwrap();
+    let damaged = found[0]["corrupt"].as_array().unwrap();
     let keys: Vec<&str> = damaged.iter().map(|one| one["key"].as_str().unwrap()).collect();
     assert_eq!(keys, [key(1).to_string(), key(4).to_string()]);
     assert!(Path::new(damaged[0]["quarantined"].as_str().unwrap()).starts_with("ssd/quarantine"));
-    assert_eq!(found[0]["whole"], 2);
+    assert_eq!(found[0]["intact"], 2);
     let again = pleach(folder, &["storage", "verify", "--ssd", "ssd"]);
     assert_eq!((again.code, again.stdout.lines().count()), (0, 1), "{again:?}");
     let cleaned = json(folder, &["storage", "gc", "--ssd", "ssd", "--json"]);

@@ -81,11 +81,13 @@ fn progress_fits_terminals_of_any_width() {
 
 #[test]
 fn resumed_study_shows_no_less_than_before() {
-    let study = study();
+    // Many redraws long, and interrupted after some of them.
+    let study = Study::of_tissue(128);
+    study.edit(&[("trajectories = 2", "trajectories = 24")]);
     let Some(mut child) = start("resumed_study_shows_no_less_than_before", &study, 80) else { return };
     let begun = Instant::now();
     let journal = || fs::metadata(study.path("out/journal")).map_or(0, |journal| journal.len());
-    while journal() < 2_000 {
+    while journal() < 40_000 {
         assert!(child.try_wait().expect("a child").is_none(), "it ended before it was interrupted");
         assert!(begun.elapsed() < DEADLINE);
         std::thread::yield_now();

@@ -53,8 +53,8 @@ fn sobol(responses: &[Row], rows_a_sample: usize) -> Vec<[f64; 2]> {
     let means: Vec<f64> =
         responses.chunks(2).map(|tiles| tiles.iter().map(dice).sum::<f64>() / 2.0).collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
-    let centred: Vec<f64> = means.iter().map(|value| value - mean).collect();
-    let blocks: Vec<&[f64]> = centred.chunks(rows_a_sample).collect();
+    let centered: Vec<f64> = means.iter().map(|value| value - mean).collect();
+    let blocks: Vec<&[f64]> = centered.chunks(rows_a_sample).collect();
     let ends: Vec<f64> = blocks.iter().flat_map(|block| [block[0], block[rows_a_sample - 1]]).collect();
     let middle = ends.iter().sum::<f64>() / ends.len() as f64;
     let variance = ends.iter().map(|end| (end - middle).powi(2)).sum::<f64>() / ends.len() as f64;
@@ -130,7 +130,7 @@ fn the_tables_hold_the_design_and_its_indices() {
             assert_eq!(page.contains(words), there, "{words}");
         }
         // Read from a table, the same parameter sets have the same responses; then the table is the method.
-        run(&study, "table", &["--table", "out/samples.csv"]);
+        run(&study, "table", &["--parameter-sets", "out/samples.csv"]);
         assert_eq!(responses(&study, "table"), responses(&study, "out"));
         assert_eq!(json(&study.path("table/indices.json"))["method"], "table");
         assert!(!text(&study.path("table/report.html")).contains("Saltelli"));

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, Version};
-use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
 use pleach_actors::transport::quic::{
-    Board, Connector, Network, Peer, QuicLink, Regions, Server, ServerSetup,
+    Connector, Peer, QuicLink, QuicRuntime, RefusalReporter, RegionStreams, Server, ServerSetup,
 };
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::{Incoming, Link};
@@ -32,11 +32,11 @@ use tokio::task::JoinSet;
 
 /// As the binary has it: regions arrive in memory that others have used.
 #[global_allocator]
-static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A tile of 4096 × 4096 pixels in colour.
+/// A tile of 4096 × 4096 pixels in color.
 const REGION_BYTES: usize = 48 << 20;
 /// Regions of a round.
 const REGIONS: usize = 12;
@@ -51,7 +51,7 @@ fn main() -> Outcome<()> {
     // Cargo passes `--bench`.
     let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(7);
     // Two threads a node, as a worker has them.
-    let (near, far) = (Network::start(2)?, Network::start(2)?);
+    let (near, far) = (QuicRuntime::start(2)?, QuicRuntime::start(2)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ours = runtime.block_on(ours(&near, &far, for_regions()))?;
     let raw = raw(&near, &far)?;
@@ -192,11 +192,11 @@ impl Trips {
 struct Talking {
     worker: (QuicLink, Incoming),
     /// For regions from the manager to the worker, which are thrown away there.
-    regions: Regions,
+    regions: RegionStreams,
     _server: Server,
 }
 
-async fn talking(near: &Network, far: &Network, settings: Settings) -> Outcome<Talking> {
+async fn talking(near: &QuicRuntime, far: &QuicRuntime, settings: Settings) -> Outcome<Talking> {
     let Ours { worker, manager, _server } = ours(near, far, settings).await?;
     let (echoing, mut questions, regions) = (manager.link, manager.incoming, manager.regions);
     near.handle().spawn(async move {
@@ -245,17 +245,17 @@ struct Ours {
 }
 
 /// A manager and a worker of one cluster.
-async fn ours(near: &Network, far: &Network, settings: Settings) -> Outcome<Ours> {
+async fn ours(near: &QuicRuntime, far: &QuicRuntime, settings: Settings) -> Outcome<Ours> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let place = tempfile::tempdir()?;
     let authority = Authority::init(&place.path().join("ca"), clock.now())?;
     let credentials = |name: &str, role| -> Outcome<Arc<Credentials>> {
         let folder = place.path().join(name);
-        let identity = Identity { name: name.parse()?, role };
+        let identity = NodeIdentity { name: name.parse()?, role };
         authority.issue(&identity, Validity::days(1, clock.now())?, &folder)?;
         Ok(Arc::new(Credentials::load(&folder)?))
     };
-    let board = Board::new(Arc::clone(&clock), Arc::new(|_| {}));
+    let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|_| {}));
     let setup = ServerSetup {
         credentials: credentials("m1", Role::Manager)?,
         hello: Hello::default(),
@@ -282,7 +282,7 @@ struct Raw {
 }
 
 /// As plain as it gets: a certificate that is made up, and the same settings.
-fn raw(near: &Network, far: &Network) -> Outcome<Raw> {
+fn raw(near: &QuicRuntime, far: &QuicRuntime) -> Outcome<Raw> {
     let made = rcgen::generate_simple_self_signed(vec!["raw".to_owned()])?;
     let certificate = CertificateDer::from(made.cert);
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -299,10 +299,10 @@ fn raw(near: &Network, far: &Network) -> Outcome<Raw> {
     let tls = tls.with_protocol_versions(&[&rustls::version::TLS13])?.with_root_certificates(roots);
     let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls.with_no_client_auth())?));
     client.transport_config(transport);
-    let endpoint = |network: &Network, server| -> Outcome<Endpoint> {
+    let endpoint = |network: &QuicRuntime, server| -> Outcome<Endpoint> {
         let _runtime = network.handle().enter();
         let mut config = EndpointConfig::default();
-        config.max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)?;
+        config.max_udp_payload_size(Settings::MAX_DATAGRAM_BYTES)?;
         let socket = UdpSocket::bind(ANYWHERE)?;
         SockRef::from(&socket).set_recv_buffer_size(Settings::REGIONS_SOCKET_BYTES)?;
         SockRef::from(&socket).set_send_buffer_size(Settings::REGIONS_SOCKET_BYTES)?;
@@ -325,7 +325,7 @@ fn raw(near: &Network, far: &Network) -> Outcome<Raw> {
 }
 
 impl Raw {
-    async fn round(&self, near: &Network, far: &Network, bytes: &Bytes) -> Outcome<()> {
+    async fn round(&self, near: &QuicRuntime, far: &QuicRuntime, bytes: &Bytes) -> Outcome<()> {
         let mut work = JoinSet::new();
         for _ in 0..AT_ONCE {
             let (sender, bytes) = (self.sender.clone(), bytes.clone());

@@ -1,22 +1,23 @@
 //! Whole studies in one process: manager and one worker, joined by the in-memory transport.
 //!
-//! An [`Engine`] executes plans one after another: the worker, what storage holds and what tasks have computed stay between
+//! An [`EmbeddedEngine`] executes plans one after another: the worker, what storage holds and what tasks have computed stay between
 //! them. What the plans are, and whether there is another one, is decided elsewhere.
 
-use crate::below::Below;
 use crate::manager::{
-    Begin, BeginError, Connect, Finish, ManagerActor, Newcomer, Observer, Outcome, Stop, StudyRun,
+    BeginError, Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome,
+    StudyRequest,
 };
-use crate::stage::Past;
-use crate::storage::{Held, Source, StorageActor};
+use crate::spill::SpillStore;
+use crate::stage::PriorResults;
+use crate::storage::{CountRegions, Source, StorageActor};
 use crate::task::THREAD_NAME;
-use crate::transport::memory;
-use crate::worker::{Forget, IsBusy, Resources, WorkerActor, WorkerSetup};
+use crate::transport::in_memory;
+use crate::worker::{DropRetained, HasWork, Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
-use pleach_dispatch::costs::Costs;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
-use pleach_dispatch::{InstanceId, StudyId};
-use pleach_regions::{Ledger, RamTier, RegionKey};
+use pleach_dispatch::{InstanceId, PlanId};
+use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Registry;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -26,7 +27,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 /// What an embedded run needs.
-pub struct Embedded {
+pub struct EmbeddedStudy {
     /// What to execute.
     pub plan: ExecutionPlan,
     /// Instances that have reported their results before: neither they nor what only they read from run again.
@@ -38,27 +39,27 @@ pub struct Embedded {
     /// What the worker may use.
     pub resources: Resources,
     /// What operations are believed to cost; it learns from every task.
-    pub costs: Arc<Mutex<Costs>>,
+    pub costs: Arc<Mutex<CostModel>>,
     /// What is known from before the study.
-    pub past: Past,
+    pub past: PriorResults,
     /// Counts the regions held.
-    pub ledger: Arc<Ledger>,
+    pub ledger: Arc<MemoryCounter>,
     /// Tiers below memory, if there are any.
-    pub below: Option<Arc<Below>>,
+    pub below: Option<Arc<SpillStore>>,
     /// Follows the study.
     pub observer: Observer,
     /// Ends the study early when something is sent.
     pub stop: oneshot::Receiver<()>,
 }
 
-impl fmt::Debug for Embedded {
+impl fmt::Debug for EmbeddedStudy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedded").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
 /// What all plans of an engine have in common.
-pub struct Setup {
+pub struct EngineConfig {
     /// The operations they may name.
     pub registry: Registry,
     /// Their inputs, by key.
@@ -66,34 +67,34 @@ pub struct Setup {
     /// What the worker may use.
     pub resources: Resources,
     /// What is known from before the study.
-    pub past: Past,
+    pub past: PriorResults,
     /// Tiers below memory, if there are any.
-    pub below: Option<Arc<Below>>,
+    pub below: Option<Arc<SpillStore>>,
     /// Ends the plan under way early when something is sent, and all that follow.
     pub stop: oneshot::Receiver<()>,
 }
 
-impl fmt::Debug for Setup {
+impl fmt::Debug for EngineConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Setup").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
 /// One plan of several.
-pub struct Part {
+pub struct PlanRun {
     /// What to execute.
     pub plan: ExecutionPlan,
     /// Instances that have reported their results before: neither they nor what only they read from run again.
     pub finished: BTreeSet<InstanceId>,
     /// What operations are believed to cost; it learns from every task.
-    pub costs: Arc<Mutex<Costs>>,
+    pub costs: Arc<Mutex<CostModel>>,
     /// Follows it.
     pub observer: Observer,
     /// What its tasks compute stays, as far as there is room: another plan may follow.
     pub keeps: bool,
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for PlanRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Part").field("keeps", &self.keeps).finish_non_exhaustive()
     }
@@ -101,9 +102,9 @@ impl fmt::Debug for Part {
 
 /// What came of an embedded run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct PlanOutcome {
     /// Results and failures.
-    pub outcome: Outcome,
+    pub outcome: StudyOutcome,
     /// The most bytes ever held and reserved: inputs, task outputs, stage outputs, and what running tasks were
     /// believed to take. Of several plans, in all so far.
     pub peak_bytes: u64,
@@ -129,24 +130,38 @@ pub enum EmbeddedError {
 ///
 /// # Errors
 /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
-pub fn run(study: Embedded) -> Result<Finished, EmbeddedError> {
-    let Embedded { plan, finished, registry, sources, resources, costs, past, ledger, below, observer, stop } =
-        study;
-    let mut engine = Engine::with_ledger(Setup { registry, sources, resources, past, below, stop }, ledger)?;
-    let finished = engine.run(Part { plan, finished, costs, observer, keeps: false })?;
+pub fn run(study: EmbeddedStudy) -> Result<PlanOutcome, EmbeddedError> {
+    let EmbeddedStudy {
+        plan,
+        finished,
+        registry,
+        sources,
+        resources,
+        costs,
+        past,
+        ledger,
+        below,
+        observer,
+        stop,
+    } = study;
+    let mut engine = EmbeddedEngine::with_ledger(
+        EngineConfig { registry, sources, resources, past, below, stop },
+        ledger,
+    )?;
+    let finished = engine.run(PlanRun { plan, finished, costs, observer, keeps: false })?;
     engine.end();
     Ok(finished)
 }
 
 /// See the module.
-pub struct Engine {
+pub struct EmbeddedEngine {
     manager: Addr<ManagerActor>,
     worker: Addr<WorkerActor>,
     storage: Addr<StorageActor>,
-    below: Option<Arc<Below>>,
-    ledger: Arc<Ledger>,
+    below: Option<Arc<SpillStore>>,
+    ledger: Arc<MemoryCounter>,
     /// What its worker learns; a plan's own are copied in and out.
-    costs: Arc<Mutex<Costs>>,
+    costs: Arc<Mutex<CostModel>>,
     peak_bytes: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
     plans: u32,
@@ -154,35 +169,35 @@ pub struct Engine {
     system: SystemRunner,
 }
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for EmbeddedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("plans", &self.plans).finish_non_exhaustive()
     }
 }
 
-impl Engine {
+impl EmbeddedEngine {
     /// Starts a manager and its worker, who wait for a plan.
     ///
     /// # Errors
     /// [`EmbeddedError::Threads`].
-    pub fn start(setup: Setup) -> Result<Self, EmbeddedError> {
+    pub fn start(setup: EngineConfig) -> Result<Self, EmbeddedError> {
         Self::with_ledger(setup, Arc::default())
     }
 
-    fn with_ledger(setup: Setup, ledger: Arc<Ledger>) -> Result<Self, EmbeddedError> {
-        let Setup { registry, sources, resources, past, below, stop } = setup;
+    fn with_ledger(setup: EngineConfig, ledger: Arc<MemoryCounter>) -> Result<Self, EmbeddedError> {
+        let EngineConfig { registry, sources, resources, past, below, stop } = setup;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(resources.slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))
             .build()?;
         let pool = Arc::new(pool);
         let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
-        let (peak_bytes, costs) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Costs::default())));
+        let (peak_bytes, costs) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(CostModel::default())));
         let stopped = Arc::new(AtomicBool::new(false));
         let system = System::new();
         let (manager, worker, storage) = system.block_on(async {
             let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram));
-            let storage = storage.with_below(below.clone()).start();
+            let storage = storage.with_spill(below.clone()).start();
             let setup = WorkerSetup {
                 resources,
                 registry,
@@ -196,19 +211,19 @@ impl Engine {
                 peak_bytes: Arc::clone(&peak_bytes),
                 remote: None,
             };
-            let (near, far) = memory::pair();
-            let manager = ManagerActor::in_turn().start();
+            let (near, far) = in_memory::pair();
+            let manager = ManagerActor::sequential().start();
             manager.do_send(Connect {
                 link: Box::new(near.link),
                 incoming: near.incoming,
-                newcomer: Newcomer::local(),
+                newcomer: PendingWorker::local(),
             });
             let worker = WorkerActor::new(setup, far.link, far.incoming).start();
             let (told, is_stopped) = (manager.clone(), Arc::clone(&stopped));
             actix::spawn(async move {
                 if stop.await.is_ok() {
                     is_stopped.store(true, Ordering::Relaxed);
-                    told.do_send(Stop);
+                    told.do_send(StopAll);
                 }
             });
             (manager, worker, storage)
@@ -218,7 +233,7 @@ impl Engine {
 
     /// Counts the regions held.
     #[must_use]
-    pub fn ledger(&self) -> Arc<Ledger> {
+    pub fn ledger(&self) -> Arc<MemoryCounter> {
         Arc::clone(&self.ledger)
     }
 
@@ -226,37 +241,37 @@ impl Engine {
     ///
     /// # Errors
     /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
-    pub fn run(&mut self, part: Part) -> Result<Finished, EmbeddedError> {
-        let Part { plan, finished, costs, observer, keeps } = part;
+    pub fn run(&mut self, part: PlanRun) -> Result<PlanOutcome, EmbeddedError> {
+        let PlanRun { plan, finished, costs, observer, keeps } = part;
         let id = part_of(self.plans);
         self.plans += 1;
         copy(&costs, &self.costs);
         let (done, outcome) = oneshot::channel();
         let (inputs, replanner) = (HashMap::new(), None);
-        let study = StudyRun { plan, finished, inputs, observer, replanner, keeps, done };
+        let study = StudyRequest { plan, finished, inputs, observer, replanner, keeps, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
-        let stopped = || Outcome { stopped: true, ..Outcome::default() };
+        let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {
             // Whoever asked to stop meanwhile is heard first.
             tokio::task::yield_now().await;
-            let is_there = !is_stopped() && self.worker.send(IsBusy).await.is_ok();
+            let is_there = !is_stopped() && self.worker.send(HasWork).await.is_ok();
             if !is_there {
                 return if is_stopped() { Ok(stopped()) } else { Err(EmbeddedError::ManagerGone) };
             }
-            match self.manager.send(Begin { id, study }).await {
+            match self.manager.send(StartPlan { id, study }).await {
                 Ok(Ok(())) => {}
                 Ok(Err(BeginError::Plan(error))) => return Err(error.into()),
                 Err(_) => return Err(EmbeddedError::ManagerGone),
             }
             if is_stopped() {
-                self.manager.do_send(Stop);
+                self.manager.do_send(StopAll);
             }
             let outcome = outcome.await.map_err(|_| EmbeddedError::ManagerGone);
             // The last releases are on their way through link and mailboxes; the end of the study comes after them.
-            while self.worker.send(IsBusy).await.unwrap_or(false) {
+            while self.worker.send(HasWork).await.unwrap_or(false) {
                 tokio::task::yield_now().await;
             }
-            let _ = self.storage.send(Held).await;
+            let _ = self.storage.send(CountRegions).await;
             outcome
         });
         let outcome = outcome?;
@@ -265,15 +280,15 @@ impl Engine {
         }
         copy(&self.costs, &costs);
         let peak_bytes = self.peak_bytes.load(Ordering::Relaxed).max(self.ledger.peak_bytes());
-        Ok(Finished { outcome, peak_bytes, left_bytes: self.ledger.held_bytes() })
+        Ok(PlanOutcome { outcome, peak_bytes, left_bytes: self.ledger.held_bytes() })
     }
 
     /// Lets manager and worker go, and all that is kept.
     pub fn end(self) {
         self.system.block_on(async {
             // Where they have been stopped they are gone already.
-            let _ = self.worker.send(Forget(STUDY)).await;
-            self.manager.do_send(Finish);
+            let _ = self.worker.send(DropRetained(STUDY)).await;
+            self.manager.do_send(Shutdown);
             while self.worker.connected() {
                 tokio::task::yield_now().await;
             }
@@ -288,12 +303,12 @@ impl Engine {
 const STUDY: u32 = 0;
 
 /// Each plan is a part of its own.
-fn part_of(number: u32) -> StudyId {
+fn part_of(number: u32) -> PlanId {
     let [a, b, c, d] = number.to_be_bytes();
-    StudyId { study: STUDY, phase: u16::from_be_bytes([a, b]), round: u16::from_be_bytes([c, d]) }
+    PlanId { study: STUDY, phase: u16::from_be_bytes([a, b]), round: u16::from_be_bytes([c, d]) }
 }
 
-fn copy(from: &Mutex<Costs>, to: &Mutex<Costs>) {
+fn copy(from: &Mutex<CostModel>, to: &Mutex<CostModel>) {
     let known = from.lock().unwrap_or_else(PoisonError::into_inner).clone();
     *to.lock().unwrap_or_else(PoisonError::into_inner) = known;
 }

@@ -9,30 +9,30 @@
 //! All work is done on the network's threads, or beside them where it takes long. Everything is bounded: connections,
 //! requests, bytes under way, and the time for which a holder may be silent.
 
-mod failure;
+mod error;
 mod fetch;
 mod file;
-mod give;
-mod hub;
 mod message;
-mod neighbour;
-mod shared;
+mod peer;
+mod send;
+mod shared_memory;
+mod state;
 
-pub use failure::{Failure, FetchError, Tried};
+pub use error::{FailedHolder, FetchError, HolderError};
 pub use file::{SendFileError, file_key, send_file};
 
-use crate::below::Below;
-use crate::transport::LinkFigures;
+use crate::spill::SpillStore;
+use crate::transport::LinkStats;
 use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
 use crate::transport::hello::{Hello, Version};
 use crate::transport::identity::Role;
-use crate::transport::quic::{Board, Connector, Network, NetworkError, Server, ServerSetup};
+use crate::transport::quic::{Connector, NetworkError, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use crate::transport::settings::Settings;
-use give::UNIT_BYTES;
-use hub::{Hub, Now};
 use pleach_regions::{DataRegion, RamTier, RegionKey};
-use shared::Folder;
+use send::UNIT_BYTES;
+use shared_memory::SharedMemoryFolder;
+use state::{ExchangeSnapshot, ExchangeState};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,11 +52,11 @@ pub struct ExchangeSetup {
     /// For certificates.
     pub clock: Arc<dyn Clock>,
     /// Tells the operator.
-    pub board: Board,
+    pub board: RefusalReporter,
     /// What it offers: whatever is in here.
     pub ram: Arc<RamTier>,
     /// And whatever is below it.
-    pub below: Option<Arc<Below>>,
+    pub below: Option<Arc<SpillStore>>,
     /// A folder in memory that processes of this machine share, such as `/dev/shm`. Without one, or where it is full,
     /// regions cross the network's loopback.
     pub shared: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl fmt::Debug for ExchangeSetup {
 
 /// What has been exchanged since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ExchangeStats {
     /// Regions fetched from others.
     pub fetched: u64,
     /// Of these, those that came through shared memory.
@@ -93,7 +93,7 @@ pub struct Exchange {
 
 /// Ends the exchange with its last clone.
 #[derive(Debug)]
-struct End(Arc<Hub>);
+struct End(Arc<ExchangeState>);
 
 impl Drop for End {
     fn drop(&mut self) {
@@ -106,7 +106,11 @@ impl Exchange {
     ///
     /// # Errors
     /// [`NetworkError`]. A shared folder that cannot be used is no error: regions go over the network.
-    pub fn start(network: &Network, listen: SocketAddr, setup: ExchangeSetup) -> Result<Self, NetworkError> {
+    pub fn start(
+        network: &QuicRuntime,
+        listen: SocketAddr,
+        setup: ExchangeSetup,
+    ) -> Result<Self, NetworkError> {
         let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, below, shared } =
             setup;
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
@@ -133,8 +137,8 @@ impl Exchange {
         };
         let (server, peers) = Server::listen(network, listen, server)?;
         let sending_units = (settings.sending_bytes / UNIT_BYTES).clamp(1, u64::from(u32::MAX));
-        let folder = shared.and_then(|path| Folder::open(&path, settings.shared_bytes).ok());
-        let hub = Arc::new(Hub {
+        let folder = shared.and_then(|path| SharedMemoryFolder::open(&path, settings.shared_bytes).ok());
+        let hub = Arc::new(ExchangeState {
             handle: network.handle().clone(),
             address: server.address(),
             ram,
@@ -148,7 +152,7 @@ impl Exchange {
             sending_units,
             settings,
             working: watch::Sender::new(()),
-            now: Now::default(),
+            now: ExchangeSnapshot::default(),
         });
         hub.spawn(Arc::clone(&hub).let_in(peers));
         Ok(Self { end: Arc::new(End(hub)) })
@@ -195,19 +199,19 @@ impl Exchange {
 
     /// Workers that are connected, whoever has opened the connection.
     #[must_use]
-    pub fn neighbours(&self) -> usize {
-        self.hub().neighbours()
+    pub fn peers(&self) -> usize {
+        self.hub().neighbors()
     }
 
     /// What the connections to other workers have carried, those included that have ended.
     #[must_use]
-    pub fn link_figures(&self) -> LinkFigures {
+    pub fn link_figures(&self) -> LinkStats {
         self.hub().link_figures()
     }
 
     /// What has been exchanged until now.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ExchangeStats {
         self.hub().counts()
     }
 
@@ -221,7 +225,7 @@ impl Exchange {
         hub.is_over().await;
     }
 
-    fn hub(&self) -> &Arc<Hub> {
+    fn hub(&self) -> &Arc<ExchangeState> {
         &self.end.0
     }
 }

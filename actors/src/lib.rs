@@ -5,22 +5,22 @@
 //! - [`stage`]: one bucket; walks its reuse tree;
 //! - [`task`]: one slot; runs one operation at a time, off the actors' thread;
 //! - [`storage`]: the data regions of one node, loaded when first asked for;
-//! - [`below`]: tiers below memory, where regions go that nothing under way reads when memory is short;
+//! - [`spill`]: tiers spill memory, where regions go that nothing under way reads when memory is short;
 //! - [`exchange`]: the same between nodes, over the network or through shared memory;
-//! - [`files`]: input files on a worker, fetched by what they hold where they do not lie there.
+//! - [`input_files`]: input input_files on a worker, fetched by what they hold where they do not lie there.
 //!
 //! No actor decides anything that a state machine could decide, and none computes: images are worked on by a
 //! thread pool with as many threads as the worker has slots.
 
-pub mod below;
 pub mod embedded;
 pub mod exchange;
-pub mod files;
+pub mod input_files;
 pub mod manager;
-pub mod recall;
-pub mod results;
+pub mod spill;
 pub mod stage;
 pub mod storage;
 pub mod task;
+pub mod task_cache;
+pub mod task_results;
 pub mod transport;
 pub mod worker;

@@ -5,38 +5,38 @@
 
 mod connection;
 mod control;
-mod figures;
+mod effects;
+mod messages;
+mod metrics;
 mod names;
 mod outcome;
-mod perform;
-mod receive;
-mod running;
+mod study_run;
 mod view;
 
-pub use connection::{Connect, Newcomer};
+pub use connection::{Connect, PendingWorker};
 pub use control::{
-    Begin, BeginError, Cancel, Drain, DrainError, Durable, Finish, Forget, Halt, Hold, Keep, Look, Recut,
-    Stop,
+    BeginError, Cancel, DrainError, DrainWorker, DropStudyResults, GetView, PauseGrants, RecordDurable,
+    Recut, RetainResults, Shutdown, StartPlan, StopAll, SuspendStudy,
 };
-pub use figures::{ManagerFigures, Measure, StudyFigures};
-pub use outcome::{Failure, Notice, Observer, Outcome, Progress, TaskTotal};
-pub use running::{Replanner, StudyRun};
+pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
+pub use outcome::{InstanceFailure, Observer, Progress, StudyEvent, StudyOutcome, TaskTotal};
+pub use study_run::{Replanner, StudyRequest};
 pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
 use crate::transport::clock::Clock;
 use actix::prelude::*;
 use connection::{Connection, ConnectionId, Event};
-use figures::Meters;
+use metrics::ManagerCounters;
 use names::{Claim, Duplicates};
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
-use pleach_dispatch::{InstanceId, StudyId, WorkerId};
-use running::Running;
+use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use study_run::RunningStudy;
 use tokio::sync::oneshot;
 use tracing::info;
 
@@ -55,7 +55,7 @@ pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;
 
 /// What a manager of many studies has that one of an embedded run has not.
-pub struct Service {
+pub struct ServiceHooks {
     /// The number of its state: workers that come back say whose they were.
     pub number: u64,
     /// How often it has been started.
@@ -72,7 +72,7 @@ pub struct Service {
     pub by_data: bool,
 }
 
-impl fmt::Debug for Service {
+impl fmt::Debug for ServiceHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").field("number", &self.number).finish_non_exhaustive()
     }
@@ -82,7 +82,7 @@ impl fmt::Debug for Service {
 pub struct ManagerActor {
     core: Manager,
     /// `None`: that of an embedded run.
-    service: Option<Service>,
+    service: Option<ServiceHooks>,
     /// It ends with its study.
     ends: bool,
     connections: BTreeMap<ConnectionId, Connection>,
@@ -91,17 +91,17 @@ pub struct ManagerActor {
     /// Connections whose name another process has, until it is known whether that one is alive.
     claims: BTreeMap<ConnectionId, Claim>,
     duplicates: Duplicates,
-    studies: BTreeMap<StudyId, Running>,
-    /// Studies that were cancelled: a part of one may still be on its way to be begun.
-    cancelled: BTreeSet<u32>,
+    studies: BTreeMap<PlanId, RunningStudy>,
+    /// Studies that were canceled: a part of one may still be on its way to be begun.
+    canceled: BTreeSet<u32>,
     /// Studies of which workers keep what tasks have computed: another part may follow.
     kept: BTreeSet<u32>,
     /// Studies that are to be planned anew soon.
-    to_replan: BTreeSet<StudyId>,
+    to_replan: BTreeSet<PlanId>,
     replan_is_due: bool,
     /// What has been replanned: times, and instances that changed their bucket.
     replanned: (u64, u64),
-    meters: Meters,
+    meters: ManagerCounters,
     start: Instant,
 }
 
@@ -113,27 +113,29 @@ impl fmt::Debug for ManagerActor {
 
 impl ManagerActor {
     /// A manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
-    pub fn new(core: Manager, done: oneshot::Sender<Outcome>, observer: Observer) -> Self {
+    pub fn new(core: Manager, done: oneshot::Sender<StudyOutcome>, observer: Observer) -> Self {
         let mut actor = Self { ends: true, ..Self::of(core, None) };
-        actor.studies.insert(StudyId::whole(0), Running::new(&actor.core, StudyId::whole(0), done, observer));
+        actor
+            .studies
+            .insert(PlanId::whole(0), RunningStudy::new(&actor.core, PlanId::whole(0), done, observer));
         actor
     }
 
-    /// A manager of an embedded run's plans, one after another, until it is told to [`Finish`].
+    /// A manager of an embedded run's plans, one after another, until it is told to [`Shutdown`].
     #[must_use]
-    pub fn in_turn() -> Self {
+    pub fn sequential() -> Self {
         Self::of(Manager::new(0), None)
     }
 
     /// A manager of studies that are yet to be begun.
     #[must_use]
-    pub fn service(service: Service) -> Self {
+    pub fn service(service: ServiceHooks) -> Self {
         let core = Manager::new(service.epoch);
-        let core = if service.by_data { core } else { core.without_placement() };
+        let core = if service.by_data { core } else { core.without_locality() };
         Self::of(core, Some(service))
     }
 
-    fn of(core: Manager, service: Option<Service>) -> Self {
+    fn of(core: Manager, service: Option<ServiceHooks>) -> Self {
         Self {
             core,
             service,
@@ -144,12 +146,12 @@ impl ManagerActor {
             claims: BTreeMap::new(),
             duplicates: Duplicates::default(),
             studies: BTreeMap::new(),
-            cancelled: BTreeSet::new(),
+            canceled: BTreeSet::new(),
             kept: BTreeSet::new(),
             to_replan: BTreeSet::new(),
             replan_is_due: false,
             replanned: (0, 0),
-            meters: Meters::new(),
+            meters: ManagerCounters::new(),
             start: Instant::now(),
         }
     }
@@ -212,10 +214,10 @@ impl Actor for ManagerActor {
             ctx.run_interval(TICK, |actor, ctx| {
                 actor.core.handle_tick(actor.start.elapsed());
                 actor.settle_claims(ctx);
-                actor.perform(ctx);
+                actor.apply_effects(ctx);
             });
         }
-        self.perform(ctx);
+        self.apply_effects(ctx);
     }
 }
 
@@ -241,6 +243,6 @@ fn agree(before: Option<&Vec<pleach_regions::Table>>, now: &[pleach_regions::Tab
 }
 
 /// An instance in words for the operator.
-fn named(study: StudyId, instance: InstanceId) -> String {
+fn named(study: PlanId, instance: InstanceId) -> String {
     format!("{study}, {instance}")
 }

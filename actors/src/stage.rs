@@ -3,41 +3,41 @@
 //! Where buckets share, a task that is granted is first looked for among what others have computed; if somebody is running
 //! the same right now, it waits, and the slot goes back.
 
-mod around;
-mod bytes;
-mod call;
-mod held;
-mod keys;
-mod learnt;
-mod leave;
-mod sources;
+mod context;
+mod cost_learning;
+mod execution;
+mod key_policy;
+mod live_outputs;
+mod sizes;
+mod task_keys;
+mod withdrawal;
 
-use crate::results;
-use crate::storage::{Get, NotDone};
-use crate::task::{Back, From, TaskResult};
+use crate::storage::{GetRegion, RegionUnavailable};
+use crate::task::{OutputSource, StoredOutputs, TaskResult};
+use crate::task_results;
 use actix::prelude::*;
-pub use around::{Past, Runnable, Surroundings};
-pub(crate) use bytes::input_bytes;
-use bytes::{inputs, missing_bytes, task_bytes};
-use call::{How, Keys, ToRun};
-use held::{Held, Known};
-use keys::Worth;
-pub use leave::{HandBack, Which};
-use pleach_dispatch::memory::Demand;
-use pleach_dispatch::message::{BucketWork, InstanceWork, Reused, TaskDone, TaskReport, ToManager};
-use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
-use pleach_dispatch::{InstanceId, LeaseId, SlotId, StudyId};
-use pleach_regions::{DataRegion, Identity, RegionKey, Shelved, TaskKey};
+pub use context::{PriorResults, ResolvedStage, StageContext};
+use execution::{Execution, TaskJob, TaskKeys};
+use key_policy::KeyPolicy;
+use live_outputs::{LiveOutputs, RegionInfo};
+use pleach_dispatch::memory_model::BucketDemand;
+use pleach_dispatch::message::{BucketWork, InstanceWork, ReuseSource, TaskOutcome, TaskReport, ToManager};
+use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
+use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Stage, Task};
+pub(crate) use sizes::input_bytes;
+use sizes::{inputs, missing_bytes, task_bytes};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use tracing::{Span, trace_span};
+pub use withdrawal::{InstanceSelection, TakeInstances};
 
 /// One task may run in this slot.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Granted {
+pub struct SlotGranted {
     /// The slot.
     pub slot: SlotId,
     /// The task.
@@ -47,18 +47,18 @@ pub struct Granted {
 /// Whoever ran the same as a task of this bucket has finished.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct Resumed(pub(crate) NodeId);
+pub(crate) struct ResumeTask(pub(crate) NodeId);
 
 /// What a stage actor tells its worker.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub enum FromStage {
+pub enum StageEvent {
     /// What the stage could use now: said when it has begun, and after each grant.
     Demand {
         /// The stage.
         lease: LeaseId,
         /// What it could use.
-        demand: Demand,
+        demand: BucketDemand,
     },
     /// A slot is free again.
     SlotFree {
@@ -67,7 +67,7 @@ pub enum FromStage {
         /// The stage it was granted to.
         lease: LeaseId,
         /// What the stage could use now.
-        demand: Demand,
+        demand: BucketDemand,
     },
     /// For the manager.
     Report(ToManager),
@@ -78,28 +78,28 @@ pub enum FromStage {
 }
 
 /// A region for storage, and what is known of what it holds.
-type Put = (RegionKey, Arc<DataRegion>, Option<Identity>);
+type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
 
 /// See the module.
 pub struct StageActor {
-    study: StudyId,
+    study: PlanId,
     lease: LeaseId,
     number: u32,
     stage: Arc<Stage>,
     operations: Vec<Arc<dyn Operation>>,
     pixels: u64,
     work: HashMap<InstanceId, InstanceWork>,
-    run: BucketRun,
+    run: BucketExecution,
     /// Declared bytes of each task on images of this bucket's size.
     declared_bytes: Vec<u64>,
     /// What the bucket reads, each once, and its bytes.
     inputs: Vec<(RegionKey, u64)>,
-    held: Held,
+    held: LiveOutputs,
     /// What is worth a key; `None`: nothing is shared with other buckets.
-    worth: Option<Worth>,
+    worth: Option<KeyPolicy>,
     /// Tasks done since the last report.
     ran: Vec<TaskReport>,
-    around: Surroundings,
+    around: StageContext,
 }
 
 impl fmt::Debug for StageActor {
@@ -117,21 +117,21 @@ impl StageActor {
     /// # Errors
     /// When the bucket does not fit the stage.
     pub fn new(
-        (study, lease): (StudyId, LeaseId),
-        runnable: Runnable,
+        (study, lease): (PlanId, LeaseId),
+        runnable: ResolvedStage,
         work: BucketWork,
-        around: Surroundings,
-    ) -> Result<Self, pleach_dispatch::stage::BadWork> {
-        let Runnable { stage, operations, .. } = &runnable;
+        around: StageContext,
+    ) -> Result<Self, pleach_dispatch::stage::InvalidBucket> {
+        let ResolvedStage { stage, operations, .. } = &runnable;
         let declared_bytes: Vec<u64> = operations.iter().map(|op| op.memory_bytes(work.pixels)).collect();
         let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);
         let inputs = inputs(stage, &work);
-        let run = BucketRun::new(stage, &work, bytes, around.active_paths)?;
-        let worth = Worth::of(work.sharing, &runnable, work.pixels, around.past.cache.is_some());
-        let Runnable { stage, operations, .. } = runnable;
+        let run = BucketExecution::new(stage, &work, bytes, around.active_paths)?;
+        let worth = KeyPolicy::of(work.sharing, &runnable, work.pixels, around.past.cache.is_some());
+        let ResolvedStage { stage, operations, .. } = runnable;
         let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
-        let held = Held::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
+        let held = LiveOutputs::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
             study,
             lease,
@@ -155,29 +155,29 @@ impl StageActor {
         &self.inputs
     }
 
-    fn demand(&self) -> Demand {
+    fn demand(&self) -> BucketDemand {
         let (here_bytes, missing_bytes) = input_bytes(&self.around.ram, &self.inputs);
         let foreseen = self.run.demand(missing_bytes);
-        Demand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
+        BucketDemand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
     }
 
     /// Begins a task that has a slot: finds its outputs, waits for somebody who is computing them, or runs it.
-    fn begin(&mut self, slot: SlotId, call: TaskCall, ctx: &mut Context<Self>) {
+    fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
-        let Some(Keys { key, origin }) = shared else {
-            return self.start(slot, call, How::Run { keys, shared: false, found: None }, ctx);
+        let Some(TaskKeys { key, origin }) = shared else {
+            return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
         let mut results = self.held.results();
         if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
             let is_from_before = results.is_from_before(self.study.study, &key);
             drop(results);
             let reused = match from == origin {
-                _ if is_from_before => Reused::Before,
-                true => Reused::Dataflow,
-                false => Reused::Value,
+                _ if is_from_before => ReuseSource::Before,
+                true => ReuseSource::Dataflow,
+                false => ReuseSource::Value,
             };
-            let how = How::Found { outputs, origin, reused };
+            let how = Execution::Found { outputs, origin, reused };
             if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
                 // Admitted with what the bucket reads: others of its tasks will need it.
                 return self.start(slot, call, how, ctx);
@@ -192,27 +192,27 @@ impl StageActor {
             self.run.suspend(call.node);
             return self.tell_slot_free(slot);
         }
-        let found = self.around.below.as_ref().and_then(|_| results.find_below(&key, &call.wanted));
+        let found = self.around.below.as_ref().and_then(|_| results.find_spilled(&key, &call.wanted));
         results.begin(key);
         drop(results);
-        self.start(slot, call, How::Run { keys, shared: true, found }, ctx);
+        self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
     }
 
     /// Starts the call: its inputs first, those from storage when they are there, then the task itself. The first call
     /// of a bucket waits for all that the bucket reads: it was admitted with that.
-    fn start(&mut self, slot: SlotId, call: TaskCall, how: How, ctx: &mut Context<Self>) {
+    fn start(&mut self, slot: SlotId, call: TaskRequest, how: Execution, ctx: &mut Context<Self>) {
         let storage = self.around.storage.clone();
         let brought: Vec<_> = match call.brings_inputs {
-            true => self.inputs.iter().map(|(key, _)| storage.send(Get(*key))).collect(),
+            true => self.inputs.iter().map(|(key, _)| storage.send(GetRegion(*key))).collect(),
             false => Vec::new(),
         };
         let to_run = match how {
-            How::Run { keys, ref found, .. } => {
+            Execution::Run { keys, ref found, .. } => {
                 let back = self.around.below.as_ref().zip(found.as_ref());
-                let back = back.map(|(below, found)| Back::new(below, found));
-                Some(ToRun { back, ..self.to_run(slot, &call, keys) })
+                let back = back.map(|(below, found)| StoredOutputs::new(below, found));
+                Some(TaskJob { back, ..self.to_run(slot, &call, keys) })
             }
-            How::Found { .. } => None,
+            Execution::Found { .. } => None,
         };
         let run = async move {
             for region in brought {
@@ -229,17 +229,21 @@ impl StageActor {
         ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
     }
 
-    fn to_run(&self, slot: SlotId, call: &TaskCall, keys: Option<Keys>) -> ToRun {
-        let find = |input: &Input| match *input {
-            Input::Task(output) => {
-                self.held.region(output).cloned().map_or(call::Input::Missing, call::Input::Here)
-            }
-            Input::Stage { instance, input } => {
+    fn to_run(&self, slot: SlotId, call: &TaskRequest, keys: Option<TaskKeys>) -> TaskJob {
+        let find = |input: &InputLocation| match *input {
+            InputLocation::Task(output) => self
+                .held
+                .region(output)
+                .cloned()
+                .map_or(execution::LoadedInput::Missing, execution::LoadedInput::Here),
+            InputLocation::Stage { instance, input } => {
                 let work = self.work.get(&instance);
-                work.map_or(call::Input::Missing, |work| call::Input::Stored(work.inputs[input]))
+                work.map_or(execution::LoadedInput::Missing, |work| {
+                    execution::LoadedInput::Stored(work.inputs[input])
+                })
             }
         };
-        let recall = self.recall(call, keys);
+        let recall = self.cache_lookup(call, keys);
         // A trace says what all outputs are.
         let digests = match (&recall, &self.worth) {
             (Some(_), _) => vec![true; call.wanted.len()],
@@ -248,9 +252,9 @@ impl StageActor {
             }
             (None, None) => Vec::new(),
         };
-        let short = recall.is_none() && !digests.contains(&true) && self.is_short(call);
+        let short = recall.is_none() && !digests.contains(&true) && self.runs_inline(call);
         let task = &self.stage.tasks[call.task];
-        ToRun {
+        TaskJob {
             task: self.around.slots[slot.index()].clone(),
             name: task.name.clone(),
             operation: Arc::clone(&self.operations[call.task]),
@@ -265,7 +269,7 @@ impl StageActor {
     }
 
     /// What is said of a task: as much as is wanted.
-    fn span(&self, call: &TaskCall, task: &Task) -> Span {
+    fn span(&self, call: &TaskRequest, task: &Task) -> Span {
         trace_span!(
             parent: &self.around.span,
             "task",
@@ -277,35 +281,36 @@ impl StageActor {
 
     fn tell_slot_free(&self, slot: SlotId) {
         let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(FromStage::SlotFree { slot, lease, demand });
+        self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand });
     }
 
     /// A task is done, by whichever way, or has failed.
-    fn end(&mut self, slot: SlotId, call: &TaskCall, how: How, result: Option<TaskResult>) {
+    fn end(&mut self, slot: SlotId, call: &TaskRequest, how: Execution, result: Option<TaskResult>) {
         match (how, result) {
-            (How::Found { outputs, origin, reused }, _) => {
-                self.report(call, TaskDone::Reused(reused), 0.0);
+            (Execution::Found { outputs, origin, reused }, _) => {
+                self.report(call, TaskOutcome::Reused(reused), 0.0);
                 let id = |output| OutputId { node: call.node, output };
-                self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
+                self.held.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
                 self.run.handle_done(call.node);
             }
-            (How::Run { keys, shared, found }, Some(result)) => {
+            (Execution::Run { keys, shared, found }, Some(result)) => {
                 let TaskResult { seconds, digest_seconds, .. } = result;
                 let digests = result.digests.iter().flatten().count() as u32;
                 let from = found.map(|found| found.origin);
                 let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
                 let done = match result.source {
-                    From::Cache => TaskDone::Reused(Reused::Cache),
-                    From::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
-                        TaskDone::Reused(Reused::Before)
+                    OutputSource::Cache => TaskOutcome::Reused(ReuseSource::Cache),
+                    OutputSource::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
+                        TaskOutcome::Reused(ReuseSource::Before)
                     }
-                    From::Below if is_same => TaskDone::Reused(Reused::Dataflow),
-                    From::Below => TaskDone::Reused(Reused::Value),
-                    From::Run => {
+                    OutputSource::Below if is_same => TaskOutcome::Reused(ReuseSource::Dataflow),
+                    OutputSource::Below => TaskOutcome::Reused(ReuseSource::Value),
+                    OutputSource::Run => {
                         let predicted_seconds = self.learn(call, &result);
                         self.observe(call.task, &result);
-                        keys.iter().for_each(|keys| self.held.results().ran(self.study.study, &keys.key));
-                        TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds }
+                        keys.iter()
+                            .for_each(|keys| self.held.results().record_run(self.study.study, &keys.key));
+                        TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
                     }
                 };
                 self.report(call, done, result.cache_seconds);
@@ -315,14 +320,14 @@ impl StageActor {
                         self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
                         self.run.handle_done(call.node);
                     }
-                    Err(NotDone::Failed(cause)) => self.run.handle_failed(call.node, &cause),
-                    Err(NotDone::Lacks(key)) => self.run.handle_lacking(call.node, key),
+                    Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
+                    Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
                 }
-                if let Some(Keys { key, .. }) = shared {
+                if let Some(TaskKeys { key, .. }) = shared {
                     self.held.results().end(&key);
                 }
             }
-            (How::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
+            (Execution::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
         }
         self.follow();
         self.tell_slot_free(slot);
@@ -333,43 +338,44 @@ impl StageActor {
         self.held.results().is_from_before(self.study.study, key)
     }
 
-    fn report(&mut self, call: &TaskCall, done: TaskDone, cache_seconds: f64) {
+    fn report(&mut self, call: &TaskRequest, done: TaskOutcome, cache_seconds: f64) {
         self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
     }
 
     /// Holds the wanted outputs of a task that is done, on the shelf if they are to be shared.
     fn keep(
         &mut self,
-        call: &TaskCall,
-        keys: Option<Keys>,
+        call: &TaskRequest,
+        keys: Option<TaskKeys>,
         shared: bool,
         outputs: Vec<Option<DataRegion>>,
         digests: &[Option<pleach_regions::Digest>],
         seconds: f64,
     ) {
         let known = |output: usize| {
-            let Keys { key, origin } = keys?;
+            let TaskKeys { key, origin } = keys?;
             let digest = digests.get(output).copied().flatten();
-            let identity = digest.map_or_else(|| results::derived(&key, output), |digest| Identity(digest.0));
-            Some(Known { identity, origin: results::derived(&origin, output) })
+            let identity = digest
+                .map_or_else(|| task_results::provenance_id(&key, output), |digest| RegionIdentity(digest.0));
+            Some(RegionInfo { identity, origin: task_results::provenance_id(&origin, output) })
         };
         let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
             let region = Arc::new(region.filter(|_| call.wanted[output])?);
             Some((OutputId { node: call.node, output }, region, known(output)))
         });
-        if let Some(Keys { key, origin }) = keys.filter(|_| shared) {
+        if let Some(TaskKeys { key, origin }) = keys.filter(|_| shared) {
             let shelved = wanted.map(|output| {
                 let (_, region, known) = output?;
-                Some(Shelved { identity: known?.identity, region })
+                Some(CachedRegion { identity: known?.identity, region })
             });
             let outputs = shelved.collect();
             let mut results = self.held.results();
             // Instances of a bucket read the same.
-            let source = self.inputs.first().map(|(key, _)| results.source(*key, self.study.study));
-            let outputs = results.shelf.put(key, origin, source, outputs, seconds);
+            let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
+            let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
-            self.held.add_shelved(outputs, id, |output| results::derived(&origin, output));
+            self.held.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
         } else {
             wanted.flatten().for_each(|(output, region, known)| self.held.add(output, region, known));
         }
@@ -388,7 +394,7 @@ impl StageActor {
             && let Some((input, _)) = self.inputs.first()
         {
             let mut results = self.held.results();
-            let source = results.source(*input, self.study.study);
+            let source = results.root_input(*input, self.study.study);
             puts.iter().for_each(|(key, _, _)| results.made(*key, source));
         }
         for (key, region, identity) in puts {
@@ -426,22 +432,22 @@ impl StageActor {
                 let done = ToManager::Done { study, lease, instance, results, tasks, shared: Vec::new() };
                 let keys = self.durable(instance);
                 worker.do_send(match keys.is_empty() {
-                    false => FromStage::Stored(done, keys),
-                    true => FromStage::Report(done),
+                    false => StageEvent::Stored(done, keys),
+                    true => StageEvent::Report(done),
                 });
             }
             Effect::Failed { instance, cause } => {
                 let tasks = std::mem::take(&mut self.ran);
                 let failed = ToManager::Failed { study, lease, instance, cause, tasks };
-                worker.do_send(FromStage::Report(failed));
+                worker.do_send(StageEvent::Report(failed));
             }
             Effect::Lacking { instance, key } => {
                 let tasks = std::mem::take(&mut self.ran);
-                let lacking = ToManager::Lacking { study, lease, instance, key, tasks };
-                worker.do_send(FromStage::Report(lacking));
+                let lacking = ToManager::MissingInput { study, lease, instance, key, tasks };
+                worker.do_send(StageEvent::Report(lacking));
             }
             Effect::Drop(output) => self.held.remove(output),
-            Effect::Over => worker.do_send(FromStage::Over(lease)),
+            Effect::Over => worker.do_send(StageEvent::Over(lease)),
         }
     }
 }
@@ -451,33 +457,33 @@ impl Actor for StageActor {
 
     fn started(&mut self, _: &mut Self::Context) {
         let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(FromStage::Demand { lease, demand });
+        self.around.worker.do_send(StageEvent::Demand { lease, demand });
     }
 }
 
-impl Handler<Granted> for StageActor {
+impl Handler<SlotGranted> for StageActor {
     type Result = ();
 
-    fn handle(&mut self, Granted { slot, node }: Granted, ctx: &mut Self::Context) {
+    fn handle(&mut self, SlotGranted { slot, node }: SlotGranted, ctx: &mut Self::Context) {
         let missing = missing_bytes(&self.around.ram, &self.inputs);
         let (lease, worker) = (self.lease, self.around.worker.clone());
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
                 self.begin(slot, call, ctx);
-                worker.do_send(FromStage::Demand { lease, demand: self.demand() });
+                worker.do_send(StageEvent::Demand { lease, demand: self.demand() });
             }
             // Given up meanwhile: the slot goes back.
-            None => worker.do_send(FromStage::SlotFree { slot, lease, demand: self.demand() }),
+            None => worker.do_send(StageEvent::SlotFree { slot, lease, demand: self.demand() }),
         }
     }
 }
 
-impl Handler<Resumed> for StageActor {
+impl Handler<ResumeTask> for StageActor {
     type Result = ();
 
-    fn handle(&mut self, Resumed(node): Resumed, _: &mut Self::Context) {
+    fn handle(&mut self, ResumeTask(node): ResumeTask, _: &mut Self::Context) {
         self.run.resume(node);
         let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(FromStage::Demand { lease, demand });
+        self.around.worker.do_send(StageEvent::Demand { lease, demand });
     }
 }

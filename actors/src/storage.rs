@@ -1,28 +1,28 @@
 //! The storage actor: the data regions of one node.
 //!
 //! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, from another worker, or
-//! from a tier that all workers share (`storage/elsewhere.rs`). Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
+//! from a tier that all workers share (`storage/remote.rs`). Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
 //! them again.
 //!
-//! Where memory is short, the worker has room made (`storage/room.rs`): what came from files is let go of, and read again
+//! Where memory is short, the worker has room made (`storage/eviction.rs`): what came from files is let go of, and read again
 //! when it is asked for; the rest goes to the tiers below, if there are any.
 
-mod ahead;
-mod elsewhere;
+mod eviction;
 mod file;
+mod prefetch;
+mod remote;
 mod replica;
-mod room;
 
-use crate::below::Below;
 use crate::exchange::Exchange;
+use crate::spill::SpillStore;
 use actix::prelude::*;
-pub use ahead::Ahead;
-use elsewhere::{Rates, Way};
+pub use eviction::{FreeMemory, MemoryFreed};
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, RamTier, RegionKey};
 use pleach_workflow::TierKind;
-pub use replica::Keep;
-pub use room::{MakeRoom, RoomMade};
+pub use prefetch::Prefetch;
+use remote::{FetchRates, RemoteSource};
+pub use replica::FetchReplica;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -50,7 +50,7 @@ pub trait Source: Send + Sync {
 
 /// Where a region is to be had that is not here.
 #[derive(Clone)]
-pub enum Origin {
+pub enum RegionOrigin {
     /// From outside the study.
     Source(Arc<dyn Source>),
     /// From one of these workers, or, if it is `shared`, from a tier that all workers share.
@@ -62,7 +62,7 @@ pub enum Origin {
     },
 }
 
-impl fmt::Debug for Origin {
+impl fmt::Debug for RegionOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(_) => f.write_str("Source"),
@@ -75,7 +75,7 @@ impl fmt::Debug for Origin {
 
 /// Why a region, or what is made of it, is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotDone {
+pub enum RegionUnavailable {
     /// It never will be.
     Failed(TaskFailure),
     /// This region is not to be had here; elsewhere it may be.
@@ -83,22 +83,22 @@ pub enum NotDone {
 }
 
 /// A region, or why there is none.
-pub type Fetched = Result<Arc<DataRegion>, NotDone>;
+pub type Fetched = Result<Arc<DataRegion>, RegionUnavailable>;
 
 /// Asks for a region; answered as soon as it is there.
 #[derive(Debug, Message)]
 #[rtype(result = "Fetched")]
-pub struct Get(pub RegionKey);
+pub struct GetRegion(pub RegionKey);
 
 /// Says where regions are to be had, before they are asked for. What is prepared is prepared now: while others compute.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Expect(pub Vec<(RegionKey, Origin)>);
+pub struct ExpectRegions(pub Vec<(RegionKey, RegionOrigin)>);
 
 /// Says where regions are to go when they leave memory.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Wish(pub Vec<(RegionKey, TierKind)>);
+pub struct SetPlacement(pub Vec<(RegionKey, TierKind)>);
 
 /// From now on, what comes from files is shared with other nodes, and looked for there first.
 #[derive(Clone, Copy, Debug, Message)]
@@ -108,21 +108,21 @@ pub struct ShareInputs;
 /// Nobody will read these regions again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Release(pub Vec<RegionKey>);
+pub struct ReleaseRegions(pub Vec<RegionKey>);
 
 /// Asks how many regions are held, once all that was said before is done.
 #[derive(Debug, Message)]
 #[rtype(result = "usize")]
-pub struct Held;
+pub struct CountRegions;
 
 /// Asks what has been asked of memory.
 #[derive(Debug, Message)]
-#[rtype(result = "RamFigures")]
-pub struct Measure;
+#[rtype(result = "RamStats")]
+pub struct GetRamStats;
 
 /// What has been asked of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, MessageResponse)]
-pub struct RamFigures {
+pub struct RamStats {
     /// Regions that were there when they were asked for.
     pub hits: u64,
     /// Regions that had to be brought first.
@@ -135,7 +135,7 @@ struct Loaded {
     key: RegionKey,
     result: Fetched,
     /// From elsewhere: by which way, and how long that took.
-    took: Option<(Way, Duration)>,
+    took: Option<(RemoteSource, Duration)>,
 }
 
 /// A region was to come back from below, and is not there any more.
@@ -151,8 +151,8 @@ struct NotShared(RegionKey);
 /// See the module.
 pub struct StorageActor {
     ram: Arc<RamTier>,
-    below: Option<Arc<Below>>,
-    origins: HashMap<RegionKey, Origin>,
+    below: Option<Arc<SpillStore>>,
+    origins: HashMap<RegionKey, RegionOrigin>,
     exchange: Option<Exchange>,
     /// The memory's count of changes when a region was last asked for.
     asked: HashMap<RegionKey, u64>,
@@ -161,13 +161,13 @@ pub struct StorageActor {
     /// Where regions are to go when they leave memory.
     wished: HashMap<RegionKey, TierKind>,
     /// How fast regions come from elsewhere.
-    rates: Rates,
+    rates: FetchRates,
     /// Those who wait for a load that is under way.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
     /// Loads that failed: tried once, since the same file gives the same error.
     failed: HashMap<RegionKey, TaskFailure>,
     pool: Arc<rayon::ThreadPool>,
-    figures: RamFigures,
+    figures: RamStats,
 }
 
 impl fmt::Debug for StorageActor {
@@ -184,9 +184,9 @@ impl StorageActor {
         pool: Arc<rayon::ThreadPool>,
         ram: Arc<RamTier>,
     ) -> Self {
-        let origins = sources.into_iter().map(|(key, source)| (key, Origin::Source(source))).collect();
+        let origins = sources.into_iter().map(|(key, source)| (key, RegionOrigin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
-        let (asked, wished, rates) = (HashMap::new(), HashMap::new(), Rates::default());
+        let (asked, wished, rates) = (HashMap::new(), HashMap::new(), FetchRates::default());
         Self {
             ram,
             below: None,
@@ -199,13 +199,13 @@ impl StorageActor {
             waiting,
             failed,
             pool,
-            figures: RamFigures::default(),
+            figures: RamStats::default(),
         }
     }
 
     /// The same, which has tiers below its memory.
     #[must_use]
-    pub fn with_below(self, below: Option<Arc<Below>>) -> Self {
+    pub fn with_spill(self, below: Option<Arc<SpillStore>>) -> Self {
         Self { below, ..self }
     }
 
@@ -217,7 +217,7 @@ impl StorageActor {
 
     fn find(&self, key: RegionKey) -> Option<Fetched> {
         let stored = self.ram.get(key).map(Ok);
-        stored.or_else(|| self.failed.get(&key).map(|cause| Err(NotDone::Failed(cause.clone()))))
+        stored.or_else(|| self.failed.get(&key).map(|cause| Err(RegionUnavailable::Failed(cause.clone()))))
     }
 
     fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
@@ -230,12 +230,12 @@ impl StorageActor {
             });
         }
         match self.origins.get(&key).cloned() {
-            Some(Origin::Source(source)) => match self.below.clone().filter(|_| self.shares_inputs) {
+            Some(RegionOrigin::Source(source)) => match self.below.clone().filter(|_| self.shares_inputs) {
                 Some(below) => self.look_shared(key, &below, ctx),
                 None => self.read(key, source, ctx),
             },
-            Some(Origin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
-            None => storage.do_send(Loaded { key, result: Err(NotDone::Lacks(key)), took: None }),
+            Some(RegionOrigin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
+            None => storage.do_send(Loaded { key, result: Err(RegionUnavailable::Lacks(key)), took: None }),
         }
     }
 }
@@ -244,10 +244,10 @@ impl Actor for StorageActor {
     type Context = Context<Self>;
 }
 
-impl Handler<Get> for StorageActor {
+impl Handler<GetRegion> for StorageActor {
     type Result = ResponseFuture<Fetched>;
 
-    fn handle(&mut self, Get(key): Get, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetRegion(key): GetRegion, ctx: &mut Self::Context) -> Self::Result {
         if self.below.is_some() {
             self.asked.insert(key, self.ram.changes());
         }
@@ -263,18 +263,18 @@ impl Handler<Get> for StorageActor {
         if waiting.len() == 1 {
             self.load(key, ctx);
         }
-        Box::pin(async move { answered.await.unwrap_or(Err(NotDone::Lacks(key))) })
+        Box::pin(async move { answered.await.unwrap_or(Err(RegionUnavailable::Lacks(key))) })
     }
 }
 
-impl Handler<Expect> for StorageActor {
+impl Handler<ExpectRegions> for StorageActor {
     type Result = ();
 
-    fn handle(&mut self, Expect(regions): Expect, ctx: &mut Self::Context) {
+    fn handle(&mut self, ExpectRegions(regions): ExpectRegions, ctx: &mut Self::Context) {
         for (key, origin) in regions {
             let is_new = !self.origins.contains_key(&key) && self.ram.get(key).is_none();
             // Somebody may have shared it: then its file is not needed.
-            if let Origin::Source(source) = &origin
+            if let RegionOrigin::Source(source) = &origin
                 && is_new
                 && !self.shares_inputs
                 && let Some(preparation) = source.prepare()
@@ -299,8 +299,8 @@ impl Handler<Loaded> for StorageActor {
         match &result {
             // Another worker's copy and one that was made here are the same.
             Ok(region) => drop(self.ram.insert(key, Arc::clone(region))),
-            Err(NotDone::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
-            Err(NotDone::Lacks(_)) => {}
+            Err(RegionUnavailable::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
+            Err(RegionUnavailable::Lacks(_)) => {}
         }
         for answer in self.waiting.remove(&key).unwrap_or_default() {
             // Whoever asked may be gone by now.
@@ -322,16 +322,16 @@ impl Handler<NotShared> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, NotShared(key): NotShared, ctx: &mut Self::Context) {
-        if let Some(Origin::Source(source)) = self.origins.get(&key).cloned() {
+        if let Some(RegionOrigin::Source(source)) = self.origins.get(&key).cloned() {
             self.read(key, source, ctx);
         }
     }
 }
 
-impl Handler<Wish> for StorageActor {
+impl Handler<SetPlacement> for StorageActor {
     type Result = ();
 
-    fn handle(&mut self, Wish(wishes): Wish, _: &mut Self::Context) {
+    fn handle(&mut self, SetPlacement(wishes): SetPlacement, _: &mut Self::Context) {
         if self.below.is_some() {
             self.wished.extend(wishes);
         }
@@ -346,10 +346,10 @@ impl Handler<ShareInputs> for StorageActor {
     }
 }
 
-impl Handler<Release> for StorageActor {
+impl Handler<ReleaseRegions> for StorageActor {
     type Result = ();
 
-    fn handle(&mut self, Release(keys): Release, _: &mut Self::Context) {
+    fn handle(&mut self, ReleaseRegions(keys): ReleaseRegions, _: &mut Self::Context) {
         for key in keys {
             self.ram.remove(key);
             self.asked.remove(&key);
@@ -359,25 +359,25 @@ impl Handler<Release> for StorageActor {
                 below.spawn(move || from.remove(key));
             }
             // Where other workers had it, it is gone as well; a file can be read again.
-            if matches!(self.origins.get(&key), Some(Origin::Elsewhere { .. })) {
+            if matches!(self.origins.get(&key), Some(RegionOrigin::Elsewhere { .. })) {
                 self.origins.remove(&key);
             }
         }
     }
 }
 
-impl Handler<Measure> for StorageActor {
-    type Result = RamFigures;
+impl Handler<GetRamStats> for StorageActor {
+    type Result = RamStats;
 
-    fn handle(&mut self, Measure: Measure, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetRamStats: GetRamStats, _: &mut Self::Context) -> Self::Result {
         self.figures
     }
 }
 
-impl Handler<Held> for StorageActor {
+impl Handler<CountRegions> for StorageActor {
     type Result = usize;
 
-    fn handle(&mut self, _: Held, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: CountRegions, _: &mut Self::Context) -> Self::Result {
         self.ram.len()
     }
 }

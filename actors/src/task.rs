@@ -1,13 +1,13 @@
 //! The task actor: one slot of a worker, running one operation at a time on the thread pool; or, where that takes less than
 //! waking a thread, at once.
 
-use crate::below::Below;
-use crate::recall::{Recall, Recalled};
-use crate::results::{Found, Place};
-use crate::storage::NotDone;
+use crate::spill::SpillStore;
+use crate::storage::RegionUnavailable;
+use crate::task_cache::{CachedTask, TaskLookup};
+use crate::task_results::{OutputLocation, SpilledTask};
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
-use pleach_regions::{DataRegion, Digest, Identity};
+use pleach_regions::{DataRegion, Digest, RegionIdentity};
 use pleach_workflow::{Operation, Port, Value};
 use std::cell::Cell;
 use std::fmt;
@@ -49,9 +49,9 @@ pub struct RunTask {
     /// Outputs of which the digest is wanted.
     pub digests: Vec<bool>,
     /// Where it may be found instead, and is kept.
-    pub recall: Option<Recall>,
+    pub recall: Option<TaskLookup>,
     /// Where its outputs may be brought back from.
-    pub(crate) back: Option<Back>,
+    pub(crate) back: Option<StoredOutputs>,
     /// It takes no longer than [`SHORT_SECONDS`], as far as is known.
     pub short: bool,
     /// What is said of it.
@@ -59,24 +59,24 @@ pub struct RunTask {
 }
 
 /// Outputs that a worker's tasks have written before, and that may have left memory since.
-pub(crate) struct Back {
-    below: Arc<Below>,
-    outputs: Vec<Option<(Identity, Place)>>,
+pub(crate) struct StoredOutputs {
+    below: Arc<SpillStore>,
+    outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
 }
 
 /// Outputs, and what stands for each.
 type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
 
-impl Back {
-    pub(crate) fn new(below: &Arc<Below>, found: &Found) -> Self {
+impl StoredOutputs {
+    pub(crate) fn new(below: &Arc<SpillStore>, found: &SpilledTask) -> Self {
         Self { below: Arc::clone(below), outputs: found.outputs.clone() }
     }
 
     /// The outputs, if all of them are what they were.
     fn bring(&self) -> Option<Brought> {
-        let bring = |place: &Place| match place {
-            Place::Here(region) => Some(DataRegion::clone(region)),
-            Place::Below(key) => Some(Arc::unwrap_or_clone(self.below.get(*key)?)),
+        let bring = |place: &OutputLocation| match place {
+            OutputLocation::Here(region) => Some(DataRegion::clone(region)),
+            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.below.get(*key)?)),
         };
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -94,7 +94,7 @@ impl Back {
 
 /// Where the outputs of a task come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum OutputSource {
     /// It was run.
     Run,
     /// It was not: an earlier study had.
@@ -123,9 +123,9 @@ pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
 #[derive(Debug)]
 pub struct TaskResult {
     /// Outputs in order, or why there are none. Of a task that was recalled, those that were wanted.
-    pub outputs: Result<Vec<Option<DataRegion>>, NotDone>,
+    pub outputs: Result<Vec<Option<DataRegion>>, RegionUnavailable>,
     /// Where they come from.
-    pub source: From,
+    pub source: OutputSource,
     /// Wall seconds of finding it there, or of keeping it.
     pub cache_seconds: f64,
     /// Of each output, where it was wanted.
@@ -141,14 +141,14 @@ pub struct TaskResult {
 impl TaskResult {
     /// A task that was not run.
     pub(crate) fn failed(cause: TaskFailure) -> Self {
-        Self::not_done(NotDone::Failed(cause))
+        Self::not_done(RegionUnavailable::Failed(cause))
     }
 
     /// A task that was not run, for whichever reason.
-    pub(crate) fn not_done(why: NotDone) -> Self {
+    pub(crate) fn not_done(why: RegionUnavailable) -> Self {
         Self {
             outputs: Err(why),
-            source: From::Run,
+            source: OutputSource::Run,
             digests: Vec::new(),
             seconds: 0.0,
             digest_seconds: 0.0,
@@ -201,22 +201,26 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
     let _within = span.enter();
     let start = Instant::now();
-    if let Some((outputs, digests)) = back.as_ref().and_then(Back::bring) {
+    if let Some((outputs, digests)) = back.as_ref().and_then(StoredOutputs::bring) {
         let fits = |(region, port): (&Option<DataRegion>, &Port)| {
             region.as_ref().is_none_or(|region| region.element() == port.element)
         };
         if outputs.iter().zip(operation.outputs()).all(fits) {
-            let found = TaskResult::not_done(NotDone::Failed(TaskFailure { at: name, cause: String::new() }));
-            return TaskResult { outputs: Ok(outputs), source: From::Below, digests, ..found };
+            let found = TaskResult::not_done(RegionUnavailable::Failed(TaskFailure {
+                at: name,
+                cause: String::new(),
+            }));
+            return TaskResult { outputs: Ok(outputs), source: OutputSource::Below, digests, ..found };
         }
     }
-    if let Some(Recalled { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
+    if let Some(CachedTask { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation))
+    {
         let cache_seconds = start.elapsed().as_secs_f64();
         let (outputs, digests) = (Ok(outputs), digests.into_iter().map(Some).collect());
         let (seconds, digest_seconds, peak_bytes) = (0.0, 0.0, None);
         return TaskResult {
             outputs,
-            source: From::Cache,
+            source: OutputSource::Cache,
             cache_seconds,
             digests,
             seconds,
@@ -227,7 +231,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     let looked_for = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let mut peak_bytes = None;
-    let outputs = guarded(&name, || {
+    let outputs = catch_panic(&name, || {
         let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
         let mut outputs = None;
         peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, &arguments)));
@@ -257,12 +261,24 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         recall.keep(outputs, &digests, seconds);
         cache_seconds = looked_for + start.elapsed().as_secs_f64();
     }
-    let outputs = outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(NotDone::Failed);
-    TaskResult { outputs, source: From::Run, cache_seconds, digests, seconds, digest_seconds, peak_bytes }
+    let outputs =
+        outputs.map(|outputs| outputs.into_iter().map(Some).collect()).map_err(RegionUnavailable::Failed);
+    TaskResult {
+        outputs,
+        source: OutputSource::Run,
+        cache_seconds,
+        digests,
+        seconds,
+        digest_seconds,
+        peak_bytes,
+    }
 }
 
 /// Runs `work`, turning a panic into a failure at `at`.
-pub(crate) fn guarded<T>(at: &str, work: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
+pub(crate) fn catch_panic<T>(
+    at: &str,
+    work: impl FnOnce() -> Result<T, TaskFailure>,
+) -> Result<T, TaskFailure> {
     let before = GUARDED.replace(true);
     // What the closure holds is dropped with it: nothing half-changed is seen again.
     let done = catch_unwind(AssertUnwindSafe(work));

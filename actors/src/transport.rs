@@ -3,13 +3,13 @@
 //! A [`Link`] is the sending half of one end, [`Incoming`] the receiving one. What they carry is encoded by [`codec`]
 //! whichever way it goes, so that the messages of an embedded run are the ones that cross a network.
 //!
-//! - [`memory`]: two ends in one process;
+//! - [`in_memory`]: two ends in one process;
 //! - [`quic`]: ends on different nodes, each of which has shown a certificate ([`certs`], [`identity`]) and said what it
 //!   is and has ([`hello`]); nodes without one get it for a [`token`]. Data regions travel beside the frames;
 //! - [`https`]: TLS for whoever speaks HTTP to a manager, with the same certificates.
 //!
 //! What peers may take is bounded in one place ([`settings`]); who is turned away is told why ([`refusal`]), and the
-//! operator once ([`notices`]).
+//! operator once ([`refusal_log`]).
 
 pub mod backoff;
 pub mod certs;
@@ -19,10 +19,10 @@ pub mod frames;
 pub mod hello;
 pub mod https;
 pub mod identity;
-pub mod memory;
-pub mod notices;
+pub mod in_memory;
 pub mod quic;
 pub mod refusal;
+pub mod refusal_log;
 pub mod settings;
 pub mod token;
 
@@ -40,7 +40,7 @@ pub struct Disconnected;
 
 /// What a link has carried until now, and how well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkFigures {
+pub struct LinkStats {
     /// To the other end and back, as it is estimated.
     pub round_trip: Duration,
     /// Packets sent.
@@ -53,7 +53,7 @@ pub struct LinkFigures {
     pub received_bytes: u64,
 }
 
-impl LinkFigures {
+impl LinkStats {
     /// Those of several links together; the slowest counts.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -76,7 +76,7 @@ pub trait Link: Send + 'static {
     fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected>;
 
     /// What it has carried; `None` where nothing is sent over a network.
-    fn figures(&self) -> Option<LinkFigures> {
+    fn figures(&self) -> Option<LinkStats> {
         None
     }
 
@@ -102,7 +102,7 @@ pub struct Frame {
 
 impl Frame {
     /// A frame that counts as unread as long as `unread` is held.
-    pub(crate) fn counted(bytes: Vec<u8>, unread: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn with_credit(bytes: Vec<u8>, unread: OwnedSemaphorePermit) -> Self {
         Self { bytes, unread: Some(unread) }
     }
 

@@ -5,37 +5,39 @@
 //! that there is memory, `share` that what has to outlive the worker does, `between` what stays from one plan to the next,
 //! `leave` lets it go in order, `figures` measures.
 
-mod attach;
-mod between;
 mod bucket;
-mod figures;
-mod leave;
-mod room;
+mod drain;
+mod durability;
+mod memory_pressure;
+mod metrics;
+mod reattach;
+mod retention;
 mod setup;
-mod share;
 
-pub use attach::Connected;
-pub use between::{Forget, IsBusy};
-pub use figures::{Measure, WorkerFigures};
-pub use leave::{Abandon, Drain, EndBy};
-pub use setup::{Event, Opener, Remote, Resources, WorkerSetup};
+pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
+pub use metrics::{GetWorkerMetrics, WorkerMetrics};
+pub use reattach::LinkUp;
+pub use retention::{DropRetained, HasWork};
+pub use setup::{InputReader, RemoteSetup, Resources, WorkerEvent, WorkerSetup};
 
-use crate::results::Results;
-use crate::stage::{FromStage, Granted, HandBack, Runnable, StageActor, Which, input_bytes};
-use crate::storage::{Held, Release, ShareInputs};
+use crate::stage::{
+    InstanceSelection, ResolvedStage, SlotGranted, StageActor, StageEvent, TakeInstances, input_bytes,
+};
+use crate::storage::{CountRegions, ReleaseRegions, ShareInputs};
 use crate::task::TaskActor;
+use crate::task_results::TaskResults;
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
-use attach::Unsafe;
-use figures::Meters;
-use pleach_dispatch::estimates::Estimates;
-use pleach_dispatch::memory::{Budget, Demand};
+use durability::Finished;
+use metrics::WorkerCounters;
+use pleach_dispatch::memory_estimates::MemoryEstimates;
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::{ToManager, ToWorker};
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{LeaseId, StudyId};
+use pleach_dispatch::{LeaseId, PlanId};
 use pleach_regions::RegionKey;
-use pleach_workflow::Durable;
-use share::Finished;
+use pleach_workflow::Durability;
+use reattach::UnackedReports;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +51,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A bucket at this worker.
 struct Bucket {
-    study: StudyId,
+    study: PlanId,
     stage: Addr<StageActor>,
     /// What it reads, each once, and its bytes.
     inputs: Vec<(RegionKey, u64)>,
@@ -63,21 +65,21 @@ pub struct WorkerActor {
     /// `None`: there is none now.
     link: Option<Box<dyn Link>>,
     incoming: Option<Incoming>,
-    studies: HashMap<StudyId, Vec<Runnable>>,
-    durable: HashMap<StudyId, Durable>,
+    studies: HashMap<PlanId, Vec<ResolvedStage>>,
+    durable: HashMap<PlanId, Durability>,
     running: HashMap<LeaseId, Bucket>,
     /// Instances that are finished, and reported when what others read of them is shared.
     sharing: usize,
     /// Their reports, where another worker is to fetch that.
     replicating: HashMap<Finished, ToManager>,
     /// Second copies of what other workers have stored, in memory as long as nothing else needs the room.
-    replicas: HashMap<RegionKey, StudyId>,
+    replicas: HashMap<RegionKey, PlanId>,
     /// The storage's count of changes, when buckets' missing inputs were looked for last.
     looked_at: u64,
     /// The studies of regions that are, or may come to be, in storage.
-    study_of: HashMap<RegionKey, StudyId>,
+    study_of: HashMap<RegionKey, PlanId>,
     /// What is told again over another link.
-    unsafe_reports: Unsafe,
+    unsafe_reports: UnackedReports,
     /// Whose worker this is.
     manager: Option<u64>,
     /// The manager has accepted this worker over the present link.
@@ -85,15 +87,15 @@ pub struct WorkerActor {
     draining: bool,
     dismissed: bool,
     /// What the tasks of this worker have computed.
-    results: Arc<Mutex<Results>>,
-    estimates: Arc<Mutex<Estimates>>,
+    results: Arc<Mutex<TaskResults>>,
+    estimates: Arc<Mutex<MemoryEstimates>>,
     /// What its state machine counts time from.
     start: Instant,
     /// It has to end at some time.
     ends: Arc<AtomicBool>,
-    meters: Meters,
+    meters: WorkerCounters,
     /// What is said of studies.
-    spans: HashMap<StudyId, Span>,
+    spans: HashMap<PlanId, Span>,
 }
 
 impl fmt::Debug for WorkerActor {
@@ -108,15 +110,15 @@ impl WorkerActor {
         Self { link: Some(Box::new(link)), incoming: Some(incoming), ..Self::unconnected(setup) }
     }
 
-    /// A worker that is yet to be [`Connected`].
+    /// A worker that is yet to be [`LinkUp`].
     #[must_use]
     pub fn unconnected(setup: WorkerSetup) -> Self {
-        let budget = Budget { bytes: setup.resources.memory_bytes, ..Budget::UNLIMITED };
+        let budget = MemoryBudget { bytes: setup.resources.memory_bytes, ..MemoryBudget::UNLIMITED };
         let window = setup.remote.as_ref().map_or(0, |remote| remote.window);
         Self {
             core: Worker::new(setup.resources.slots.get(), budget).with_window(window),
             slots: Vec::new(),
-            unsafe_reports: Unsafe::new(setup.remote.is_some()),
+            unsafe_reports: UnackedReports::new(setup.remote.is_some()),
             setup,
             link: None,
             incoming: None,
@@ -136,7 +138,7 @@ impl WorkerActor {
             estimates: Arc::default(),
             start: Instant::now(),
             ends: Arc::default(),
-            meters: Meters::new(),
+            meters: WorkerCounters::new(),
             spans: HashMap::new(),
         }
     }
@@ -167,7 +169,7 @@ impl WorkerActor {
     /// Says what is in storage and what time it is, before anything that may follow from it.
     fn look(&mut self) {
         self.core.handle_time(self.start.elapsed());
-        self.look_below();
+        self.report_spillable();
         let changes = self.setup.ram.changes();
         if std::mem::replace(&mut self.looked_at, changes) != changes {
             for (lease, bucket) in &self.running {
@@ -185,16 +187,16 @@ impl WorkerActor {
                 Effect::Grant { lease, slot, node } => {
                     self.make_room();
                     match self.running.get(&lease) {
-                        Some(bucket) => bucket.stage.do_send(Granted { slot, node }),
-                        None => self.core.handle_slot_free(slot, lease, Demand::default()),
+                        Some(bucket) => bucket.stage.do_send(SlotGranted { slot, node }),
+                        None => self.core.handle_slot_free(slot, lease, BucketDemand::default()),
                     }
                 }
                 Effect::Request { buckets, after } => self.send(&ToManager::Request { buckets, after }, ctx),
-                Effect::MakeRoom { bytes, lease } => self.have_room_made(bytes, lease, ctx),
-                Effect::HandBack { lease } => self.hand_back(lease, Which::NotUnderWay, ctx),
+                Effect::MakeRoom { bytes, lease } => self.free_memory(bytes, lease, ctx),
+                Effect::HandBack { lease } => self.hand_back(lease, InstanceSelection::NotUnderWay, ctx),
                 Effect::Call { call } => {
                     self.meters.steps.call.increment(1);
-                    self.send(&ToManager::Call { call }, ctx);
+                    self.send(&ToManager::Sync { call }, ctx);
                 }
                 // The manager closes the link when it has said what there is to say, such as what may be let go of. It
                 // may have done so already, having heard of the last instance: then that is still to be heard.
@@ -218,13 +220,13 @@ impl WorkerActor {
             self.study_of.remove(key);
             self.replicas.remove(key);
         }
-        self.setup.storage.do_send(Release(keys));
+        self.setup.storage.do_send(ReleaseRegions(keys));
         // Storage works in the order in which it was told: what comes after the release finds the regions gone.
-        let gone = self.setup.storage.send(Held).into_actor(self);
+        let gone = self.setup.storage.send(CountRegions).into_actor(self);
         ctx.spawn(gone.map(move |_, actor, ctx| {
             actor.look();
             if let Some(call) = call {
-                actor.core.handle_echo(call);
+                actor.core.handle_sync_ack(call);
             }
             actor.perform(ctx);
         }));
@@ -233,11 +235,11 @@ impl WorkerActor {
     fn hear(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.welcomed(manager, ctx),
-            ToWorker::Study { study, stages, least_bytes, durable, keeps } => {
+            ToWorker::StartStudy { study, stages, least_bytes, durable, keeps } => {
                 self.next(study.study, keeps);
                 self.core.handle_study(study, stages.len() as u32, least_bytes);
                 self.durable.insert(study, durable);
-                if durable == Durable::All {
+                if durable == Durability::All {
                     self.setup.storage.do_send(ShareInputs);
                 }
                 self.spans.insert(study, info_span!("study", study = study.study));
@@ -248,27 +250,29 @@ impl WorkerActor {
                 self.expect(&work, &inputs, &peers);
                 self.assigned(study, lease, work, later, ctx);
             }
-            ToWorker::Keep { lease, instances, .. } => self.keep(lease, instances, ctx),
+            ToWorker::ResumeLease { lease, instances, .. } => self.keep(lease, instances, ctx),
             ToWorker::Revoke { lease } => self.revoke(lease, ctx),
-            ToWorker::Share { lease } => self.hand_back(lease, Which::Part, ctx),
-            ToWorker::Copy { study, key, from, replica } => self.copy(study, key, from, replica, ctx),
+            ToWorker::StealRequest { lease } => self.hand_back(lease, InstanceSelection::Part, ctx),
+            ToWorker::FetchRegion { study, key, from, replica } => {
+                self.fetch_copy(study, key, from, replica, ctx)
+            }
             ToWorker::Replicated { study, lease, instance } => {
                 self.replicated((study, lease, instance), ctx);
             }
             ToWorker::Release { keys } => self.release(keys, None, ctx),
-            ToWorker::Over { study } => self.over(study, ctx),
-            ToWorker::Forget { study } => self.forget(study),
-            ToWorker::Durable { reports } => self.unsafe_reports.are_safe(reports),
-            ToWorker::NoFile { digest } => {
+            ToWorker::StudyFinished { study } => self.over(study, ctx),
+            ToWorker::DropRetained { study } => self.forget(study),
+            ToWorker::AckReports { reports } => self.unsafe_reports.ack(reports),
+            ToWorker::FileMissing { digest } => {
                 if let Some(remote) = &self.setup.remote {
                     remote.files.refused(&digest);
                 }
             }
-            ToWorker::Echo { call } => self.release(Vec::new(), Some(call), ctx),
+            ToWorker::SyncAck { call } => self.release(Vec::new(), Some(call), ctx),
             ToWorker::Drain => self.drain(ctx),
-            ToWorker::Dismiss => self.dismissed = true,
+            ToWorker::DrainComplete => self.dismissed = true,
             ToWorker::Stop => self.core.handle_stop(),
-            ToWorker::Finished => ctx.stop(),
+            ToWorker::Shutdown => ctx.stop(),
         }
     }
 }
@@ -287,7 +291,7 @@ impl Actor for WorkerActor {
                 actor.perform(ctx);
                 let bytes = actor.setup.ram.held_bytes();
                 if std::mem::replace(&mut said, bytes) != bytes {
-                    actor.send(&ToManager::Stored { bytes }, ctx);
+                    actor.send(&ToManager::StorageUsage { bytes }, ctx);
                 }
             });
         }
@@ -333,34 +337,34 @@ impl StreamHandler<[u8; 32]> for WorkerActor {
     fn finished(&mut self, _: &mut Self::Context) {}
 }
 
-impl Handler<FromStage> for WorkerActor {
+impl Handler<StageEvent> for WorkerActor {
     type Result = ();
 
-    fn handle(&mut self, message: FromStage, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: StageEvent, ctx: &mut Self::Context) {
         self.look();
-        if let FromStage::Report(message) | FromStage::Stored(message, _) = &message {
+        if let StageEvent::Report(message) | StageEvent::Stored(message, _) = &message {
             self.meters.count(message);
         }
         match message {
-            FromStage::Demand { lease, demand } => {
+            StageEvent::Demand { lease, demand } => {
                 self.core.handle_demand(lease, self.as_it_is(lease, demand))
             }
-            FromStage::SlotFree { slot, lease, demand } => {
+            StageEvent::SlotFree { slot, lease, demand } => {
                 self.core.handle_slot_free(slot, lease, self.as_it_is(lease, demand))
             }
-            FromStage::Stored(message, keys) => self.share(message, keys, ctx),
-            FromStage::Report(message) => match message {
+            StageEvent::Stored(message, keys) => self.make_durable(message, keys, ctx),
+            StageEvent::Report(message) => match message {
                 ToManager::Done { .. } | ToManager::Failed { .. } => self.report(&message, ctx),
                 message => {
-                    if let ToManager::Lacking { lease, instance, .. } = message {
+                    if let ToManager::MissingInput { lease, instance, .. } = message {
                         self.unsafe_reports.not_ours(lease, &[instance]);
                     }
                     self.send(&message, ctx);
                 }
             },
-            FromStage::Over(lease) => {
+            StageEvent::Over(lease) => {
                 self.running.remove(&lease);
-                self.core.handle_stage_over(lease);
+                self.core.handle_bucket_finished(lease);
             }
         }
         self.perform(ctx);
@@ -369,14 +373,14 @@ impl Handler<FromStage> for WorkerActor {
 
 impl WorkerActor {
     /// Has a stage give back instances, and hands those to the manager.
-    fn hand_back(&mut self, lease: LeaseId, which: Which, ctx: &mut Context<Self>) {
+    fn hand_back(&mut self, lease: LeaseId, which: InstanceSelection, ctx: &mut Context<Self>) {
         let Some(bucket) = self.running.get(&lease) else { return };
         let study = bucket.study;
-        let asked = bucket.stage.send(HandBack(which)).into_actor(self);
+        let asked = bucket.stage.send(TakeInstances(which)).into_actor(self);
         ctx.spawn(asked.map(move |back, actor, ctx| {
             let instances = back.unwrap_or_default();
             actor.unsafe_reports.not_ours(lease, &instances);
-            actor.send(&ToManager::Back { study, lease, instances }, ctx);
+            actor.send(&ToManager::ReturnInstances { study, lease, instances }, ctx);
             actor.perform(ctx);
         }));
     }

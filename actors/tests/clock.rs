@@ -19,17 +19,19 @@ use actix::prelude::*;
 use cluster::{Cluster, HOUR, patient, soon, until};
 use outcome::{Sets, check};
 use pleach_actors::exchange::Exchange;
-use pleach_actors::files::Files;
-use pleach_actors::manager::{Begin, Connect, ManagerActor, Newcomer, Notice, Outcome, Service, StudyRun};
-use pleach_actors::stage::Past;
+use pleach_actors::input_files::InputFileStore;
+use pleach_actors::manager::{
+    Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyEvent, StudyOutcome, StudyRequest,
+};
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Preparation, Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
 use pleach_actors::transport::refusal::{Cause, Refusal};
-use pleach_actors::worker::{Connected, Opener, Remote, Resources, WorkerActor, WorkerSetup};
-use pleach_dispatch::StudyId;
+use pleach_actors::worker::{InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup};
+use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
 use pleach_regions::{DataRegion, RegionKey};
 use std::collections::{BTreeSet, HashMap};
@@ -66,8 +68,8 @@ impl Source for Door {
 /// Inputs are known from the beginning.
 struct NoFiles;
 
-impl Opener for NoFiles {
-    fn source(&self, input: &InputFile, _: &Arc<Files>) -> Arc<dyn Source> {
+impl InputReader for NoFiles {
+    fn source(&self, input: &InputFile, _: &Arc<InputFileStore>) -> Arc<dyn Source> {
         unreachable!("{input:?}")
     }
 }
@@ -77,7 +79,7 @@ struct Worker {
     actor: Addr<WorkerActor>,
     exchange: Exchange,
     /// What it tells its process, and where it keeps files that it is sent: neither is looked at.
-    _rest: (UnboundedReceiver<pleach_actors::worker::Event>, tempfile::TempDir),
+    _rest: (UnboundedReceiver<pleach_actors::worker::WorkerEvent>, tempfile::TempDir),
 }
 
 impl Worker {
@@ -94,7 +96,7 @@ impl Worker {
         let storage = storage.with_exchange(exchange.clone()).start();
         let folder = tempfile::tempdir().expect("a folder");
         let (ask, asks) = unbounded_channel();
-        let files = Arc::new(Files::open(folder.path().join("inputs"), ask).expect("a folder"));
+        let files = Arc::new(InputFileStore::open(folder.path().join("inputs"), ask).expect("a folder"));
         let (events, told) = unbounded_channel();
         let resources = Resources {
             slots: NonZeroU32::new(2).expect("two"),
@@ -102,7 +104,7 @@ impl Worker {
             active_paths: None,
             meter: unmetered,
         };
-        let remote = Remote {
+        let remote = RemoteSetup {
             incarnation: name.bytes().fold(0, |number, byte| number * 256 + u64::from(byte)),
             exchange: exchange.clone(),
             opener: Arc::new(NoFiles),
@@ -120,7 +122,7 @@ impl Worker {
             below: None,
             ledger,
             costs: Arc::default(),
-            past: Past::default(),
+            past: PriorResults::default(),
             peak_bytes: Arc::default(),
             remote: Some(remote),
         });
@@ -139,7 +141,7 @@ struct Managed<'a> {
 
 impl<'a> Managed<'a> {
     fn new(cluster: &'a Cluster) -> Self {
-        let service = Service {
+        let service = ServiceHooks {
             number: 7,
             epoch: 1,
             find_file: Arc::new(|_| None),
@@ -167,28 +169,28 @@ impl<'a> Managed<'a> {
         self.manager.do_send(Connect {
             link: Box::new(near.link),
             incoming: near.incoming,
-            newcomer: Newcomer {
+            newcomer: PendingWorker {
                 name: name.to_owned(),
                 host: Some(near.address.ip()),
                 regions: Some(near.regions),
-                ..Newcomer::local()
+                ..PendingWorker::local()
             },
         });
-        worker.actor.do_send(Connected { link: Box::new(far.link), incoming: far.incoming });
+        worker.actor.do_send(LinkUp { link: Box::new(far.link), incoming: far.incoming });
         self.workers.push(worker);
     }
 
     /// Begins the study; gives its end, and how many instances have been executed so far.
-    async fn begin(&self, sets: &Sets) -> (oneshot::Receiver<Outcome>, Arc<AtomicUsize>) {
+    async fn begin(&self, sets: &Sets) -> (oneshot::Receiver<StudyOutcome>, Arc<AtomicUsize>) {
         let (done, outcome) = oneshot::channel();
         let reported = Arc::new(AtomicUsize::new(0));
         let told = Arc::clone(&reported);
-        let observer = move |notice: Notice<'_>| {
-            if let Notice::Reported { .. } = notice {
+        let observer = move |notice: StudyEvent<'_>| {
+            if let StudyEvent::Reported { .. } = notice {
                 told.fetch_add(1, Ordering::SeqCst);
             }
         };
-        let study = StudyRun {
+        let study = StudyRequest {
             plan: plan(sets, 4),
             finished: BTreeSet::new(),
             inputs: HashMap::new(),
@@ -197,7 +199,7 @@ impl<'a> Managed<'a> {
             keeps: false,
             done,
         };
-        let begun = self.manager.send(Begin { id: StudyId::whole(1), study }).await;
+        let begun = self.manager.send(StartPlan { id: PlanId::whole(1), study }).await;
         begun.expect("the manager lives").expect("a valid plan");
         (outcome, reported)
     }

@@ -3,15 +3,15 @@
 #[path = "support/toy.rs"]
 mod toy;
 
-use pleach_actors::embedded::{Embedded, Finished, run};
-use pleach_actors::manager::{Notice, Progress};
-use pleach_actors::stage::Past;
+use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
+use pleach_actors::manager::{Progress, StudyEvent};
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::costs::Costs;
-use pleach_regions::{Ledger, RegionKey};
+use pleach_dispatch::cost_model::CostModel;
+use pleach_regions::{MemoryCounter, RegionKey};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
 
 struct Ran {
-    finished: Finished,
+    finished: PlanOutcome,
     watch: Arc<Watch>,
     loads: Vec<Arc<AtomicUsize>>,
     progress: Vec<Progress>,
@@ -36,12 +36,12 @@ fn resources(slots: u32) -> Resources {
 
 /// Runs `sets` over tiles whose inputs are `tiles`.
 fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: usize, slots: u32) -> Ran {
-    execute_knowing(Costs::default(), tiles, sets, bucket, slots)
+    execute_knowing(CostModel::default(), tiles, sets, bucket, slots)
 }
 
 /// The same, where operations are believed to cost something.
 fn execute_knowing(
-    costs: Costs,
+    costs: CostModel,
     tiles: &[Result<f64, String>],
     sets: &[(usize, [i64; 5])],
     bucket: usize,
@@ -57,22 +57,22 @@ fn execute_knowing(
     let told = Arc::new(Mutex::new((Vec::new(), Vec::new())));
     let seen = Arc::clone(&told);
     let (_go_on, stop) = oneshot::channel();
-    let finished = run(Embedded {
+    let finished = run(EmbeddedStudy {
         plan: plan(sets, bucket),
         finished: BTreeSet::new(),
         registry,
         sources,
         resources: resources(slots),
         costs: Arc::new(Mutex::new(costs)),
-        past: Past::default(),
+        past: PriorResults::default(),
         ledger: Arc::default(),
         below: None,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
             match notice {
-                Notice::Progress(progress) => seen.0.push(progress),
-                Notice::Reported { instance, .. } => seen.1.push(instance),
-                Notice::Failed(_) | Notice::Done(_) => {}
+                StudyEvent::Progress(progress) => seen.0.push(progress),
+                StudyEvent::Reported { instance, .. } => seen.1.push(instance),
+                StudyEvent::Failed(_) | StudyEvent::Done(_) => {}
             }
         }),
         stop,
@@ -130,7 +130,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
 fn what_is_known_to_take_no_time_runs_at_once() {
     let sets: Vec<_> = (0..20).map(|n| (0, [n, 2, 3, 4, if n == 0 { PANICS } else { 5 }])).collect();
     let tiles = [Ok(7.0)];
-    let mut costs = Costs::default();
+    let mut costs = CostModel::default();
     let (registry, _) = registry();
     let step = registry.get("toy.step", 1).expect("it is linked in");
     assert_eq!(execute(&tiles, &sets[..1], 1, 1).watch.at_once.load(Ordering::SeqCst), 0, "not known yet");
@@ -164,15 +164,15 @@ fn a_plan_that_breaks_its_rules_is_refused() {
     let mut broken = plan(&[(0, [1, 2, 3, 4, 5])], 1);
     broken.buckets.pop();
     let (_go_on, stop) = oneshot::channel();
-    let study = Embedded {
+    let study = EmbeddedStudy {
         plan: broken,
         finished: BTreeSet::new(),
         registry: registry().0,
         sources: HashMap::new(),
         resources: resources(1),
         costs: Arc::default(),
-        past: Past::default(),
-        ledger: Arc::new(Ledger::default()),
+        past: PriorResults::default(),
+        ledger: Arc::new(MemoryCounter::default()),
         below: None,
         observer: Box::new(|_| {}),
         stop,

@@ -3,13 +3,13 @@
 #[path = "support/toy.rs"]
 mod toy;
 
-use pleach_actors::embedded::{Engine, Finished, Part, Setup};
-use pleach_actors::stage::Past;
+use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::plan::{ExecutionPlan, Sharing};
+use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_workflow::{Argument, Operation, OperationError, Port, Value};
 use std::collections::{BTreeSet, HashMap};
@@ -60,7 +60,7 @@ impl Operation for Costly {
 const SETS: [(usize, [i64; 5]); 3] = [(0, [1, 2, 3, 4, 5]), (0, [1, 2, 4, 4, 5]), (1, [1, 2, 3, 4, 5])];
 
 struct Running {
-    engine: Engine,
+    engine: EmbeddedEngine,
     watch: Arc<Watch>,
     stop: Option<oneshot::Sender<()>>,
 }
@@ -76,20 +76,20 @@ impl Running {
         let (stop, stopped) = oneshot::channel();
         let slots = NonZeroU32::new(2).expect("at least one slot");
         let resources = Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered };
-        let engine = Engine::start(Setup {
+        let engine = EmbeddedEngine::start(EngineConfig {
             registry: registry.with(Costly(step)),
             sources: (0..2).map(source).collect::<HashMap<_, _>>(),
             resources,
-            past: Past::default(),
+            past: PriorResults::default(),
             below: None,
             stop: stopped,
         });
         Self { engine: engine.expect("it starts"), watch, stop: Some(stop) }
     }
 
-    fn part(&mut self, plan: ExecutionPlan, keeps: bool) -> Finished {
+    fn part(&mut self, plan: ExecutionPlan, keeps: bool) -> PlanOutcome {
         let costs = Arc::new(Mutex::default());
-        let part = Part { plan, finished: BTreeSet::new(), costs, observer: Box::new(|_| {}), keeps };
+        let part = PlanRun { plan, finished: BTreeSet::new(), costs, observer: Box::new(|_| {}), keeps };
         self.engine.run(part).expect("the plan runs")
     }
 
@@ -160,17 +160,17 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
     let crowd = Crowd { inner: Costly(step), running: Arc::default(), most: Arc::clone(&most), wanted };
     let (slots, (_stop, stopped)) = (NonZeroU32::new(2).expect("at least one slot"), oneshot::channel());
     let input: Arc<dyn Source> = Arc::new(Input { value: Ok(1.0), loads: Arc::default() });
-    let mut engine = Engine::start(Setup {
+    let mut engine = EmbeddedEngine::start(EngineConfig {
         registry: registry.with(crowd),
         sources: HashMap::from([(input_key(0), input)]),
         resources: Resources { slots, memory_bytes: u64::MAX, active_paths, meter: unmetered },
-        past: Past::default(),
+        past: PriorResults::default(),
         below: None,
         stop: stopped,
     })
     .expect("it starts");
     let sets: Vec<(usize, [i64; 5])> = (0..8).map(|n| (0, [n, 2, 3, 4, 5])).collect();
-    let part = Part {
+    let part = PlanRun {
         plan: plan(&sets, 8),
         finished: BTreeSet::new(),
         costs: Arc::new(Mutex::default()),
@@ -190,14 +190,14 @@ fn active_paths_bound_the_tasks_of_a_bucket_that_run_at_once() {
 
 /// Buckets of one instance each: those of a bucket read the same.
 fn shared() -> ExecutionPlan {
-    ExecutionPlan { sharing: Sharing::Value, ..plan(&SETS, 1) }
+    ExecutionPlan { sharing: ReuseScope::Value, ..plan(&SETS, 1) }
 }
 
-fn from_before(finished: &Finished) -> u64 {
+fn from_before(finished: &PlanOutcome) -> u64 {
     finished.outcome.tasks.values().map(|total| total.reused_from_before).sum()
 }
 
-fn is_right(finished: &Finished) {
+fn is_right(finished: &PlanOutcome) {
     for (id, (tile, set)) in SETS.iter().enumerate() {
         let result = finished.outcome.results[&InstanceId((SETS.len() + id) as u32)][0].get("x");
         assert_eq!(result, Some(expected((tile + 1) as f64, set)));
@@ -240,8 +240,8 @@ fn a_plan_that_is_refused_is_no_harm_to_the_next() {
     let mut broken = shared();
     broken.buckets.pop();
     let costs = Arc::new(Mutex::default());
-    let observer = Box::new(|_: pleach_actors::manager::Notice<'_>| {});
-    let part = Part { plan: broken, finished: BTreeSet::new(), costs, observer, keeps: true };
+    let observer = Box::new(|_: pleach_actors::manager::StudyEvent<'_>| {});
+    let part = PlanRun { plan: broken, finished: BTreeSet::new(), costs, observer, keeps: true };
     assert!(running.engine.run(part).unwrap_err().to_string().starts_with("the plan cannot be executed"));
     is_right(&running.part(shared(), false));
 }

@@ -14,10 +14,10 @@ mod worker;
 
 use cluster::{ANYWHERE, Cluster, patient, soon, until};
 use holder::{Holder, Said};
-use pleach_actors::exchange::{Failure, SendFileError, file_key, send_file};
+use pleach_actors::exchange::{HolderError, SendFileError, file_key, send_file};
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
-use pleach_actors::transport::quic::Network;
+use pleach_actors::transport::quic::QuicRuntime;
 use pleach_actors::transport::refusal::Cause;
 use pleach_actors::transport::settings::Settings;
 use pleach_regions::{DataRegion, Digest, LabelMap, Raster, RegionKey, Table};
@@ -30,7 +30,7 @@ fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])
 }
 
-/// An image of colours that do not repeat, 2.1 MB.
+/// An image of colors that do not repeat, 2.1 MB.
 fn image(seed: u32) -> Arc<DataRegion> {
     let byte = |n: u32| (n.wrapping_add(seed).wrapping_mul(0x9e37_79b9) >> 24) as u8;
     let data = (0..1000 * 700 * 3).map(byte).collect();
@@ -83,7 +83,7 @@ async fn every_kind_of_region_arrives_as_it_is() {
         // What was fetched is in no tier yet; what was held is there once.
         assert_eq!((near.ledger.held_bytes(), near.ram.len()), (0, 0));
         assert_eq!((far.ledger.held_bytes(), far.ram.held_bytes()), (2 * bytes, 2 * bytes));
-        assert_eq!((near.exchange.neighbours(), far.exchange.neighbours()), (1, 1));
+        assert_eq!((near.exchange.peers(), far.exchange.peers()), (1, 1));
         if shared.is_some() {
             assert_eq!(files(folder.path()), 2, "the two locks");
         }
@@ -137,7 +137,7 @@ async fn many_regions_at_once_both_ways() {
         for worker in &workers {
             assert_eq!(worker.exchange.counts().fetched, 40);
             // Two that connect to each other at once have two connections.
-            assert!((2..=4).contains(&worker.exchange.neighbours()));
+            assert!((2..=4).contains(&worker.exchange.peers()));
         }
         for worker in workers {
             soon(worker.exchange.close()).await;
@@ -158,10 +158,10 @@ async fn holders_are_tried_until_one_gives_it() {
         far.ram.insert(key, Arc::clone(&region)).unwrap();
         assert_eq!(near.fetch(key, &[lacking.address(), far.address()]).await.unwrap(), region);
     }
-    assert_eq!(near.fetch(key(2), &[lacking.address()]).await, Err(vec![Failure::Lacking]));
+    assert_eq!(near.fetch(key(2), &[lacking.address()]).await, Err(vec![HolderError::Lacking]));
     assert_eq!(near.fetch(key(2), &[]).await, Err(vec![]));
     let twice = [lacking.address(), far.address(), lacking.address()];
-    assert_eq!(near.fetch(key(2), &twice).await, Err(vec![Failure::Lacking, Failure::Lacking]));
+    assert_eq!(near.fetch(key(2), &twice).await, Err(vec![HolderError::Lacking, HolderError::Lacking]));
     // One that is here already is not fetched.
     let here = near.holds(key(1), &region);
     assert!(here.fetch(key(1), &[]).await.is_ok());
@@ -199,7 +199,7 @@ async fn one_that_is_not_there_is_said_to_all_who_wait_and_tried_last() {
         let error = soon(fetching).await.unwrap().unwrap_err();
         let [tried] = &error.tried[..] else { panic!("{error}") };
         assert!(
-            matches!(&tried.failure, Failure::Refused(why) if why.cause == Cause::Unreachable),
+            matches!(&tried.failure, HolderError::Refused(why) if why.cause == Cause::Unreachable),
             "{error}"
         );
     }
@@ -262,7 +262,7 @@ async fn who_is_silent_is_given_up() {
     let region = image(7);
     let far = Worker::new(&cluster, "w3", None).holds(key(1), &region);
     let silent = Holder::new(&cluster, "w2");
-    assert_eq!(near.fetch(key(1), &[silent.address()]).await, Err(vec![Failure::Silent(stalled)]));
+    assert_eq!(near.fetch(key(1), &[silent.address()]).await, Err(vec![HolderError::Silent(stalled)]));
     assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
 }
 
@@ -279,7 +279,7 @@ async fn what_nobody_waits_for_is_given_up() {
     let far = Worker::new(&cluster, "w3", None).holds(key(1), &region);
     // It may join the one that is being given up.
     assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
-    assert!(near.exchange.neighbours() <= 2);
+    assert!(near.exchange.peers() <= 2);
 }
 
 #[tokio::test]
@@ -297,10 +297,10 @@ async fn who_has_no_certificate_or_one_for_something_else_gets_nothing() {
     let (manager, _peers) = cluster.listen(cluster.setup());
     let failures = worker.fetch(key(1), &[manager.address()]).await.unwrap_err();
     assert!(
-        matches!(&failures[..], [Failure::Refused(why)] if why.cause == Cause::Certificate),
+        matches!(&failures[..], [HolderError::Refused(why)] if why.cause == Cause::Certificate),
         "{failures:?}"
     );
-    assert_eq!(worker.exchange.neighbours(), 0);
+    assert_eq!(worker.exchange.peers(), 0);
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn shared_memory_that_cannot_be_had_is_done_without() {
     assert!(!odd.exchange.is_shared());
 }
 
-/// A neighbour lends what is no file, what is too short, and what holds something else: each comes over the network.
+/// A neighbor lends what is no file, what is too short, and what holds something else: each comes over the network.
 #[tokio::test]
 async fn shared_memory_that_is_damaged_is_done_without() {
     let cluster = Cluster::new(patient());
@@ -377,7 +377,7 @@ async fn connections_are_closed_when_they_are_not_used_and_opened_again() {
     let far = Worker::new(&cluster, "w2", None).holds(key(1), &region);
     for _ in 0..3 {
         assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
-        until(|| near.exchange.neighbours() == 0 && far.exchange.neighbours() == 0).await;
+        until(|| near.exchange.peers() == 0 && far.exchange.peers() == 0).await;
     }
     assert_eq!(cluster.told(), []);
 }
@@ -385,14 +385,14 @@ async fn connections_are_closed_when_they_are_not_used_and_opened_again() {
 #[tokio::test]
 async fn connections_are_bounded() {
     let cluster = Cluster::new(patient());
-    let near = Worker::with(&cluster, "w1", None, Settings { neighbours: 2, ..patient() });
+    let near = Worker::with(&cluster, "w1", None, Settings { neighbors: 2, ..patient() });
     let region = image(12);
     let holders =
         ["w2", "w3", "w4", "w5"].map(|name| Worker::new(&cluster, name, None).holds(key(1), &region));
     for _ in 0..3 {
         for holder in &holders {
             assert_eq!(near.fetch(key(1), &[holder.address()]).await.unwrap(), region);
-            assert!(near.exchange.neighbours() <= 2);
+            assert!(near.exchange.peers() <= 2);
         }
     }
 }
@@ -401,12 +401,12 @@ async fn connections_are_bounded() {
 #[tokio::test]
 async fn busy_connections_are_not_given_up_for_others() {
     let cluster = Cluster::new(patient());
-    let near = Worker::with(&cluster, "w1", None, Settings { neighbours: 1, ..patient() });
+    let near = Worker::with(&cluster, "w1", None, Settings { neighbors: 1, ..patient() });
     let mut slow = Holder::new(&cluster, "w2");
     let _fetching = near.exchange.fetch(key(1), &[slow.address()]);
     let _asked = soon(slow.asked()).await;
     let far = Worker::new(&cluster, "w3", None).holds(key(2), &image(13));
-    assert_eq!(near.fetch(key(2), &[far.address()]).await, Err(vec![Failure::Busy]));
+    assert_eq!(near.fetch(key(2), &[far.address()]).await, Err(vec![HolderError::Busy]));
 }
 
 #[tokio::test]
@@ -429,9 +429,9 @@ async fn an_exchange_without_a_network_gives_up() {
     let mut silent = Holder::new(&cluster, "w2");
     let fetching = near.exchange.fetch(key(1), &[silent.address()]);
     let _asked = soon(silent.asked()).await;
-    drop(std::mem::replace(&mut cluster.network, Network::start(1).unwrap()));
-    assert_eq!(soon(fetching).await.unwrap_err().tried[0].failure, Failure::Ended);
-    assert_eq!(near.fetch(key(1), &[silent.address()]).await, Err(vec![Failure::Ended]));
+    drop(std::mem::replace(&mut cluster.network, QuicRuntime::start(1).unwrap()));
+    assert_eq!(soon(fetching).await.unwrap_err().tried[0].failure, HolderError::Ended);
+    assert_eq!(near.fetch(key(1), &[silent.address()]).await, Err(vec![HolderError::Ended]));
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::hello::{self, Hello, Version};
 use pleach_actors::transport::identity::Role;
-use pleach_actors::transport::notices::MOST;
 use pleach_actors::transport::quic::join::{JoinError, join};
 use pleach_actors::transport::quic::{Peer, Server, ServerSetup};
 use pleach_actors::transport::refusal::Cause;
+use pleach_actors::transport::refusal_log::MOST;
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Link, codec, frames};
@@ -69,7 +69,7 @@ impl Good {
         let asking = cluster.network.handle().spawn(async move {
             while !over.load(Ordering::SeqCst) {
                 let call = counted.load(Ordering::SeqCst);
-                let question = codec::encode(&ToManager::Call { call }).expect("a short message");
+                let question = codec::encode(&ToManager::Sync { call }).expect("a short message");
                 peer.link.send(question.clone()).expect("the manager is there");
                 let answer = soon(peer.incoming.recv()).await.expect("the manager answers");
                 assert_eq!(*answer, question[..]);
@@ -241,7 +241,7 @@ async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
     soon(server.close()).await;
     let desk = soon(async {
         loop {
-            match pleach_actors::transport::quic::JoinDesk::open(&cluster.folder("ca")) {
+            match pleach_actors::transport::quic::JoinService::open(&cluster.folder("ca")) {
                 Ok(desk) => return Arc::new(desk),
                 Err(_) => tokio::task::yield_now().await,
             }

@@ -6,21 +6,22 @@ mod images;
 
 use actix::prelude::*;
 use images::{Painted, Study, Watch};
-use pleach_actors::below::Below;
-use pleach_actors::embedded::{Embedded, Finished, run};
-use pleach_actors::manager::Notice;
-use pleach_actors::stage::Past;
+use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
+use pleach_actors::manager::StudyEvent;
+use pleach_actors::spill::SpillStore;
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{
-    Ahead, Expect, Get, MakeRoom, NotDone, Origin, Release, RoomMade, StorageActor, Wish,
+    ExpectRegions, FreeMemory, GetRegion, MemoryFreed, Prefetch, RegionOrigin, RegionUnavailable,
+    ReleaseRegions, SetPlacement, StorageActor,
 };
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::plan::Sharing;
-use pleach_regions::{DataRegion, Ledger, RamTier, Raster, RegionKey};
-use pleach_storage::files::Disk;
+use pleach_dispatch::plan::ReuseScope;
+use pleach_regions::{DataRegion, MemoryCounter, RamTier, Raster, RegionKey};
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{
-    BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, WriteMode,
+    BoundedRam, EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel, TierStack, WriteMode,
 };
 use pleach_workflow::TierKind;
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ use tokio::sync::oneshot;
 
 /// What a run was told and what it came to.
 struct Ran {
-    finished: Finished,
+    finished: PlanOutcome,
     results: HashMap<InstanceId, f64>,
     /// Bytes of regions held when something was told.
     held_bytes: Vec<u64>,
@@ -53,32 +54,32 @@ fn execute(
 
 /// The same, with tiers below memory.
 fn execute_above(
-    below: Option<Arc<Below>>,
+    below: Option<Arc<SpillStore>>,
     study: &Study,
     finished: &BTreeSet<InstanceId>,
     (slots, memory_bytes, active_paths): (u32, u64, Option<NonZeroU32>),
     mut notices: usize,
 ) -> Ran {
-    let ledger = Arc::new(Ledger::default());
+    let ledger = Arc::new(MemoryCounter::default());
     let watch = Arc::new(Watch::default());
     let told = Arc::new(Mutex::new((HashMap::new(), Vec::new())));
     let (seen, counted) = (Arc::clone(&told), Arc::clone(&ledger));
     let (stop, stopped) = oneshot::channel();
     let mut stop = Some(stop);
     let slots = NonZeroU32::new(slots).expect("at least one slot");
-    let finished = run(Embedded {
+    let finished = run(EmbeddedStudy {
         plan: study.plan(),
         finished: finished.clone(),
         registry: study.registry(&watch),
         sources: study.sources(&watch),
         resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
         costs: Arc::default(),
-        past: Past::default(),
+        past: PriorResults::default(),
         ledger,
         below,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock().expect("not poisoned");
-            if let Notice::Reported { instance, results } = notice {
+            if let StudyEvent::Reported { instance, results } = notice {
                 let before = seen.0.insert(instance, results[0].get("x").expect("one number"));
                 assert_eq!(before, None, "{instance} is reported twice");
             }
@@ -99,25 +100,25 @@ fn execute_above(
 /// More than any study here stores.
 const ROOM: u64 = 1 << 30;
 
-fn below(tier: Arc<dyn Tier>) -> Arc<Below> {
-    let (name, policy, write) = ("below".to_owned(), Policy::Lru, WriteMode::Back);
-    let level = Level { name, tier, policy, write, shared: false };
-    Arc::new(Below::new(TierStack::new(vec![level])).expect("threads"))
+fn below(tier: Arc<dyn Tier>) -> Arc<SpillStore> {
+    let (name, policy, write) = ("below".to_owned(), EvictionPolicy::Lru, WriteMode::Back);
+    let level = TierLevel { name, tier, policy, write, shared: false };
+    Arc::new(SpillStore::new(TierStack::new(vec![level])).expect("threads"))
 }
 
 /// Has the storage actor of a node with an SSD do something.
 fn with_storage<W: Future<Output = ()>>(
-    work: impl FnOnce(Addr<StorageActor>, Arc<RamTier>, Arc<Below>, PathBuf) -> W,
+    work: impl FnOnce(Addr<StorageActor>, Arc<RamTier>, Arc<SpillStore>, PathBuf) -> W,
 ) {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = FolderSettings::new(FolderKind::Ssd, ROOM);
-    let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings).expect("a tier");
+    let tier = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings).expect("a tier");
     let below = below(Arc::new(tier));
     let ram = Arc::new(RamTier::default());
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
     actix::System::new().block_on(async {
         let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram));
-        let storage = storage.with_below(Some(Arc::clone(&below))).start();
+        let storage = storage.with_spill(Some(Arc::clone(&below))).start();
         work(storage, ram, Arc::clone(&below), folder.path().to_owned()).await;
         below.settle();
     });
@@ -136,27 +137,28 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         }
         // The first is older than the others, and has been asked for since; the second has to stay.
         let [one, two, three, four] = [1, 2, 3, 4].map(region);
-        assert_eq!(storage.send(Get(one.0)).await.expect("there"), Ok(one.1.clone()));
+        assert_eq!(storage.send(GetRegion(one.0)).await.expect("there"), Ok(one.1.clone()));
         let but = HashSet::from([two.0]);
-        let made = storage.send(MakeRoom { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
-        assert_eq!(made, RoomMade { bytes: 20_000, gone: Vec::new() });
+        let made =
+            storage.send(FreeMemory { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
+        assert_eq!(made, MemoryFreed { bytes: 20_000, gone: Vec::new() });
         let mut left = ram.keys();
         left.sort_unstable();
         assert_eq!(left, [one.0, two.0]);
         assert_eq!((below.len(), ram.held_bytes()), (2, 20_000));
         for (key, region) in [three, four] {
-            assert_eq!(storage.send(Get(key)).await.expect("there"), Ok(region));
+            assert_eq!(storage.send(GetRegion(key)).await.expect("there"), Ok(region));
         }
         assert_eq!(ram.held_bytes(), 40_000);
         // It lies there already: nothing is written again.
         storage
-            .send(MakeRoom { bytes: 40_000, but: HashSet::new(), replicas: Vec::new() })
+            .send(FreeMemory { bytes: 40_000, but: HashSet::new(), replicas: Vec::new() })
             .await
             .expect("there");
         let passed = below.passed();
         assert_eq!((ram.len(), passed.demoted, passed.dropped, passed.promoted), (0, 4, 2, 2));
         let keys = (1..=4).map(|number| RegionKey([number; 16])).collect();
-        storage.send(Release(keys)).await.expect("there");
+        storage.send(ReleaseRegions(keys)).await.expect("there");
         below.settle();
         assert!(below.is_empty());
         assert_eq!(below.counts()[0].regions, 0);
@@ -168,11 +170,11 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
 fn what_is_wished_for_a_slower_tier_goes_there() {
     let level = |name: &str| {
         let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
-        let (policy, write) = (Policy::Lru, WriteMode::Back);
-        Level { name: name.to_owned(), tier, policy, write, shared: false }
+        let (policy, write) = (EvictionPolicy::Lru, WriteMode::Back);
+        TierLevel { name: name.to_owned(), tier, policy, write, shared: false }
     };
     let stack = TierStack::new(vec![level("ssd"), level("lustre")]);
-    let below = Arc::new(Below::new(stack).expect("threads"));
+    let below = Arc::new(SpillStore::new(stack).expect("threads"));
     let ram = Arc::new(RamTier::default());
     let regions = [1, 2, 3].map(region);
     for (key, region) in &regions {
@@ -181,15 +183,15 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
     actix::System::new().block_on(async {
         let storage =
-            StorageActor::new(HashMap::new(), pool, ram).with_below(Some(Arc::clone(&below))).start();
+            StorageActor::new(HashMap::new(), pool, ram).with_spill(Some(Arc::clone(&below))).start();
         // Of the last kind there is no tier: it goes where there is room.
         let wishes = vec![(regions[0].0, TierKind::Hdd), (regions[2].0, TierKind::S3)];
-        storage.send(Wish(wishes)).await.expect("there");
-        let room = MakeRoom { bytes: 30_000, but: HashSet::new(), replicas: Vec::new() };
+        storage.send(SetPlacement(wishes)).await.expect("there");
+        let room = FreeMemory { bytes: 30_000, but: HashSet::new(), replicas: Vec::new() };
         storage.send(room).await.expect("there");
         assert_eq!(below.counts().iter().map(|level| level.regions).collect::<Vec<_>>(), [2, 1]);
         for (key, region) in regions {
-            assert_eq!(storage.send(Get(key)).await.expect("there"), Ok(region));
+            assert_eq!(storage.send(GetRegion(key)).await.expect("there"), Ok(region));
         }
     });
 }
@@ -199,42 +201,42 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
 fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
     let ram = || -> Arc<dyn Tier> { Arc::new(BoundedRam::new(Arc::default(), ROOM)) };
     let level = |name: &str, tier: &Arc<dyn Tier>, shared| {
-        let (tier, policy, write) = (Arc::clone(tier), Policy::Lru, WriteMode::Back);
-        Level { name: name.to_owned(), tier, policy, write, shared }
+        let (tier, policy, write) = (Arc::clone(tier), EvictionPolicy::Lru, WriteMode::Back);
+        TierLevel { name: name.to_owned(), tier, policy, write, shared }
     };
     let shared = ram();
     let (key, content) = region(1);
     let node = || {
         let levels = vec![level("ssd", &ram(), false), level("lustre", &shared, true)];
-        let below = Arc::new(Below::new(TierStack::new(levels)).expect("threads"));
-        below.share_with(7);
+        let below = Arc::new(SpillStore::new(TierStack::new(levels)).expect("threads"));
+        below.set_namespace(7);
         below
     };
     let (writer, reader) = (node(), node());
-    let start = |below: &Arc<Below>, ram: RamTier| {
+    let start = |below: &Arc<SpillStore>, ram: RamTier| {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
-        StorageActor::new(HashMap::new(), pool, Arc::new(ram)).with_below(Some(Arc::clone(below))).start()
+        StorageActor::new(HashMap::new(), pool, Arc::new(ram)).with_spill(Some(Arc::clone(below))).start()
     };
     actix::System::new().block_on(async {
         let held = RamTier::default();
         held.insert(key, Arc::clone(&content)).expect("a new key");
         let from = start(&writer, held);
-        from.send(Wish(vec![(key, TierKind::Lustre)])).await.expect("there");
-        let room = MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() };
+        from.send(SetPlacement(vec![(key, TierKind::Lustre)])).await.expect("there");
+        let room = FreeMemory { bytes: 1, but: HashSet::new(), replicas: Vec::new() };
         from.send(room).await.expect("there");
 
         let to = start(&reader, RamTier::default());
-        let origin = Origin::Elsewhere { workers: Vec::new(), shared: true };
-        to.send(Expect(vec![(key, origin)])).await.expect("there");
-        to.send(Ahead(vec![key, region(2).0])).await.expect("there");
+        let origin = RegionOrigin::Elsewhere { workers: Vec::new(), shared: true };
+        to.send(ExpectRegions(vec![(key, origin)])).await.expect("there");
+        to.send(Prefetch(vec![key, region(2).0])).await.expect("there");
         reader.settle();
-        let fast = |below: &Below| (below.counts()[0].prefetched, below.counts()[0].regions);
+        let fast = |below: &SpillStore| (below.counts()[0].prefetched, below.counts()[0].regions);
         assert_eq!((fast(&reader), fast(&writer)), ((1, 1), (0, 0)), "only what is there, and is expected");
-        assert_eq!(to.send(Get(key)).await.expect("there"), Ok(content));
+        assert_eq!(to.send(GetRegion(key)).await.expect("there"), Ok(content));
         assert_eq!(reader.counts()[0].hits, 1, "of the fast tier");
 
         // It is over everywhere, whether it was asked for or not.
-        to.send(Release(vec![key])).await.expect("there");
+        to.send(ReleaseRegions(vec![key])).await.expect("there");
         reader.settle();
         assert_eq!((reader.counts()[0].regions, shared.list().expect("memory").len()), (0, 0));
     });
@@ -246,25 +248,25 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
     let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
     let runs = [1, 2].map(|_| below(Arc::clone(&tier)));
     let contents = [5, 6].map(|number| region(number).1);
-    let of = |run: &Arc<Below>, key: RegionKey, content: &Arc<DataRegion>| {
+    let of = |run: &Arc<SpillStore>, key: RegionKey, content: &Arc<DataRegion>| {
         let ram = Arc::new(RamTier::default());
         ram.insert(key, Arc::clone(content)).expect("a new key");
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("threads"));
-        let storage = StorageActor::new(HashMap::new(), pool, ram).with_below(Some(Arc::clone(run)));
+        let storage = StorageActor::new(HashMap::new(), pool, ram).with_spill(Some(Arc::clone(run)));
         actix::System::new().block_on(async {
             let storage = storage.start();
             storage
-                .send(MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() })
+                .send(FreeMemory { bytes: 1, but: HashSet::new(), replicas: Vec::new() })
                 .await
                 .expect("there");
-            storage.send(Get(key)).await.expect("there")
+            storage.send(GetRegion(key)).await.expect("there")
         })
     };
     for (run, content) in runs.iter().zip(&contents) {
         assert_eq!(of(run, RegionKey([9; 16]), content).as_ref(), Ok(content));
     }
     // Workers of one manager say the same, and find what another has left.
-    runs.iter().for_each(|run| run.share_with(7));
+    runs.iter().for_each(|run| run.set_namespace(7));
     let key = RegionKey([8; 16]);
     assert_eq!(of(&runs[0], key, &contents[0]).as_ref(), Ok(&contents[0]));
     assert_eq!(of(&runs[1], key, &contents[0]).as_ref(), Ok(&contents[0]));
@@ -283,8 +285,8 @@ fn second_copies_make_room_where_there_is_nothing_below() {
     actix::System::new().block_on(async {
         let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram)).start();
         let (but, replicas) = (HashSet::new(), vec![keys[3], keys[1], keys[2]]);
-        let made = storage.send(MakeRoom { bytes: 10_001, but, replicas }).await.expect("there");
-        assert_eq!(made, RoomMade { bytes: 20_000, gone: vec![keys[1], keys[2]] });
+        let made = storage.send(FreeMemory { bytes: 10_001, but, replicas }).await.expect("there");
+        assert_eq!(made, MemoryFreed { bytes: 20_000, gone: vec![keys[1], keys[2]] });
     });
     let mut left = ram.keys();
     left.sort_unstable();
@@ -296,7 +298,10 @@ fn what_was_damaged_on_the_disk_is_lacking() {
     with_storage(|storage, ram, below, folder| async move {
         let (key, region) = region(7);
         ram.insert(key, region).expect("a new key");
-        storage.send(MakeRoom { bytes: 1, but: HashSet::new(), replicas: Vec::new() }).await.expect("there");
+        storage
+            .send(FreeMemory { bytes: 1, but: HashSet::new(), replicas: Vec::new() })
+            .await
+            .expect("there");
         assert_eq!((ram.len(), below.len()), (0, 1));
         let mut files = vec![folder];
         let mut damaged = 0;
@@ -314,7 +319,7 @@ fn what_was_damaged_on_the_disk_is_lacking() {
             }
         }
         assert_eq!(damaged, 1, "one file has the region");
-        assert_eq!(storage.send(Get(key)).await.expect("there"), Err(NotDone::Lacks(key)));
+        assert_eq!(storage.send(GetRegion(key)).await.expect("there"), Err(RegionUnavailable::Lacks(key)));
         assert_eq!((below.len(), below.passed().lost), (0, 1));
     });
 }
@@ -325,7 +330,7 @@ prop_compose! {
         sets in prop::collection::hash_set([0..2i64, 0..2i64, 0..4i64, 0..9i64], 1..12),
         bucket in 1usize..6,
         scratch in prop_oneof![Just(0u64), 1u64..9],
-        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow), Just(Sharing::Value)],
+        sharing in prop_oneof![Just(ReuseScope::Tree), Just(ReuseScope::Dataflow), Just(ReuseScope::Value)],
     ) -> Study {
         let mut sets: Vec<[i64; 4]> = sets.into_iter().collect();
         sets.sort_unstable();
@@ -362,7 +367,7 @@ proptest! {
         active_paths in prop_oneof![Just(None), (1u32..3).prop_map(NonZeroU32::new)],
     ) {
         let below = below(Arc::new(BoundedRam::new(Arc::default(), ROOM)));
-        let budget = study.plan().needs.with_below(ROOM) + more;
+        let budget = study.plan().needs.with_spill(ROOM) + more;
         let above = Some(Arc::clone(&below));
         let ran = execute_above(above, &study, &BTreeSet::new(), (slots, budget, active_paths), usize::MAX);
         prop_assert!(ran.finished.outcome.failures.is_empty());
@@ -415,7 +420,7 @@ proptest! {
     /// first tasks of buckets that begin at once, and have yet to load the same tile, do not wait for each other.
     #[test]
     fn nothing_equal_is_run_twice(mut study in studies(), slots in 1u32..5) {
-        study.sharing = Sharing::Value;
+        study.sharing = ReuseScope::Value;
         // Tiles of different sizes: what is made of one is not shared with another.
         study.tiles.sort_unstable();
         study.tiles.dedup();
@@ -433,7 +438,7 @@ proptest! {
             reused += total.reused_by_dataflow + total.reused_by_value;
         }
         prop_assert_eq!(run as usize, ran.runs.iter().map(|(_, times)| times).sum::<usize>());
-        study.sharing = Sharing::Dataflow;
+        study.sharing = ReuseScope::Dataflow;
         let ran = execute(&study, &BTreeSet::new(), (slots, u64::MAX, None), usize::MAX);
         let totals = ran.finished.outcome.tasks.values();
         let by_dataflow: u64 = totals.clone().map(|total| total.runs + total.reused_by_dataflow).sum();
@@ -450,7 +455,7 @@ fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
         sets: vec![[1, 2, 3, 4], [2, 1, 3, 4], [2, 2, 3, 4]],
         bucket: 1,
         scratch: 1,
-        sharing: Sharing::Tree,
+        sharing: ReuseScope::Tree,
     };
     let ran = execute(&study, &BTreeSet::new(), (3, u64::MAX, None), usize::MAX);
     assert_eq!(ran.lit, [1, 1, 1]);
@@ -464,7 +469,7 @@ fn what_is_finished_already_runs_nothing() {
         sets: vec![[1, 2, 3, 4], [1, 1, 3, 4]],
         bucket: 2,
         scratch: 1,
-        sharing: Sharing::Value,
+        sharing: ReuseScope::Value,
     };
     let finished = study.expected().into_keys().collect();
     let ran = execute(&study, &finished, (2, 1 << 20, None), usize::MAX);

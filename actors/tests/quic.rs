@@ -11,26 +11,26 @@ use actix::prelude::*;
 use bytes::Bytes;
 use cluster::{Cluster, HOUR, patient, soon, until};
 use outcome::{Sets, check};
-use pleach_actors::manager::{Connect, ManagerActor, Newcomer, Outcome};
-use pleach_actors::stage::Past;
+use pleach_actors::manager::{Connect, ManagerActor, PendingWorker, StudyOutcome};
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::CertsError;
-use pleach_actors::transport::codec::LONGEST_FRAME_BYTES;
+use pleach_actors::transport::codec::MAX_FRAME_BYTES;
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::join::{JoinError, join};
-use pleach_actors::transport::quic::regions::NotSent;
-use pleach_actors::transport::quic::{Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::quic::regions::SendError;
+use pleach_actors::transport::quic::{Peer, QuicRuntime, Server, ServerSetup};
 use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Disconnected, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
-use pleach_dispatch::StudyId;
+use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
-use pleach_regions::{Digest, Ledger, RamTier, RegionKey};
+use pleach_regions::{Digest, MemoryCounter, RamTier, RegionKey};
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -78,7 +78,7 @@ async fn what_a_node_has_is_known_when_it_comes_in() {
 async fn frames_of_any_length_arrive_in_order() {
     let cluster = Cluster::new(patient());
     let (worker, mut manager, _server) = two(&cluster).await;
-    let lengths = [0, 1, 65_535, 3, LONGEST_FRAME_BYTES, 0, LONGEST_FRAME_BYTES - 1, 70_000];
+    let lengths = [0, 1, 65_535, 3, MAX_FRAME_BYTES, 0, MAX_FRAME_BYTES - 1, 70_000];
     let frame = |n: usize| vec![n as u8; lengths[n]];
     let sending = async {
         for n in 0..lengths.len() {
@@ -165,11 +165,11 @@ async fn regions_that_are_not_what_they_claim_are_not_taken() {
     let wrong = Digest([0; 32]);
     let (sent, arrival) = tokio::join!(soon(send(1, wrong, 500_000)), soon(manager.arrivals.recv()));
     // It has arrived before it is looked at.
-    assert!(matches!(sent, Ok(()) | Err(NotSent::NotTaken)));
+    assert!(matches!(sent, Ok(()) | Err(SendError::NotTaken)));
     let not_arrived = arrival.unwrap().unwrap_err();
     assert_eq!((not_arrived.key, not_arrived.refusal.cause), (key(1), Cause::Language));
     let (sent, arrival) = tokio::join!(soon(send(2, wrong, 100 << 20)), soon(manager.arrivals.recv()));
-    assert_eq!(sent, Err(NotSent::NotTaken));
+    assert_eq!(sent, Err(SendError::NotTaken));
     assert_eq!(arrival.unwrap().unwrap_err().refusal.cause, Cause::TooLong);
     let digest = Digest::of_bytes(&[3; 10]);
     let (sent, arrival) = tokio::join!(soon(send(3, digest, 10)), soon(manager.arrivals.recv()));
@@ -298,16 +298,16 @@ async fn a_token_becomes_a_certificate_that_is_let_in() {
 
 /// Executes `sets` on two workers, each on a network of its own; that of the first is torn down in the midst of it if
 /// asked for.
-fn execute(sets: &Sets, is_torn: bool) -> Outcome {
+fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
     let idle = if is_torn { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let cluster = Cluster::new(Settings { idle, keep_alive: idle / 4, ..patient() });
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId::whole(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(PlanId::whole(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     let workers: Vec<_> = ["w1", "w2"].iter().map(|name| cluster.connector(name, Role::Worker)).collect();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(MemoryCounter::default());
         let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
         let sources: HashMap<RegionKey, Arc<dyn Source>> =
             HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
@@ -316,7 +316,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
         let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
         let (server, mut peers) = cluster.listen(cluster.setup());
-        let torn = Network::start(1).expect("threads");
+        let torn = QuicRuntime::start(1).expect("threads");
         for (number, connector) in workers.iter().enumerate() {
             let connector = match number {
                 0 if is_torn => {
@@ -343,7 +343,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
             manager.do_send(Connect {
                 link: Box::new(near.link),
                 incoming: near.incoming,
-                newcomer: Newcomer::local(),
+                newcomer: PendingWorker::local(),
             });
             let setup = WorkerSetup {
                 resources: Resources {
@@ -357,7 +357,7 @@ fn execute(sets: &Sets, is_torn: bool) -> Outcome {
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
                 costs: Arc::default(),
-                past: Past::default(),
+                past: PriorResults::default(),
                 below: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),

@@ -8,23 +8,23 @@ mod toy;
 use actix::prelude::*;
 use outcome::{Sets, check};
 use pleach_actors::manager::{
-    Begin, Cancel, Connect, Forget, Keep, Look, ManagerActor, ManagerView, Newcomer, Outcome, Replanner,
-    Service, StudyRun,
+    Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, Replanner,
+    RetainResults, ServiceHooks, StartPlan, StudyOutcome, StudyRequest,
 };
-use pleach_actors::stage::Past;
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::clock::SystemClock;
-use pleach_actors::transport::memory::{MemoryEnd, MemoryLink, pair};
+use pleach_actors::transport::in_memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link, codec};
-use pleach_actors::worker::{EndBy, Resources, WorkerActor, WorkerSetup};
-use pleach_dispatch::StudyId;
-use pleach_dispatch::costs::Costs;
+use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup};
+use pleach_dispatch::PlanId;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
-use pleach_dispatch::message::{Before, ToManager, ToWorker};
+use pleach_dispatch::message::{ReattachState, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::Study;
-use pleach_regions::{Ledger, RamTier, RegionKey};
+use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
 }
 
 /// Executes `sets` on workers whose links break after so many frames (`None`: never), each within `memory_bytes`.
-fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> Outcome {
+fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> StudyOutcome {
     execute_until(sets, bucket, links, memory_bytes, None).0
 }
 
@@ -75,13 +75,13 @@ fn execute_until(
     links: &[Option<usize>],
     memory_bytes: u64,
     mut ends: Option<(Duration, f64)>,
-) -> (Outcome, Vec<usize>) {
+) -> (StudyOutcome, Vec<usize>) {
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId::whole(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(PlanId::whole(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(MemoryCounter::default());
         let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
         let sources: HashMap<RegionKey, Arc<dyn Source>> =
             HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
@@ -99,11 +99,11 @@ fn execute_until(
             manager.do_send(Connect {
                 link: Box::new(near.link),
                 incoming: near.incoming,
-                newcomer: Newcomer { lease_end_seconds, ..Newcomer::local() },
+                newcomer: PendingWorker { lease_end_seconds, ..PendingWorker::local() },
             });
             let (registry, watch) = registry();
             watches.push(watch);
-            let mut costs = Costs::default();
+            let mut costs = CostModel::default();
             if let (Some((_, seconds)), Some(step)) = (ends, registry.get("toy.step", 1)) {
                 costs.observe(&**step, &[Value::Integer(0)], 64, seconds);
             }
@@ -114,7 +114,7 @@ fn execute_until(
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
                 costs: Arc::new(Mutex::new(costs)),
-                past: Past::default(),
+                past: PriorResults::default(),
                 below: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
@@ -122,7 +122,7 @@ fn execute_until(
             };
             let worker = WorkerActor::new(setup, far.link, far.incoming).start();
             if let Some((left, _)) = ends {
-                worker.do_send(EndBy(Instant::now() + left));
+                worker.do_send(SetTimeLimit(Instant::now() + left));
             }
         }
         let outcome = tokio::time::timeout(DEADLINE, outcome).await.expect("the study ends");
@@ -158,7 +158,7 @@ fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
 fn a_worker_that_breaks_the_language_is_dropped() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     let mut core = Manager::new(0);
-    core.handle_submit(StudyId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
+    core.handle_submit(PlanId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
     let (done, _outcome) = oneshot::channel();
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
@@ -166,7 +166,7 @@ fn a_worker_that_breaks_the_language_is_dropped() {
         manager.do_send(Connect {
             link: Box::new(near.link),
             incoming: near.incoming,
-            newcomer: Newcomer::local(),
+            newcomer: PendingWorker::local(),
         });
         far.link.send(vec![0xff; 9]).unwrap();
         let end = tokio::time::timeout(DEADLINE, far.incoming.recv()).await.expect("the manager answers");
@@ -181,8 +181,8 @@ async fn said(incoming: &mut Incoming) -> ToWorker {
     codec::decode(&frame.expect("the link is there")).expect("a message")
 }
 
-fn service() -> Service {
-    Service {
+fn service() -> ServiceHooks {
+    ServiceHooks {
         number: 7,
         epoch: 1,
         find_file: Arc::new(|_| None),
@@ -199,7 +199,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     manager.do_send(Connect {
         link: Box::new(near.link),
         incoming: near.incoming,
-        newcomer: Newcomer { name: format!("w{slots}"), ..Newcomer::local() },
+        newcomer: PendingWorker { name: format!("w{slots}"), ..PendingWorker::local() },
     });
     let join = ToManager::Join { slots, incarnation: u64::from(slots), exchange_port: None, before: None };
     far.link.send(codec::encode(&join).expect("a message")).expect("the link is there");
@@ -224,7 +224,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         let (done, _outcome) = oneshot::channel();
         let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
         let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
-        let study = StudyRun {
+        let study = StudyRequest {
             plan: plan(&sets, 3),
             finished: BTreeSet::new(),
             inputs: HashMap::new(),
@@ -233,11 +233,11 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
             keeps: false,
             done,
         };
-        manager.send(Begin { id: StudyId::whole(1), study }).await.unwrap().unwrap();
+        manager.send(StartPlan { id: PlanId::whole(1), study }).await.unwrap().unwrap();
         let replanned = async |expected: &[u32]| -> ManagerView {
             let looking = async {
                 loop {
-                    let view = manager.send(Look).await.unwrap();
+                    let view = manager.send(GetView).await.unwrap();
                     if view.replans as usize >= expected.len() {
                         return view;
                     }
@@ -263,27 +263,31 @@ fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
     System::new().block_on(async {
         let manager = ManagerActor::service(service()).start();
         for study in [3, 4, 5] {
-            manager.do_send(Keep(study));
+            manager.do_send(RetainResults(study));
         }
-        manager.do_send(Forget(4));
+        manager.do_send(DropStudyResults(4));
         let (near, mut far) = pair();
         manager.do_send(Connect {
             link: Box::new(near.link),
             incoming: near.incoming,
-            newcomer: Newcomer::local(),
+            newcomer: PendingWorker::local(),
         });
-        let before = Before { manager: 7, studies: Vec::new(), kept: vec![2, 3, 4, 5] };
+        let before = ReattachState { manager: 7, studies: Vec::new(), kept: vec![2, 3, 4, 5] };
         let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
         far.link.send(codec::encode(&join).unwrap()).unwrap();
         assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));
         for over in [2, 4] {
-            assert!(matches!(said(&mut far.incoming).await, ToWorker::Forget { study } if study == over));
+            assert!(
+                matches!(said(&mut far.incoming).await, ToWorker::DropRetained { study } if study == over)
+            );
         }
         // Those that end while it is there, however they end.
-        manager.do_send(Forget(5));
+        manager.do_send(DropStudyResults(5));
         manager.do_send(Cancel(3));
         for over in [5, 3] {
-            assert!(matches!(said(&mut far.incoming).await, ToWorker::Forget { study } if study == over));
+            assert!(
+                matches!(said(&mut far.incoming).await, ToWorker::DropRetained { study } if study == over)
+            );
         }
     });
 }

@@ -89,10 +89,10 @@ def main() -> int:
         timed([*pleach, "--out", folder / "samples"])
         table = first_rows(folder / "samples" / "samples.csv", given.evaluations)
         if given.evaluations is not None:
-            pleach += ["--table", table]
+            pleach += ["--parameter-sets", table]
         if given.strategy is not None:
             pleach += ["--strategy", given.strategy]
-        peer = [sys.executable, PLAIN, given.study, "--workers", given.workers, "--table", table]
+        peer = [sys.executable, PLAIN, given.study, "--workers", given.workers, "--parameter-sets", table]
         for _ in range(given.rounds):
             seconds["pleach"].append(timed([*pleach, "--out", folder / "pleach", "--overwrite"]))
             for name in given.variants:

@@ -41,7 +41,7 @@ TARGET_DEVIATION = np.array([0.26235, 0.0514831, 0.0114217])
 
 
 def normalize(bgr: Image) -> Image:
-    """Reinhard's colour transfer in l-alpha-beta space, of the tissue only; float32, whose errors are below a level."""
+    """Reinhard's color transfer in l-alpha-beta space, of the tissue only; float32, whose errors are below a level."""
     rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB).astype(np.float32)
     tissue = cv2.compare(cv2.transform(rgb, TISSUE), TISSUE_BELOW, cv2.CMP_LT)
     lab = cv2.transform(cv2.log(cv2.transform(rgb, LMS_FROM_RGB / 255)), LAB_FROM_LN_LMS)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs a study of the nuclear segmentation with what Python has for it: Dask, OpenCV, scikit-image, SALib.
 
-    benches/peers/plain.py STUDY.toml --workers N --out DIR [--table samples.csv] [--evaluations K]
+    benches/peers/plain.py STUDY.toml --workers N --out DIR [--parameter-sets samples.csv] [--evaluations K]
                            [--reconstruction opencv] [--cache-normalized]
 
 One task a run, on N processes of one thread: it reads the tile, normalizes it, segments it, compares the mask with the
-reference. With `--table` the parameter sets are those of pleach's `samples.csv`, else SALib samples them. Writes
+reference. With `--parameter-sets` the parameter sets are those of pleach's `samples.csv`, else SALib samples them. Writes
 `responses.csv` in pleach's form, `indices.csv` (Morris, by SALib) and `run.json`, and prints wall seconds and where a
 run spends them.
 """
@@ -156,7 +156,7 @@ def main() -> int:
     arguments.add_argument("study", type=Path)
     arguments.add_argument("--workers", type=int, required=True, help="processes of one thread each")
     arguments.add_argument("--out", type=Path, required=True)
-    arguments.add_argument("--table", type=Path, help="parameter sets, such as pleach's samples.csv")
+    arguments.add_argument("--parameter-sets", type=Path, help="parameter sets, such as pleach's samples.csv")
     arguments.add_argument("--evaluations", type=int, help="only the first K parameter sets")
     arguments.add_argument("--reconstruction", choices=list(nuclei.RECONSTRUCTIONS), default="scikit-image")
     arguments.add_argument("--cache-normalized", action="store_true", help="normalize each tile once, not in every run")

@@ -64,7 +64,7 @@ class Study:
 
     @property
     def metrics(self) -> list[str]:
-        """The columns of the responses: the metric that is analysed comes first."""
+        """The columns of the responses: the metric that is analyzed comes first."""
         return [self.metric, *(metric for metric in METRICS if metric != self.metric)]
 
     @property

@@ -5,7 +5,7 @@
 
 use super::Collected;
 use crate::output::tables::RunResponse;
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 use pleach_pathology::both_empty_column;
 use pleach_regions::Table;
 use pleach_workflow::{Aggregate, BothEmpty, Workflow};
@@ -42,7 +42,7 @@ impl RunResponse {
 
 impl Collected {
     /// Of each response of the study that has such runs.
-    pub(crate) fn both_empty(&self, prepared: &Prepared) -> Vec<BothEmptyRuns> {
+    pub(crate) fn both_empty(&self, prepared: &PreparedStudy) -> Vec<BothEmptyRuns> {
         let study = &prepared.study;
         let of_metric = |metric: usize| {
             let of = self.runs.iter().filter(|run| run.result.is_ok()).count();

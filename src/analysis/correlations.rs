@@ -1,6 +1,6 @@
 //! Correlations of a response with each parameter, four kinds side by side: what the papers call importance measures.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::tables;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -14,20 +14,20 @@ use serde::Serialize;
 
 /// Coefficients of all parameters.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Associations {
+pub(crate) struct CorrelationTable {
     pub(crate) response: String,
     pub(crate) evaluations_used: usize,
     pub(crate) evaluations_dropped: usize,
     pub(crate) no_variation: bool,
     pub(crate) resamples: u32,
-    pub(crate) parameters: Vec<Association>,
+    pub(crate) parameters: Vec<ParameterCorrelation>,
     /// Why partial coefficients are absent.
     pub(crate) notes: Vec<String>,
 }
 
 /// Coefficients of one parameter, within −1 and 1.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Association {
+pub(crate) struct ParameterCorrelation {
     pub(crate) name: String,
     pub(crate) pearson: Estimate,
     pub(crate) spearman: Estimate,
@@ -35,7 +35,7 @@ pub(crate) struct Association {
     pub(crate) prcc: Estimate,
 }
 
-impl Association {
+impl ParameterCorrelation {
     /// Names of the coefficients, in their order.
     pub(crate) const KINDS: [&'static str; 4] = ["pearson", "spearman", "pcc", "prcc"];
 
@@ -49,7 +49,7 @@ impl Association {
     }
 }
 
-impl Associations {
+impl CorrelationTable {
     /// Of the values of parameters and one response a row; partial coefficients where rows are enough for them.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Associations {
             let found = found.as_ref().and_then(|found| found.parameters.get(place));
             found.map_or(Estimate::ABSENT, |found| found.coefficient)
         };
-        let parameters = columns.names().iter().enumerate().map(|(place, name)| Association {
+        let parameters = columns.names().iter().enumerate().map(|(place, name)| ParameterCorrelation {
             name: name.clone(),
             pearson: of(&pearson, place),
             spearman: of(&spearman, place),
@@ -97,20 +97,20 @@ impl Associations {
     }
 
     /// The parameters, those with the largest coefficients first.
-    pub(crate) fn ranked(&self) -> Vec<&Association> {
+    pub(crate) fn ranked(&self) -> Vec<&ParameterCorrelation> {
         let mut ranked: Vec<_> = self.parameters.iter().collect();
         ranked.sort_by(|a, b| b.size().total_cmp(&a.size()));
         ranked
     }
 
-    pub(super) fn csv(&self) -> Outcome<Vec<u8>> {
+    pub(super) fn csv(&self) -> CommandResult<Vec<u8>> {
         tables::correlations(self)
     }
 
     /// What a reader has to be told: of partial rank correlations, or where there are none of rank correlations.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let partial = self.parameters.iter().any(|parameter| parameter.prcc.value.is_some());
-        let of = |p: &Association| Coefficient {
+        let of = |p: &ParameterCorrelation| Coefficient {
             name: p.name.clone(),
             coefficient: if partial { p.prcc } else { p.spearman },
         };
@@ -126,8 +126,8 @@ impl Associations {
     }
 
     /// The document of `indices.json`.
-    pub(super) fn json(&self) -> Outcome<serde_json::Value> {
-        let mut document = serde_json::to_value(self).map_err(Stop::defect)?;
+    pub(super) fn json(&self) -> CommandResult<serde_json::Value> {
+        let mut document = serde_json::to_value(self).map_err(CommandError::defect)?;
         document["method"] = "correlation".into();
         Ok(document)
     }

@@ -6,7 +6,7 @@
 
 use super::Collected;
 use crate::report::Far;
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 use pleach_workflow::{Parameter, Value};
 use serde::{Serialize, Serializer};
 
@@ -92,11 +92,11 @@ fn as_map<S: Serializer>(settings: &[Setting], to: S) -> Result<S::Ok, S::Error>
 
 impl Extremes {
     /// Of each response of a study.
-    pub(crate) fn of_all(prepared: &Prepared, collected: &Collected) -> Vec<Self> {
+    pub(crate) fn of_all(prepared: &PreparedStudy, collected: &Collected) -> Vec<Self> {
         prepared.study.metrics().map(|metric| Self::of(prepared, collected, metric)).collect()
     }
 
-    fn of(prepared: &Prepared, collected: &Collected, metric: usize) -> Self {
+    fn of(prepared: &PreparedStudy, collected: &Collected, metric: usize) -> Self {
         let workflow = &prepared.study.workflow;
         let (name, over_tiles) = &workflow.response.metrics[metric];
         let responses = collected.responses(metric, *over_tiles);
@@ -144,7 +144,7 @@ fn ends(responses: &[Option<f64>]) -> Option<[(usize, f64); 2]> {
 }
 
 /// The defaults: beside the sample where they are run, else as an evaluation of the sample that happens to be them.
-fn default(prepared: &Prepared, responses: &[Option<f64>], beside: Option<f64>) -> Extreme {
+fn default(prepared: &PreparedStudy, responses: &[Option<f64>], beside: Option<f64>) -> Extreme {
     let parameters = &prepared.study.workflow.parameters;
     let defaults: Vec<Value> = parameters.iter().map(|parameter| parameter.default).collect();
     let (evaluation, value) = if prepared.defaults_run() {

@@ -1,7 +1,7 @@
 //! What failed evaluations take with them, and which parameters they belong to.
 
-use pleach_sensitivity::blocks::Role;
 use pleach_sensitivity::moat;
+use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::Structure;
 use serde::Serialize;
 

@@ -1,17 +1,17 @@
 //! Methods that need points and no structure of theirs: which there are, and what they make of responses.
 
-use super::{Analysis, Associations, Regressions};
+use super::{Analysis, CorrelationTable, Regressions};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::{delta, pawn, rbd_fast};
-use pleach_workflow::OfPoints;
+use pleach_workflow::GivenDataMethod;
 
 /// A method, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PointMethod {
+pub(crate) enum GivenDataAnalysis {
     Correlation,
     Regression,
     Pawn { slices: u32 },
@@ -19,15 +19,15 @@ pub(crate) enum PointMethod {
     RbdFast { harmonics: u32 },
 }
 
-impl From<OfPoints> for PointMethod {
+impl From<GivenDataMethod> for GivenDataAnalysis {
     /// With the settings that SALib has where nobody says others.
-    fn from(of: OfPoints) -> Self {
+    fn from(of: GivenDataMethod) -> Self {
         match of {
-            OfPoints::Correlation => Self::Correlation,
-            OfPoints::Regression => Self::Regression,
-            OfPoints::Pawn => Self::Pawn { slices: pawn::SLICES as u32 },
-            OfPoints::Delta => Self::Delta,
-            OfPoints::RbdFast => Self::RbdFast { harmonics: rbd_fast::HARMONICS as u32 },
+            GivenDataMethod::Correlation => Self::Correlation,
+            GivenDataMethod::Regression => Self::Regression,
+            GivenDataMethod::Pawn => Self::Pawn { slices: pawn::SLICES as u32 },
+            GivenDataMethod::Delta => Self::Delta,
+            GivenDataMethod::RbdFast => Self::RbdFast { harmonics: rbd_fast::HARMONICS as u32 },
         }
     }
 }
@@ -38,23 +38,23 @@ impl From<OfPoints> for PointMethod {
 /// [`AnalysisError`] when responses are too few, or such that the method cannot be.
 pub(crate) fn of_points(
     columns: &Columns,
-    method: PointMethod,
+    method: GivenDataAnalysis,
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Analysis>, AnalysisError> {
     Ok(match method {
-        PointMethod::Correlation => responses
+        GivenDataAnalysis::Correlation => responses
             .iter()
-            .map(|response| Associations::of(columns, *response, bootstrap).map(Analysis::Correlations))
+            .map(|response| CorrelationTable::of(columns, *response, bootstrap).map(Analysis::Correlations))
             .collect::<Result<_, _>>()?,
-        PointMethod::Regression => {
+        GivenDataAnalysis::Regression => {
             Regressions::of(columns, responses, bootstrap)?.into_iter().map(Analysis::Regression).collect()
         }
-        PointMethod::Pawn { slices } => {
+        GivenDataAnalysis::Pawn { slices } => {
             all(pawn::indices(columns, responses, slices as usize, None, bootstrap)?, Indices::Pawn)
         }
-        PointMethod::Delta => all(delta::indices(columns, responses, bootstrap)?, Indices::Delta),
-        PointMethod::RbdFast { harmonics } => {
+        GivenDataAnalysis::Delta => all(delta::indices(columns, responses, bootstrap)?, Indices::Delta),
+        GivenDataAnalysis::RbdFast { harmonics } => {
             all(rbd_fast::indices(columns, responses, harmonics as usize, bootstrap)?, Indices::RbdFast)
         }
     })

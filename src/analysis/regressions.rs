@@ -1,4 +1,4 @@
-//! Standardised regression of a response on the parameters, of values and of ranks side by side.
+//! Standardized regression of a response on the parameters, of values and of ranks side by side.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -11,9 +11,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Regressions {
     pub(crate) response: String,
-    /// Of values: standardised regression coefficients.
+    /// Of values: standardized regression coefficients.
     pub(crate) src: Regression,
-    /// Of ranks: standardised rank regression coefficients.
+    /// Of ranks: standardized rank regression coefficients.
     pub(crate) srrc: Regression,
 }
 

@@ -3,7 +3,7 @@
 //! Workers and other managers have certificates too; they have nothing to ask here.
 
 use super::State;
-use super::problem::ApiError;
+use super::error::ApiError;
 use crate::listener::{Connection, Stream};
 use actix_web::HttpRequest;
 use actix_web::body::MessageBody;
@@ -11,7 +11,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
 use std::rc::Rc;
 use tokio_rustls::server::TlsStream;
 
@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 pub(super) fn on_connect(stream: &TlsStream<Stream>) {
     let (stream, tls) = stream.get_ref();
     let shown = tls.peer_certificates().and_then(<[_]>::first);
-    let identity = shown.and_then(|certificate| Identity::of_certificate(certificate).ok());
+    let identity = shown.and_then(|certificate| NodeIdentity::of_certificate(certificate).ok());
     if let Some(identity) = identity.filter(|identity| identity.role == Role::Client) {
         stream.connection().trust(Some(&identity.name.to_string()));
     }

@@ -1,7 +1,7 @@
 //! Bodies of requests: piece by piece, none longer than its limit, none slower than allowed.
 
 use super::Limits;
-use super::problem::ApiError;
+use super::error::ApiError;
 use crate::service::inputs::InputError;
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;

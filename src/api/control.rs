@@ -1,9 +1,9 @@
 //! What HTTP asks of the manager.
 //!
 //! Calls may come from several threads at once. Nothing here says how anything is decided, or what an answer looks like
-//! over HTTP ([`problem`](super::problem)).
+//! over HTTP ([`problem`](super::error)).
 
-use super::view::{Forgotten, Scaling, Study, Submitted, Worker};
+use super::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
 use crate::service::inputs::InputDigest;
 use crate::service::submission::Submission;
 use std::future::Future;
@@ -12,11 +12,11 @@ use std::pin::Pin;
 use thiserror::Error;
 
 /// An answer on its way.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Refused>> + Send + 'a>>;
+pub(crate) type ControlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ControlError>> + Send + 'a>>;
 
 /// Why a request is not met: one line for the user that asked, who reads it as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Refused {
+pub(crate) enum ControlError {
     /// There is no such study, result or worker.
     #[error("{0}")]
     Missing(String),
@@ -41,43 +41,48 @@ pub(crate) enum Refused {
 pub(crate) trait Control: Send + Sync + 'static {
     /// Takes a study. What is submitted again under the same key is the same study: a client that got no answer asks
     /// again. `client` is for the operator's log.
-    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted>;
+    fn submit(
+        &self,
+        submission: Submission,
+        key: Option<String>,
+        client: String,
+    ) -> ControlFuture<'_, Submitted>;
 
     /// A file that may have been missing is in the input store now, whole and on disk.
-    fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()>;
+    fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()>;
 
     /// All studies, those submitted last at the end.
-    fn studies(&self) -> Answer<'_, Vec<Study>>;
+    fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>>;
 
     /// A study.
-    fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study>;
+    fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus>;
 
-    /// Ends a study. One that is cancelled already stays so; what is complete or has failed is a
-    /// [`Refused::Conflict`]. `client` is for the operator's log.
-    fn cancel<'a>(&'a self, id: &'a str, client: String) -> Answer<'a, Study>;
+    /// Ends a study. One that is canceled already stays so; what is complete or has failed is a
+    /// [`ControlError::Conflict`]. `client` is for the operator's log.
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus>;
 
     /// Removes a study that has ended, its results, and input files that no other study reads. A study that was removed
-    /// before stays so; one that has not ended is a [`Refused::Conflict`].
-    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten>;
+    /// before stays so; one that has not ended is a [`ControlError::Conflict`].
+    fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten>;
 
-    /// The names of a study's result files; [`Refused::Conflict`] as long as there are none.
-    fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>>;
+    /// The names of a study's result files; [`ControlError::Conflict`] as long as there are none.
+    fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>>;
 
-    /// Where one of them is. Its content does not change any more; [`Refused::Corrupt`] if it has.
-    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf>;
+    /// Where one of them is. Its content does not change any more; [`ControlError::Corrupt`] if it has.
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> ControlFuture<'a, PathBuf>;
 
     /// All workers, by name.
-    fn workers(&self) -> Answer<'_, Vec<Worker>>;
+    fn workers(&self) -> ControlFuture<'_, Vec<WorkerStatus>>;
 
     /// Lets a worker end what it has begun, and leave.
-    fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker>;
+    fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus>;
 
     /// How many workers are wanted, and what is predicted.
-    fn scaling(&self) -> Answer<'_, Scaling>;
+    fn scaling(&self) -> ControlFuture<'_, ScalingStatus>;
 
     /// Whether studies are taken.
-    fn is_ready(&self) -> Answer<'_, bool>;
+    fn is_ready(&self) -> ControlFuture<'_, bool>;
 
     /// What is measured, in Prometheus' text format.
-    fn metrics(&self) -> Answer<'_, String>;
+    fn metrics(&self) -> ControlFuture<'_, String>;
 }

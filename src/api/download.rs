@@ -1,6 +1,6 @@
 //! Files on their way out: a block at a time, read where reading may take long.
 
-use super::problem::ApiError;
+use super::error::ApiError;
 use actix_web::HttpResponse;
 use actix_web::body::SizedStream;
 use actix_web::web::block;

@@ -1,13 +1,13 @@
 //! What is done for each path: the request is understood, the manager asked, and its answer said.
 
-pub(super) mod about;
+pub(super) mod health;
 pub(super) mod inputs;
 pub(super) mod results;
 pub(super) mod studies;
 pub(super) mod workers;
 
 use super::State;
-use super::problem::ApiError;
+use super::error::ApiError;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 

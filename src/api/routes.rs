@@ -2,8 +2,8 @@
 //! document that describes it.
 
 use super::access::authenticate;
-use super::handlers::{about, inputs, results, studies, workers};
-use super::problem::{ApiError, no_path};
+use super::error::{ApiError, no_path};
+use super::handlers::{health, inputs, results, studies, workers};
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, PathConfig, ServiceConfig, delete, post, put};
@@ -35,10 +35,10 @@ pub(super) fn entries() -> Vec<Entry> {
         guarded(Method::GET, "/api/v1/workers", get().to(workers::list)),
         guarded(Method::POST, "/api/v1/workers/{name}/drain", post().to(workers::drain)),
         guarded(Method::GET, "/api/v1/scaling", get().to(workers::scaling)),
-        open("/healthz", get().to(about::health)),
-        open("/readyz", get().to(about::ready)),
-        open("/metrics", get().to(about::metrics)),
-        open("/api/v1/openapi.json", get().to(about::openapi)),
+        open("/healthz", get().to(health::health)),
+        open("/readyz", get().to(health::ready)),
+        open("/metrics", get().to(health::metrics)),
+        open("/api/v1/openapi.json", get().to(health::openapi)),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! What each client may have at once, whatever others have.
 
-use super::problem::ApiError;
+use super::error::ApiError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

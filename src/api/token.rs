@@ -4,7 +4,7 @@
 //! the manager started again.
 
 use pleach_actors::transport::certs::CertsError;
-use pleach_actors::transport::certs::files::{read, write_new};
+use pleach_actors::transport::certs::secret_files::{read, write_new};
 use pleach_actors::transport::token::hex;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;

@@ -2,11 +2,11 @@
 
 use super::StudySpec;
 use crate::cli::{BucketArgs, ReuseName, StrategyName, TaskOrderName};
-use crate::command::way::{BucketLimits, Way};
-use crate::exit::{Outcome, Stop};
-use crate::study::Prepared;
-use crate::weave::{self, Loom, TileFacts, identity};
-use pleach_dispatch::costs::Costs;
+use crate::command::plan_options::{BucketLimits, PlanOptions};
+use crate::exit::{CommandError, CommandResult};
+use crate::planning::{self, PlanBuilder, PlanTile, identity};
+use crate::study::PreparedStudy;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::Workload;
@@ -63,26 +63,28 @@ impl Planned {
     /// Plans a study for so many slots, with buckets that share as trees.
     ///
     /// # Errors
-    /// [`Stop::Input`] that says what is wrong with the study, or with what was measured.
-    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> Outcome<Self> {
-        let mut prepared = Prepared::load(&spec.file, None)?;
+    /// [`CommandError::Input`] that says what is wrong with the study, or with what was measured.
+    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> CommandResult<Self> {
+        let mut prepared = PreparedStudy::load(&spec.file, None)?;
         if let Some(run) = &spec.run {
             prepared.costs = measured(run, &prepared)?;
         }
         if let Some((tiles, pixels)) = spec.tiles {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
         }
-        let way = Way::new(StrategyName::Trtma, ReuseName::Tree);
+        let way = PlanOptions::new(StrategyName::Trtma, ReuseName::Tree);
         let buckets =
-            BucketArgs { max_bucket_size: None, max_buckets: None, task_order: TaskOrderName::Given };
-        let loom = Loom::set_up(prepared.material(), way.merging()).map_err(Stop::input)?;
-        let limits = BucketLimits::choose(buckets, &loom, slots, u64::MAX).map_err(Stop::input)?;
-        let mut woven = weave::weave(loom, way.level(limits), slots.get()).map_err(Stop::input)?;
+            BucketArgs { max_bucket_size: None, max_buckets: None, task_order: TaskOrderName::Declared };
+        let loom = PlanBuilder::set_up(prepared.material(), way.merging()).map_err(CommandError::input)?;
+        let limits = BucketLimits::choose(buckets, &loom, slots, u64::MAX).map_err(CommandError::input)?;
+        let mut woven =
+            planning::plan_study(loom, way.level(limits), slots.get()).map_err(CommandError::input)?;
         let traces = woven.traces();
         let plan = std::mem::take(&mut woven.plan);
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
-        let workload = Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(Stop::defect)?;
+        let workload =
+            Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(CommandError::defect)?;
         Ok(Self {
             name: prepared.study.name.clone(),
             evaluations: prepared.design.evaluations.len(),
@@ -113,8 +115,8 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
 }
 
 /// What operations cost, by what a run of this study has measured.
-fn measured(file: &Path, prepared: &Prepared) -> Outcome<Costs> {
-    let fail = |what: String| Stop::Input(format!("{}: {what}", file.display()));
+fn measured(file: &Path, prepared: &PreparedStudy) -> CommandResult<CostModel> {
+    let fail = |what: String| CommandError::Input(format!("{}: {what}", file.display()));
     let text = std::fs::read(file).map_err(|error| fail(format!("failed to read: {error}")))?;
     let run: Run = serde_json::from_slice(&text)
         .map_err(|error| fail(format!("{error}; the run.json of a study is needed")))?;
@@ -133,11 +135,11 @@ fn measured(file: &Path, prepared: &Prepared) -> Outcome<Costs> {
         let ratio = seconds / (declared / tiles);
         lines.push(format!("{}\t{}\t\t{}\t{ratio:e}", task.operation, task.version, own.runs));
     }
-    Ok(Costs::of_lines(lines.iter().map(String::as_str)))
+    Ok(CostModel::of_lines(lines.iter().map(String::as_str)))
 }
 
 /// Tiles of so many pixels that nobody has: a plan does not look at them.
-fn made_up(prepared: &Prepared, tiles: u32, pixels: u64) -> Vec<TileFacts> {
+fn made_up(prepared: &PreparedStudy, tiles: u32, pixels: u64) -> Vec<PlanTile> {
     let columns = prepared.tiles.first().map_or(0, |tile| tile.inputs.len());
     let tile = |number: u32| {
         let name = format!("tile {number}");
@@ -145,7 +147,7 @@ fn made_up(prepared: &Prepared, tiles: u32, pixels: u64) -> Vec<TileFacts> {
         // A tile is one file, however many inputs read it.
         let own = prepared.study.workflow.inputs.len();
         let input = |column: usize| input(if column < own { 0 } else { column });
-        TileFacts { pixels, inputs: (0..columns).map(input).collect() }
+        PlanTile { pixels, inputs: (0..columns).map(input).collect() }
     };
     (0..tiles).map(tile).collect()
 }

@@ -1,6 +1,6 @@
 //! The grammar of the commands that speak with a manager.
 
-use super::{Span, Until, WayArgs};
+use super::{Span, TimeArg, WayArgs};
 use crate::client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
@@ -24,9 +24,9 @@ pub(crate) struct ManagerArgs {
 
 /// Money, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost(pub(crate) f64);
+pub(crate) struct CostArg(pub(crate) f64);
 
-impl std::str::FromStr for Cost {
+impl std::str::FromStr for CostArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -52,13 +52,13 @@ pub(crate) struct SubmitArgs {
     /// When the study should have ended: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The
     /// manager says how many workers that takes
     #[arg(long, value_name = "TIME")]
-    pub(crate) deadline: Option<Until>,
+    pub(crate) deadline: Option<TimeArg>,
     /// What the study's workers may cost, in the currency of the manager's pools
     #[arg(long, value_name = "COST", allow_hyphen_values = true)]
-    pub(crate) budget: Option<Cost>,
+    pub(crate) budget: Option<CostArg>,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
-    pub(crate) table: Option<PathBuf>,
+    pub(crate) parameter_sets: Option<PathBuf>,
     /// Print one JSON document on stdout, the study's id or, having waited, the study; and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -164,7 +164,10 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     ),
     (
         "replay",
-        &[("pleach replay run.log --until 500", "Show the state of a simulated cluster after 500 events.")],
+        &[(
+            "pleach replay run.log --max-events 500",
+            "Show the state of a simulated cluster after 500 events.",
+        )],
     ),
     ("storage bench", &[("pleach storage bench --ssd /tmp/pleach", "Measure a tier on a local disk.")]),
     (

@@ -1,6 +1,6 @@
 //! The grammar of the commands that are processes of a cluster.
 
-use super::{BelowArgs, Span, at_least_one, threads};
+use super::{Span, SpillArgs, at_least_one, threads};
 use crate::size::MemorySize;
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// A line of text, with the time
-    Pretty,
+    Text,
     /// A line of JSON
     Json,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ManagerProcessArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Which of the buckets that are ready a worker gets
-    #[arg(long, value_enum, default_value_t = Placement::Data)]
+    #[arg(long, value_enum, default_value_t = Placement::Locality)]
     pub(crate) placement: Placement,
     /// Days after its end for which a study is kept [default: without limit]
     #[arg(long, value_name = "DAYS", value_parser = at_least_one::<NonZeroU32>)]
@@ -43,11 +43,11 @@ pub(crate) struct ManagerProcessArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
-    #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     /// Counts and times nothing, to see what that takes
     #[arg(long, hide = true)]
-    pub(crate) unmeasured: bool,
+    pub(crate) no_metrics: bool,
     /// File that lists the pools of workers (TOML), to say how many of each are wanted for the studies' deadlines and budgets
     #[arg(long, value_name = "FILE")]
     pub(crate) pools: Option<PathBuf>,
@@ -64,9 +64,9 @@ pub(crate) struct ManagerProcessArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Placement {
     /// The one for which least has to be brought to it
-    Data,
+    Locality,
     /// The first in the plan's order
-    Order,
+    PlanOrder,
 }
 
 #[derive(Debug, Args)]
@@ -90,20 +90,20 @@ pub(crate) struct WorkerProcessArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
-    pub(crate) below: BelowArgs,
+    pub(crate) below: SpillArgs,
     /// Where other workers fetch regions (QUIC over UDP); port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,
     /// Folder in memory that workers of one machine share
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
-    pub(crate) shared: PathBuf,
+    pub(crate) shm_dir: PathBuf,
     /// Buckets asked for beyond what idle processors take: their inputs come while others compute
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) window: u32,
+    pub(crate) prefetch_buckets: u32,
     /// When the machine goes: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker leaves
     /// before, by --drain-timeout
     #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<Until>,
+    pub(crate) until: Option<TimeArg>,
     /// How long leaving in order may take; then the worker leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
@@ -111,18 +111,18 @@ pub(crate) struct WorkerProcessArgs {
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
-    #[arg(long, value_enum, default_value_t = LogFormat::Pretty)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
 }
 
 /// A moment, in seconds since 1970, or a time from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum TimeArg {
     At(u64),
     In(Span),
 }
 
-impl Until {
+impl TimeArg {
     /// In seconds since 1970, where it is `now`.
     pub(crate) fn seconds(self, now: u64) -> u64 {
         match self {
@@ -132,7 +132,7 @@ impl Until {
     }
 }
 
-impl std::str::FromStr for Until {
+impl std::str::FromStr for TimeArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -29,7 +29,7 @@ pub(crate) struct PlanArgs {
     pub(crate) cache: Option<PathBuf>,
     /// Plan the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
-    pub(crate) table: Option<PathBuf>,
+    pub(crate) parameter_sets: Option<PathBuf>,
     /// Plan values that no operation accepts, as published tables have; such a study cannot be run
     #[arg(long)]
     pub(crate) any_values: bool,

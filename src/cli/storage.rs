@@ -53,7 +53,7 @@ pub(crate) struct GcArgs {
     pub(crate) older_than: Option<Span>,
     /// Remove the oldest regions until a tier takes no more than this
     #[arg(long, value_name = "SIZE")]
-    pub(crate) keep: Option<MemorySize>,
+    pub(crate) max_size: Option<MemorySize>,
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,

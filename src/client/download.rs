@@ -4,9 +4,9 @@
 mod draft;
 
 use super::Client;
-use super::show::Transfer;
-use crate::api::view::is_result_name;
-use crate::exit::{Outcome, Stop};
+use super::progress_bars::TransferBar;
+use crate::api::schema::is_result_name;
+use crate::exit::{CommandError, CommandResult};
 use draft::Draft;
 use serde::Deserialize;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use ureq::http::header::CONTENT_LENGTH;
 const PLAN: &str = "plan.json";
 
 /// Longest of these: it has a few figures for each stage.
-const LONGEST_PLAN_BYTES: u64 = 64 << 20;
+const MAX_PLAN_BYTES: u64 = 64 << 20;
 
 #[derive(Deserialize)]
 struct Plan {
@@ -32,11 +32,11 @@ struct Plan {
 /// same study are replaced.
 ///
 /// # Errors
-/// [`Stop::Input`] where the folder cannot be used or written to, and as [`Client::study`].
-pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &Transfer) -> Outcome<usize> {
+/// [`CommandError::Input`] where the folder cannot be used or written to, and as [`Client::study`].
+pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &TransferBar) -> CommandResult<usize> {
     let names = client.result_names(id)?;
     if let Some(name) = names.iter().find(|name| !is_result_name(name)) {
-        return Err(Stop::Refused(format!(
+        return Err(CommandError::Refused(format!(
             "the manager names a result {name:?}, which would lead elsewhere"
         )));
     }
@@ -50,11 +50,11 @@ pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &Transfer
     Ok(names.len())
 }
 
-fn digest(client: &Client, id: &str) -> Outcome<String> {
+fn digest(client: &Client, id: &str) -> CommandResult<String> {
     let mut response = client.result(id, PLAN)?;
-    let plan = super::json::<Plan>(&mut response, LONGEST_PLAN_BYTES);
+    let plan = super::json::<Plan>(&mut response, MAX_PLAN_BYTES);
     let plan = plan.map_err(|why| {
-        Stop::Refused(format!("{}: {PLAN} of study {id} is damaged: {why}", client.manager))
+        CommandError::Refused(format!("{}: {PLAN} of study {id} is damaged: {why}", client.manager))
     })?;
     Ok(plan.study_digest)
 }
@@ -63,7 +63,7 @@ fn digest(client: &Client, id: &str) -> Outcome<String> {
 const ATTEMPTS: usize = 3;
 
 /// Writes a file into the draft, and waits until it is on the medium. What is cut short is asked for again.
-fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &Transfer) -> Outcome {
+fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &TransferBar) -> CommandResult {
     let target = draft.files().join(name);
     let fail = |error: io::Error| draft.failed(name, &error);
     fs::create_dir_all(target.parent().unwrap_or(Path::new("."))).map_err(fail)?;
@@ -98,7 +98,7 @@ fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &Transf
         }
         transfer.back_to(before);
     }
-    Err(Stop::Refused(format!("{}: {name} of study {id}: {why}", client.manager)))
+    Err(CommandError::Refused(format!("{}: {name} of study {id}: {why}", client.manager)))
 }
 
 /// How soon an interruption is heard of while nothing arrives.
@@ -112,7 +112,7 @@ const AHEAD: usize = 2;
 
 /// A body piece by piece, read on a thread of its own: a manager that stalls delays no interruption. The thread ends with
 /// the body, with its receiver, or with the process.
-fn pieces(mut body: impl Read + Send + 'static) -> Outcome<Receiver<io::Result<Vec<u8>>>> {
+fn pieces(mut body: impl Read + Send + 'static) -> CommandResult<Receiver<io::Result<Vec<u8>>>> {
     let (send, receive) = sync_channel(AHEAD);
     let read = move || {
         loop {
@@ -132,6 +132,6 @@ fn pieces(mut body: impl Read + Send + 'static) -> Outcome<Receiver<io::Result<V
             }
         }
     };
-    std::thread::Builder::new().name("download".to_owned()).spawn(read).map_err(Stop::defect)?;
+    std::thread::Builder::new().name("download".to_owned()).spawn(read).map_err(CommandError::defect)?;
     Ok(receive)
 }

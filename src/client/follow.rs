@@ -1,10 +1,10 @@
 //! Studies followed to their end.
 
 use super::Client;
-use super::show::{Followed, LINE_EVERY, frame, plain, progress};
+use super::progress_bars::{LINE_EVERY, StudyBar, frame, plain, progress};
 use super::table;
-use crate::api::view::{Study, StudyState, Worker};
-use crate::exit::{Outcome, Stop};
+use crate::api::schema::{StudyState, StudyStatus, WorkerStatus};
+use crate::exit::{CommandError, CommandResult};
 use crate::live::{LiveArea, Stream};
 use crate::output::print_line;
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Follows a study to its end; unless nothing is to be shown, shows how far it is on stderr.
 ///
 /// # Errors
-/// As [`Client::study`], and [`Stop::Interrupted`]: the study goes on.
-pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> Outcome<Study> {
-    let mut followed = Followed::new(is_quiet);
+/// As [`Client::study`], and [`CommandError::Interrupted`]: the study goes on.
+pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> CommandResult<StudyStatus> {
+    let mut followed = StudyBar::new(is_quiet);
     let end = loop {
         match client.study(id) {
             Err(stop) => break Err(stop),
@@ -36,14 +36,14 @@ pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> Outcome<S
 /// What a study's end means for the command that has waited for it.
 ///
 /// # Errors
-/// [`Stop::SomeFailed`] for a study of which runs have failed, and [`Stop::Refused`] for one without results.
-pub(crate) fn verdict(study: &Study) -> Outcome {
+/// [`CommandError::SomeFailed`] for a study of which runs have failed, and [`CommandError::Refused`] for one without results.
+pub(crate) fn verdict(study: &StudyStatus) -> CommandResult {
     let id = plain(&study.id);
     let told = study.message.as_deref().map(|message| format!(": {}", plain(message))).unwrap_or_default();
     match study.state {
-        StudyState::Failed => Err(Stop::Refused(format!("study {id} failed{told}"))),
-        StudyState::Cancelled => Err(Stop::Refused(format!("study {id} was cancelled{told}"))),
-        _ if study.failed > 0 => Err(Stop::SomeFailed(format!(
+        StudyState::Failed => Err(CommandError::Refused(format!("study {id} failed{told}"))),
+        StudyState::Canceled => Err(CommandError::Refused(format!("study {id} was canceled{told}"))),
+        _ if study.failed > 0 => Err(CommandError::SomeFailed(format!(
             "{} runs of study {id} failed; failed.csv among its results lists them",
             study.failed
         ))),
@@ -56,12 +56,12 @@ pub(crate) fn verdict(study: &Study) -> Outcome {
 ///
 /// # Errors
 /// As [`to_its_end`].
-pub(crate) fn watch(client: &Client, id: Option<&str>) -> Outcome<Vec<Study>> {
+pub(crate) fn watch(client: &Client, id: Option<&str>) -> CommandResult<Vec<StudyStatus>> {
     let mut view: Box<dyn View> = match LiveArea::new(Stream::Stdout) {
         Some(area) => Box::new(Live { area, studies: Vec::new() }),
         None => Box::new(Lines::default()),
     };
-    let mut watched: BTreeMap<String, Study> = BTreeMap::new();
+    let mut watched: BTreeMap<String, StudyStatus> = BTreeMap::new();
     let end = loop {
         let looked = look(client, id, &mut watched, view.as_mut());
         match looked {
@@ -81,9 +81,9 @@ pub(crate) fn watch(client: &Client, id: Option<&str>) -> Outcome<Vec<Study>> {
 fn look(
     client: &Client,
     id: Option<&str>,
-    watched: &mut BTreeMap<String, Study>,
+    watched: &mut BTreeMap<String, StudyStatus>,
     view: &mut dyn View,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     let studies = match id {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,
@@ -99,7 +99,7 @@ fn look(
 }
 
 trait View {
-    fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]);
+    fn show(&mut self, studies: &BTreeMap<String, StudyStatus>, workers: &[WorkerStatus]);
 
     fn finish(&mut self) {}
 }
@@ -109,7 +109,7 @@ trait View {
 struct Lines(HashMap<String, (Instant, StudyState)>);
 
 impl View for Lines {
-    fn show(&mut self, studies: &BTreeMap<String, Study>, _: &[Worker]) {
+    fn show(&mut self, studies: &BTreeMap<String, StudyStatus>, _: &[WorkerStatus]) {
         for study in studies.values() {
             let told = self.0.get(&study.id).copied();
             let is_due = !study.state.is_over() && told.is_some_and(|(last, _)| last.elapsed() >= LINE_EVERY);
@@ -125,11 +125,11 @@ impl View for Lines {
 struct Live {
     area: LiveArea,
     /// As they were last, in the order of their numbers.
-    studies: Vec<Study>,
+    studies: Vec<StudyStatus>,
 }
 
 impl View for Live {
-    fn show(&mut self, studies: &BTreeMap<String, Study>, workers: &[Worker]) {
+    fn show(&mut self, studies: &BTreeMap<String, StudyStatus>, workers: &[WorkerStatus]) {
         self.studies = studies.values().cloned().collect();
         self.area.show(|width| {
             let bars = self.studies.iter().flat_map(|study| frame(study, width));

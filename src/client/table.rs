@@ -1,24 +1,28 @@
 //! Studies and workers as tables of text.
 
-use super::show::{percent, plain, time_left};
-use crate::api::view::{Price, Scaling, Study, Worker};
+use super::progress_bars::{percent, plain, time_left};
+use crate::api::schema::{CostEstimate, ScalingStatus, StudyStatus, WorkerStatus};
 use crate::size::human;
 use indicatif::HumanDuration;
 use std::time::Duration;
 
 /// The workers, a line each.
-pub(crate) fn workers(workers: &[Worker]) -> String {
+pub(crate) fn workers(workers: &[WorkerStatus]) -> String {
     let header = ["WORKER", "STATE", "CORES", "RUNNING", "HELD", "OF", "ADDRESS", "REMARKS"];
     lines(
         header,
         workers.iter().map(|worker| {
-            let lacking =
-                worker.lacking.iter().map(|operation| plain(operation)).collect::<Vec<_>>().join(", ");
+            let lacking = worker
+                .missing_operations
+                .iter()
+                .map(|operation| plain(operation))
+                .collect::<Vec<_>>()
+                .join(", ");
             let mut remarks = Vec::new();
             if !lacking.is_empty() {
                 remarks.push(format!("lacks {lacking}"));
             }
-            if let Some(until) = worker.until {
+            if let Some(until) = worker.time_limit {
                 remarks.push(format!(
                     "until {:02}:{:02} UTC",
                     until.to_utc().hour(),
@@ -41,15 +45,15 @@ pub(crate) fn workers(workers: &[Worker]) -> String {
 }
 
 /// How many workers are wanted, where the manager knows pools; and what a deadline or a budget comes to.
-pub(crate) fn scaling(scaling: &Scaling) -> Vec<String> {
-    let (Some(wanted), Some(reason)) = (scaling.workers_wanted, &scaling.reason) else { return Vec::new() };
+pub(crate) fn scaling(scaling: &ScalingStatus) -> Vec<String> {
+    let (Some(wanted), Some(reason)) = (scaling.workers_desired, &scaling.reason) else { return Vec::new() };
     let pools: Vec<String> = scaling
         .pools
         .iter()
-        .map(|pool| format!("{} {} of {}", plain(&pool.name), pool.running, pool.wanted))
+        .map(|pool| format!("{} {} of {}", plain(&pool.name), pool.running, pool.desired))
         .collect();
     let mut text = format!("workers wanted: {wanted} ({}): {}", plain(reason), pools.join(", "));
-    let now = Price { seconds: scaling.predicted_seconds_left, cost: scaling.predicted_cost };
+    let now = CostEstimate { seconds: scaling.predicted_remaining_seconds, cost: scaling.predicted_cost };
     if now.seconds.is_some() {
         text.push_str(&format!("; {} left", price(now)));
     }
@@ -57,24 +61,24 @@ pub(crate) fn scaling(scaling: &Scaling) -> Vec<String> {
     if let Some(fastest) = scaling.fastest {
         lines.push(format!("a deadline cannot be met: at the fastest, {} from now", price(fastest)));
     }
-    if let Some(beyond) = scaling.beyond_budget {
+    if let Some(beyond) = scaling.without_budget {
         lines.push(format!("the budget does not allow what the deadlines take: {}", price(beyond)));
     }
-    if !scaling.leave.is_empty() {
-        let names: Vec<String> = scaling.leave.iter().map(|name| plain(name)).collect();
+    if !scaling.drain_order.is_empty() {
+        let names: Vec<String> = scaling.drain_order.iter().map(|name| plain(name)).collect();
         lines.push(format!("more than wanted, to be drained: {}", names.join(", ")));
     }
     lines
 }
 
-fn price(price: Price) -> String {
+fn price(price: CostEstimate) -> String {
     let seconds = price.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = seconds.map_or_else(|| "for ever".to_owned(), |time| HumanDuration(time).to_string());
     price.cost.map_or(time.clone(), |cost| format!("{time} for {cost:.2}"))
 }
 
 /// The studies, a line each.
-pub(crate) fn studies(studies: &[Study]) -> String {
+pub(crate) fn studies(studies: &[StudyStatus]) -> String {
     let header = [
         "STUDY",
         "NAME",
@@ -97,7 +101,7 @@ pub(crate) fn studies(studies: &[Study]) -> String {
                 percent(study).unwrap_or_default(),
                 format!("{}/{}", study.evaluations_done, study.evaluations),
                 study.tasks_executed.to_string(),
-                study.tasks_left.to_string(),
+                study.remaining_tasks.to_string(),
                 time_left(study).unwrap_or_default(),
                 study.failed.to_string(),
                 remarks(study),
@@ -106,7 +110,7 @@ pub(crate) fn studies(studies: &[Study]) -> String {
     )
 }
 
-fn remarks(study: &Study) -> String {
+fn remarks(study: &StudyStatus) -> String {
     let first = study.message.as_deref().map(plain).or_else(|| study.phase_of());
     first.into_iter().chain(study.remarks.iter().map(|remark| plain(remark))).collect::<Vec<_>>().join("; ")
 }

@@ -4,9 +4,9 @@
 //! submitted is found out there, by its digest.
 
 use super::Client;
-use super::show::Transfer;
+use super::progress_bars::TransferBar;
 use super::wait::Waiting;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::service::inputs::InputDigest;
 use crate::service::submission::InputFile;
 use std::collections::HashMap;
@@ -16,27 +16,29 @@ use std::io::{self, Read};
 /// Sends each of the missing files.
 ///
 /// # Errors
-/// [`Stop::Input`] for a file that cannot be read or has changed, and as [`Client::submit`].
+/// [`CommandError::Input`] for a file that cannot be read or has changed, and as [`Client::submit`].
 pub(crate) fn missing(
     client: &Client,
     inputs: &[InputFile],
     missing: &[InputDigest],
-    transfer: &Transfer,
-) -> Outcome {
+    transfer: &TransferBar,
+) -> CommandResult {
     let by_digest: HashMap<InputDigest, &InputFile> = inputs.iter().map(|file| (file.digest, file)).collect();
     let wanted = missing.iter().map(|digest| {
         by_digest.get(digest).copied().ok_or_else(|| {
-            Stop::Refused(format!("the manager asks for {digest}, which is no file that this study reads"))
+            CommandError::Refused(format!(
+                "the manager asks for {digest}, which is no file that this study reads"
+            ))
         })
     });
-    let wanted = wanted.collect::<Outcome<Vec<_>>>()?;
+    let wanted = wanted.collect::<CommandResult<Vec<_>>>()?;
     transfer.begin(wanted.iter().map(|file| file.bytes).sum());
     wanted.iter().try_for_each(|file| send(client, file, transfer))
 }
 
-fn send(client: &Client, file: &InputFile, transfer: &Transfer) -> Outcome {
-    let unreadable = |error: io::Error| Stop::Input(format!("{}: {error}", file.path));
-    let changed = || Stop::Input(format!("{}: has changed since it was submitted", file.path));
+fn send(client: &Client, file: &InputFile, transfer: &TransferBar) -> CommandResult {
+    let unreadable = |error: io::Error| CommandError::Input(format!("{}: {error}", file.path));
+    let changed = || CommandError::Input(format!("{}: has changed since it was submitted", file.path));
     // Before anything is sent: its length has been said.
     if File::open(&file.path).and_then(|file| file.metadata()).map_err(unreadable)?.len() != file.bytes {
         return Err(changed());
@@ -49,14 +51,14 @@ fn send(client: &Client, file: &InputFile, transfer: &Transfer) -> Outcome {
     })?;
     sent.map_err(|refusal| match refusal.status {
         422 => changed(),
-        _ => Stop::Refused(format!("{}: {}: {}", client.manager, file.path, refusal.detail)),
+        _ => CommandError::Refused(format!("{}: {}: {}", client.manager, file.path, refusal.detail)),
     })
 }
 
 /// Notes what is read, and ends where the user wants to.
 struct Watched<'a> {
     file: io::Take<File>,
-    transfer: &'a Transfer,
+    transfer: &'a TransferBar,
     waiting: &'a Waiting,
 }
 

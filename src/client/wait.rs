@@ -1,6 +1,6 @@
 //! Waiting for a manager, as long as the user wants to.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -22,9 +22,9 @@ impl Waiting {
     /// Ends with the process only.
     ///
     /// # Errors
-    /// [`Stop::Defect`] when the operating system refuses.
-    pub(crate) fn until_killed() -> Outcome<Self> {
-        let runtime = Builder::new_current_thread().enable_time().build().map_err(Stop::defect)?;
+    /// [`CommandError::Internal`] when the operating system refuses.
+    pub(crate) fn until_killed() -> CommandResult<Self> {
+        let runtime = Builder::new_current_thread().enable_time().build().map_err(CommandError::defect)?;
         let goes_on = RefCell::new("nothing was submitted".to_owned());
         Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
     }
@@ -42,8 +42,8 @@ impl Waiting {
     /// Waits so long.
     ///
     /// # Errors
-    /// [`Stop::Interrupted`].
-    pub(crate) fn pause(&self, time: Duration) -> Outcome {
+    /// [`CommandError::Interrupted`].
+    pub(crate) fn pause(&self, time: Duration) -> CommandResult {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()
         {
@@ -59,13 +59,17 @@ impl Waiting {
     /// Whether the user has asked to stop.
     ///
     /// # Errors
-    /// [`Stop::Interrupted`].
-    pub(crate) fn check(&self) -> Outcome {
+    /// [`CommandError::Interrupted`].
+    pub(crate) fn check(&self) -> CommandResult {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()
         {
             self.was_asked.set(asked.try_recv().is_ok());
         }
-        if self.was_asked.get() { Err(Stop::Interrupted(self.goes_on.borrow().clone())) } else { Ok(()) }
+        if self.was_asked.get() {
+            Err(CommandError::Interrupted(self.goes_on.borrow().clone()))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::analysis::Analysis;
 use crate::cli::AnalyzeArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
+use crate::external::analysis::{self, DesignForm};
+use crate::external::doubts;
+use crate::external::method::MethodRequest;
+use crate::external::problem::Problem;
+use crate::external::responses::{self, ResponseColumn};
+use crate::external::samples::SampleTable;
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
-use crate::outside::doubts;
-use crate::outside::problem::Problem;
-use crate::outside::responses::{self, Measured};
-use crate::outside::samples::Samples;
-use crate::outside::verdict::{self, Form};
-use crate::outside::way::Wanted;
 use crate::report::plots::{self, Drawn};
 use crate::report::raster;
 use crate::summary;
@@ -22,18 +22,18 @@ use std::path::Path;
 use std::{fs, io};
 
 /// Runs the command.
-pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
+pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
     let problem = Problem::load(&args.problem)?;
-    let wanted = Wanted::of(&problem, args.recipe())?;
+    let wanted = MethodRequest::of(&problem, args.recipe())?;
     let seed = args.seed.unwrap_or(problem.seed);
-    let samples = Samples::read(&problem, &args.samples)?;
-    let form = Form::of(&samples, &wanted)?;
+    let samples = SampleTable::read(&problem, &args.samples)?;
+    let form = DesignForm::of(&samples, &wanted)?;
     let file = args.responses.as_deref().unwrap_or(&args.samples);
     let measured = responses::read(&problem, &samples, file, &args.response)?;
-    let resamples = wanted.resamples.unwrap_or_else(|| verdict::usual_resamples(samples.rows));
+    let resamples = wanted.resamples.unwrap_or_else(|| analysis::usual_resamples(samples.rows));
     let bootstrap = Bootstrap { resamples, seed };
-    let analyses = verdict::analyse(&form, wanted.way, &measured, bootstrap)
-        .map_err(|error| Stop::Input(format!("{}: {error}", file.display())))?;
+    let analyses = analysis::analyze(&form, wanted.way, &measured, bootstrap)
+        .map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
     let doubts = doubts::doubts(&samples, &form);
     let document = document(&wanted, &samples, bootstrap, &analyses, &doubts)?;
     if let Some(out) = &args.out {
@@ -42,7 +42,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
     if let Some(folder) = &args.plot {
         let drawn = measured.iter().zip(&analyses).map(|(measured, analysis)| Drawn {
             analysis,
-            steps: verdict::convergence(&form, wanted.way, measured, bootstrap),
+            steps: analysis::convergence(&form, wanted.way, measured, bootstrap),
             along: samples.along(),
             responses: &measured.values,
             independent: form.independent(),
@@ -63,18 +63,18 @@ pub(super) fn execute(args: &AnalyzeArgs) -> Outcome {
 
 /// The document of `indices.json`.
 fn document(
-    wanted: &Wanted<'_>,
-    samples: &Samples,
+    wanted: &MethodRequest<'_>,
+    samples: &SampleTable,
     bootstrap: Bootstrap,
     analyses: &[Analysis],
     doubts: &[String],
-) -> Outcome<serde_json::Value> {
+) -> CommandResult<serde_json::Value> {
     let response = |analysis: &Analysis| {
         let warnings = analysis.warnings();
         let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         Ok(json!({ "indices": analysis.json()?, "warnings": said }))
     };
-    let responses = analyses.iter().map(response).collect::<Outcome<Vec<_>>>()?;
+    let responses = analyses.iter().map(response).collect::<CommandResult<Vec<_>>>()?;
     Ok(json!({
         "method": wanted.kind(),
         "evaluations": samples.rows,
@@ -85,17 +85,18 @@ fn document(
 }
 
 /// The files, each whole or not at all; a folder of a study's results is left alone.
-fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Outcome {
-    let fail =
-        |what: &str, error: io::Error| Stop::writing(format_args!("--out {}: {what}", out.display()), &error);
+fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> CommandResult {
+    let fail = |what: &str, error: io::Error| {
+        CommandError::writing(format_args!("--out {}: {what}", out.display()), &error)
+    };
     if out.join("plan.json").exists() {
-        return Err(Stop::Input(format!(
+        return Err(CommandError::Input(format!(
             "--out {}: holds results of a study: another folder is allowed",
             out.display()
         )));
     }
     fs::create_dir_all(out).map_err(|error| fail("cannot be made", error))?;
-    let mut text = serde_json::to_vec_pretty(document).map_err(Stop::defect)?;
+    let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
     text.push(b'\n');
     let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", text)];
     files.extend(pairs(analyses)?.map(|pairs| ("second-order.csv", pairs)));
@@ -107,9 +108,9 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Out
 }
 
 /// The figures of each response, as drawings and as pixels. Names of several responses are in those of files.
-fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> Outcome {
+fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> CommandResult {
     let fail = |what: &str, error: io::Error| {
-        Stop::writing(format_args!("--plot {}: {what}", folder.display()), &error)
+        CommandError::writing(format_args!("--plot {}: {what}", folder.display()), &error)
     };
     fs::create_dir_all(folder).map_err(|error| fail("cannot be made", error))?;
     let several = drawn.len() > 1;
@@ -119,7 +120,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> O
         let response: String = drawn.analysis.response().chars().take(60).map(plain).collect();
         let before = if several { format!("{}-{response}-", place + 1) } else { String::new() };
         for picture in plots::pictures(&drawn) {
-            let png = raster::png(&picture.svg).map_err(Stop::defect)?;
+            let png = raster::png(&picture.svg).map_err(CommandError::defect)?;
             for (ending, content) in [("svg", picture.svg.as_bytes()), ("png", &png)] {
                 let name = format!("{before}{}.{ending}", picture.name);
                 let written = publish(&folder.join(&name), content);
@@ -131,27 +132,29 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> O
 }
 
 /// Indices of all responses, whose names come first.
-fn table(analyses: &[Analysis]) -> Outcome<Vec<u8>> {
+fn table(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for (place, analysis) in analyses.iter().enumerate() {
-        let Some(listed) = crate::analysis::Listed::of(analysis) else { continue };
+        let Some(listed) = crate::analysis::IndexTable::of(analysis) else { continue };
         if place == 0 {
             let header =
                 ["response", "parameter"].into_iter().chain(listed.columns.iter().map(String::as_str));
-            writer.write_record(header).map_err(Stop::defect)?;
+            writer.write_record(header).map_err(CommandError::defect)?;
         }
         for record in listed.records() {
             let record = std::iter::once(analysis.response().to_owned()).chain(record);
-            writer.write_record(record).map_err(Stop::defect)?;
+            writer.write_record(record).map_err(CommandError::defect)?;
         }
     }
-    writer.into_inner().map_err(Stop::defect)
+    writer.into_inner().map_err(CommandError::defect)
 }
 
 /// Indices of second order, where there are any.
-fn pairs(analyses: &[Analysis]) -> Outcome<Option<Vec<u8>>> {
+fn pairs(analyses: &[Analysis]) -> CommandResult<Option<Vec<u8>>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(["response", "one", "other", "second", "second_conf"]).map_err(Stop::defect)?;
+    writer
+        .write_record(["response", "one", "other", "second", "second_conf"])
+        .map_err(CommandError::defect)?;
     let mut any = false;
     for analysis in analyses {
         let Analysis::Indices(Indices::Vbd(found)) = analysis else { continue };
@@ -161,14 +164,14 @@ fn pairs(analyses: &[Analysis]) -> Outcome<Option<Vec<u8>>> {
             let [second, conf] = [pair.second.value, pair.second.conf].map(shown);
             writer
                 .write_record([&found.response, &pair.one, &pair.other, &second, &conf])
-                .map_err(Stop::defect)?;
+                .map_err(CommandError::defect)?;
         }
     }
-    let content = writer.into_inner().map_err(Stop::defect)?;
+    let content = writer.into_inner().map_err(CommandError::defect)?;
     Ok(any.then_some(content))
 }
 
-fn show(analyses: &[Analysis], measured: &[Measured], doubts: &[String]) {
+fn show(analyses: &[Analysis], measured: &[ResponseColumn], doubts: &[String]) {
     // Responses of one sample have some warnings in common: each is shown once.
     let mut shown: HashSet<String> = HashSet::new();
     for (analysis, measured) in analyses.iter().zip(measured) {

@@ -1,13 +1,13 @@
 //! `pleach cancel`: ends a study on a manager.
 
 use crate::cli::CancelArgs;
-use crate::client::show::plain;
+use crate::client::progress_bars::plain;
 use crate::client::{Client, Waiting};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::output::print_line;
 
 /// Runs the command.
-pub(super) fn execute(args: &CancelArgs) -> Outcome {
+pub(super) fn execute(args: &CancelArgs) -> CommandResult {
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let study = client.cancel(&args.id)?;
     print_line(&format!("study {} is {}", plain(&study.id), study.state));

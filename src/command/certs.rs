@@ -1,11 +1,11 @@
 //! `pleach certs init|issue|token`: an authority for a cluster, certificates for its nodes, and tokens to join with.
 
 use crate::cli::{CertsCommand, IssueArgs, TokenArgs};
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
 use pleach_actors::transport::certs::{Authority, CertsError, MAX_DAYS, NODE_FILE, NODE_KEY_FILE, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
-use pleach_actors::transport::identity::Identity;
+use pleach_actors::transport::identity::NodeIdentity;
 use pleach_actors::transport::token::{Fingerprint, Ttl, fingerprint, hex};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct Token {
 }
 
 /// Runs the command.
-pub(super) fn execute(command: &CertsCommand) -> Outcome {
+pub(super) fn execute(command: &CertsCommand) -> CommandResult {
     match command {
         CertsCommand::Init { dir, json } => init(dir, *json),
         CertsCommand::Issue(args) => issue(args),
@@ -42,7 +42,7 @@ pub(super) fn execute(command: &CertsCommand) -> Outcome {
     }
 }
 
-fn init(dir: &Path, json: bool) -> Outcome {
+fn init(dir: &Path, json: bool) -> CommandResult {
     let authority = Authority::init(dir, SystemClock.now()).map_err(stop)?;
     let fingerprint = hex(&of(&authority));
     if json {
@@ -52,11 +52,11 @@ fn init(dir: &Path, json: bool) -> Outcome {
     Ok(())
 }
 
-fn issue(args: &IssueArgs) -> Outcome {
+fn issue(args: &IssueArgs) -> CommandResult {
     let authority = Authority::open(&args.dir).map_err(stop)?;
-    let identity = Identity { name: args.name.clone(), role: args.role };
+    let identity = NodeIdentity { name: args.name.clone(), role: args.role };
     let validity = Validity::days(args.days, SystemClock.now())
-        .map_err(|error| Stop::Input(format!("--days {error}")))?;
+        .map_err(|error| CommandError::Input(format!("--days {error}")))?;
     let out = args.out.clone().unwrap_or_else(|| args.dir.join(args.name.as_str()));
     authority.issue(&identity, validity, &out).map_err(stop)?;
     if args.json {
@@ -72,13 +72,13 @@ fn issue(args: &IssueArgs) -> Outcome {
     Ok(())
 }
 
-fn token(args: &TokenArgs) -> Outcome {
+fn token(args: &TokenArgs) -> CommandResult {
     let authority = Authority::open(&args.dir).map_err(stop)?;
-    let ttl = Ttl::new(args.ttl.0).map_err(|error| Stop::Input(format!("--ttl: {error}")))?;
+    let ttl = Ttl::new(args.ttl.0).map_err(|error| CommandError::Input(format!("--ttl: {error}")))?;
     let token =
-        authority.token_key().make(of(&authority), SystemClock.now(), ttl, args.once).map_err(stop)?;
+        authority.token_key().make(of(&authority), SystemClock.now(), ttl, args.single_use).map_err(stop)?;
     if args.json {
-        return print_json(&Token { token: token.to_string(), ends: token.ends(), once: args.once });
+        return print_json(&Token { token: token.to_string(), ends: token.ends(), once: args.single_use });
     }
     // Nothing else: it is read by scripts.
     print_line(&token.to_string());
@@ -90,13 +90,13 @@ fn of(authority: &Authority) -> Fingerprint {
 }
 
 /// What a user can put right, and what nobody should ever see.
-fn stop(error: CertsError) -> Stop {
+fn stop(error: CertsError) -> CommandError {
     match error {
-        CertsError::File { .. } => Stop::caused(&error, error.to_string()),
+        CertsError::File { .. } => CommandError::caused(&error, error.to_string()),
         CertsError::Exists(_)
         | CertsError::Content { .. }
         | CertsError::Identity { .. }
-        | CertsError::Days { .. } => Stop::input(error),
-        CertsError::Make(_) | CertsError::Request(_) | CertsError::Random => Stop::defect(error),
+        | CertsError::Days { .. } => CommandError::input(error),
+        CertsError::Make(_) | CertsError::Request(_) | CertsError::Random => CommandError::defect(error),
     }
 }

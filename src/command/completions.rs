@@ -3,12 +3,12 @@
 //! Names of files are left to the shell; a study's parameters are not completed.
 
 use crate::cli;
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use clap_complete::Shell;
 use std::io::Write;
 
 /// Runs the command.
-pub(super) fn execute(shell: Shell) -> Outcome {
+pub(super) fn execute(shell: Shell) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::grammar(), "pleach", &mut script);
     // A reader that has gone away is no error.

@@ -6,7 +6,7 @@ mod state;
 mod study;
 
 use crate::cli::DoctorArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
 use crate::size::human;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// A check of one part of an installation.
 struct Check {
     name: &'static str,
-    execute: fn(&DoctorArgs) -> Outcome<Report>,
+    execute: fn(&DoctorArgs) -> CommandResult<Report>,
 }
 
 /// All checks, in the order of the output.
@@ -107,9 +107,9 @@ struct Named {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &DoctorArgs) -> Outcome {
+pub(super) fn execute(args: &DoctorArgs) -> CommandResult {
     let run = |check: &Check| Ok(Named { check: check.name, report: (check.execute)(args)? });
-    let reports: Vec<Named> = CHECKS.iter().map(run).collect::<Outcome<_>>()?;
+    let reports: Vec<Named> = CHECKS.iter().map(run).collect::<CommandResult<_>>()?;
     let errors: usize = reports.iter().map(|named| named.report.count(Severity::Error)).sum();
     if args.json {
         print_json(&reports)?;
@@ -117,7 +117,7 @@ pub(super) fn execute(args: &DoctorArgs) -> Outcome {
         reports.iter().for_each(print);
     }
     if errors > 0 {
-        return Err(Stop::SomeFailed(format!("{errors} files are corrupt, missing or unreadable")));
+        return Err(CommandError::SomeFailed(format!("{errors} files are corrupt, missing or unreadable")));
     }
     Ok(())
 }

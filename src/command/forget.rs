@@ -1,14 +1,14 @@
 //! `pleach forget`: removes studies that have ended from a manager.
 
 use crate::cli::ForgetArgs;
-use crate::client::show::plain;
+use crate::client::progress_bars::plain;
 use crate::client::{Client, Waiting};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::output::print_line;
 use crate::size::human;
 
 /// Runs the command.
-pub(super) fn execute(args: &ForgetArgs) -> Outcome {
+pub(super) fn execute(args: &ForgetArgs) -> CommandResult {
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     // The first refusal ends it: those before are removed, and can be named again.
     for id in &args.ids {

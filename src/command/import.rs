@@ -1,24 +1,24 @@
 //! `pleach workflow import`: a file of another program as a study file.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
+use crate::external::problem::{import, recipe};
 use crate::output::folder::publish;
 use crate::output::print_line;
-use crate::outside::problem::{import, recipe};
 use pleach_sensitivity::import::Imported;
 use std::fmt::Write;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(file: &Path, out: Option<&Path>) -> Outcome {
+pub(super) fn execute(file: &Path, out: Option<&Path>) -> CommandResult {
     let imported = import(file)?;
     // What is no study is found here, and not by the one who reads it.
-    imported.parameters().map_err(|error| Stop::Input(format!("{}: {error}", file.display())))?;
+    imported.parameters().map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
     let text = study(&imported, file);
     match out {
         None => print_line(text.trim_end()),
         Some(out) => {
             publish(out, text.as_bytes()).map_err(|error| {
-                Stop::writing(format_args!("--out {}: failed to write", out.display()), &error)
+                CommandError::writing(format_args!("--out {}: failed to write", out.display()), &error)
             })?;
             print_line(&format!("{}: {}", out.display(), counted(&imported)));
         }

@@ -1,7 +1,7 @@
 //! `pleach man`: manual pages, generated from the command line's grammar.
 
 use crate::cli::{self, manual};
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
 use crate::output::print_line;
 use clap_mangen::Man;
@@ -10,8 +10,9 @@ use std::io::Write;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(out: &Path) -> Outcome {
-    let fail = |what: &str, error| Stop::writing(format_args!("--out {}: {what}", out.display()), &error);
+pub(super) fn execute(out: &Path) -> CommandResult {
+    let fail =
+        |what: &str, error| CommandError::writing(format_args!("--out {}: {what}", out.display()), &error);
     fs::create_dir_all(out).map_err(|error| fail("cannot be written to", error))?;
     // `pleach help` explains itself, and would need a page for every other page.
     let mut grammar = cli::grammar().disable_help_subcommand(true);
@@ -25,11 +26,11 @@ pub(super) fn execute(out: &Path) -> Outcome {
 }
 
 /// File name and content of a command's page, and of those of the commands below it.
-fn pages(command: &clap::Command) -> Outcome<Vec<(String, Vec<u8>)>> {
+fn pages(command: &clap::Command) -> CommandResult<Vec<(String, Vec<u8>)>> {
     let man =
         Man::new(command.clone()).manual("pleach").source(concat!("pleach ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
-    render(&man, command, &mut page).map_err(Stop::defect)?;
+    render(&man, command, &mut page).map_err(CommandError::defect)?;
     let mut all = vec![(man.get_filename(), page)];
     for below in command.get_subcommands() {
         all.extend(pages(below)?);

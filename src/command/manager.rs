@@ -2,27 +2,27 @@
 
 use crate::api::{self, Limits, token::ApiToken};
 use crate::cli::{ManagerProcessArgs, Placement};
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::kubernetes::Pods;
 use crate::log;
 use crate::pools::Pools;
-use crate::service::deletion;
 use crate::service::inputs::InputStore;
 use crate::service::metrics::record_expiry;
-use crate::service::state::State;
-use crate::service::studies::{Asked, Retention, Shared};
+use crate::service::pod_deletion_cost;
+use crate::service::state::StateDir;
+use crate::service::studies::{Asked, Retention, StudyContext};
 use crate::size::MemorySize;
 use actix::prelude::*;
-use pleach_actors::manager::{Connect, Hold, ManagerActor, Newcomer, Service};
+use pleach_actors::manager::{Connect, ManagerActor, PauseGrants, PendingWorker, ServiceHooks};
 use pleach_actors::transport::certs::{CA_KEY_FILE, Credentials};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, Version};
 use pleach_actors::transport::https;
 use pleach_actors::transport::identity::Role;
-use pleach_actors::transport::quic::{Board, JoinDesk, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::quic::{JoinService, Peer, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use pleach_actors::transport::settings::Settings;
-use pleach_dispatch::manager::Facts;
+use pleach_dispatch::manager::WorkerInfo;
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use std::net::TcpListener;
@@ -38,21 +38,21 @@ const NETWORK_THREADS: usize = 2;
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
-pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
+pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
-    let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(Stop::input)?;
+    let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
-    let pods = pods.map_err(|error| Stop::Input(format!("--pod-deletion-cost: {error}")))?;
+    let pods = pods.map_err(|error| CommandError::Input(format!("--pod-deletion-cost: {error}")))?;
     // All that a manager writes is in its state folder, and that is its user's alone.
     private::restrict_process();
-    let state = State::open(&args.state)?;
+    let state = StateDir::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
+    let certs = |error| CommandError::Input(format!("--certs {}: {error}", args.certs.display()));
     let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
     if credentials.identity().role != Role::Manager {
         let found = credentials.identity();
-        return Err(Stop::Input(format!(
+        return Err(CommandError::Input(format!(
             "--certs {}: holds the certificate of {found}; a manager's is needed (pleach certs issue --role manager)",
             args.certs.display()
         )));
@@ -61,10 +61,10 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         Some(file) => ApiToken::read(file),
         None => ApiToken::read_or_make(&state.token()),
     };
-    let token = token.map_err(Stop::input)?;
-    let store = Arc::new(InputStore::open(&state.inputs()).map_err(Stop::input)?);
-    let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
-    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
+    let token = token.map_err(CommandError::input)?;
+    let store = Arc::new(InputStore::open(&state.inputs()).map_err(CommandError::input)?);
+    let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
+    let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
     let settings = Settings::default();
     let desk = desk(args)?;
     let setup = ServerSetup {
@@ -77,22 +77,22 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         board,
         desk,
     };
-    let tls = https::server(&credentials, &clock).map_err(Stop::input)?;
+    let tls = https::server(&credentials, &clock).map_err(CommandError::input)?;
     let listener = TcpListener::bind(args.http)
-        .map_err(|error| Stop::Input(format!("--http {}: {error}", args.http)))?;
+        .map_err(|error| CommandError::Input(format!("--http {}: {error}", args.http)))?;
     // Before anything is measured.
-    let (role, version) = (pleach_telemetry::Role::Manager, env!("CARGO_PKG_VERSION"));
-    let exposition = match args.unmeasured {
+    let (role, version) = (pleach_telemetry::ProcessRole::Manager, env!("CARGO_PKG_VERSION"));
+    let exposition = match args.no_metrics {
         true => Exposition::detached(role),
         false => Exposition::install(role, version),
     };
-    let exposition = exposition.map_err(Stop::defect)?;
+    let exposition = exposition.map_err(CommandError::defect)?;
     record_expiry(&credentials);
     let asked_to_stop = interrupt.take_asked();
     System::new().block_on(async move {
-        let shared: Arc<OnceLock<Arc<Shared>>> = Arc::default();
+        let shared: Arc<OnceLock<Arc<StudyContext>>> = Arc::default();
         let (files, checked) = (Arc::clone(&shared), Arc::clone(&shared));
-        let service = Service {
+        let service = ServiceHooks {
             number: state.number(),
             epoch: state.starts(),
             find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
@@ -101,14 +101,14 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             }),
             clock: Arc::clone(&clock),
             network: network.handle().clone(),
-            by_data: args.placement == Placement::Data,
+            by_data: args.placement == Placement::Locality,
         };
         // The actor starts when nothing can fail any more: one that is dropped before it was polled is started by that, where
         // there is no runtime, and panics. Until then it has messages wait.
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
         let opened =
-            Shared::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
+            StudyContext::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
         network.handle().spawn(Arc::clone(&opened).keep_scaling());
         let retention = Retention {
             days: args.keep_days.map(NonZeroU32::get),
@@ -116,15 +116,16 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
         };
         network.handle().spawn(Arc::clone(&opened).keep_tidy(retention));
         if let Some(pods) = pods {
-            network.handle().spawn(deletion::keep_telling(Arc::clone(&opened), pods));
+            network.handle().spawn(pod_deletion_cost::keep_telling(Arc::clone(&opened), pods));
         }
         if opened.goes_on() {
-            manager.do_send(Hold(COMING_BACK));
+            manager.do_send(PauseGrants(COMING_BACK));
         }
         // Nobody else sets it.
         let _ = shared.set(Arc::clone(&opened));
-        let (server, mut peers) = Server::listen(&network, args.listen, setup).map_err(Stop::input)?;
-        let http = listener.local_addr().map_err(Stop::defect)?;
+        let (server, mut peers) =
+            Server::listen(&network, args.listen, setup).map_err(CommandError::input)?;
+        let http = listener.local_addr().map_err(CommandError::defect)?;
         let control = Arc::new(Asked(opened, Arc::new(exposition)));
         let served = api::serve(api::Setup {
             listener,
@@ -134,7 +135,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
             inputs: store,
             limits: Limits::default(),
         });
-        let served = served.map_err(Stop::defect)?;
+        let served = served.map_err(CommandError::defect)?;
         context.run(ManagerActor::service(service));
         info!("workers connect to {}, clients to https://{http}", server.address());
         let mut asked_to_stop = asked_to_stop;
@@ -155,13 +156,13 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> Outcome {
 
 /// Gives certificates for tokens, where the authority's key is at hand: in the folder of certificates, or above it, where
 /// `pleach certs issue` makes folders for nodes.
-fn desk(args: &ManagerProcessArgs) -> Outcome<Option<Arc<JoinDesk>>> {
+fn desk(args: &ManagerProcessArgs) -> CommandResult<Option<Arc<JoinService>>> {
     let places = [args.certs.as_path(), args.certs.parent().unwrap_or(&args.certs)];
     let Some(folder) = places.into_iter().find(|folder| folder.join(CA_KEY_FILE).is_file()) else {
         return Ok(None);
     };
-    let desk = JoinDesk::open(folder);
-    let desk = desk.map_err(|error| Stop::Input(format!("--certs {}: {error}", folder.display())))?;
+    let desk = JoinService::open(folder);
+    let desk = desk.map_err(|error| CommandError::Input(format!("--certs {}: {error}", folder.display())))?;
     Ok(Some(Arc::new(desk)))
 }
 
@@ -173,11 +174,11 @@ fn connect(peer: Peer) -> Connect {
     Connect {
         link: Box::new(link),
         incoming,
-        newcomer: Newcomer {
+        newcomer: PendingWorker {
             name: identity.name.to_string(),
             host: Some(address.ip()),
             location,
-            facts: Facts {
+            facts: WorkerInfo {
                 slots: hello.cores,
                 memory_bytes: hello.memory_bytes,
                 below_bytes: below,

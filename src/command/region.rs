@@ -5,7 +5,7 @@
 mod statistics;
 
 use crate::cli::RegionCommand;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::export::{self, Format};
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(command: &RegionCommand) -> Outcome {
+pub(super) fn execute(command: &RegionCommand) -> CommandResult {
     match command {
         RegionCommand::Show { file, json } => show(file, *json),
         RegionCommand::Export { file, out } => export(file, out),
@@ -25,8 +25,8 @@ pub(super) fn execute(command: &RegionCommand) -> Outcome {
 }
 
 /// A region file's content, what it says of itself, and its length.
-fn read(file: &Path) -> Outcome<(DataRegion, Description, u64)> {
-    let fail = |text: String| Stop::Input(format!("{}: {text}", file.display()));
+fn read(file: &Path) -> CommandResult<(DataRegion, Description, u64)> {
+    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
     let found = fs::metadata(file).map_err(|error| fail(format!("cannot be read: {error}")))?;
     if !found.is_file() {
         let what = if found.is_dir() { "a folder" } else { "no regular file" };
@@ -40,7 +40,7 @@ fn read(file: &Path) -> Outcome<(DataRegion, Description, u64)> {
     Ok((region, description, bytes.len() as u64))
 }
 
-fn show(file: &Path, as_json: bool) -> Outcome {
+fn show(file: &Path, as_json: bool) -> CommandResult {
     if template::is_there(file) {
         return show_template(file, as_json);
     }
@@ -74,7 +74,7 @@ fn show(file: &Path, as_json: bool) -> Outcome {
 }
 
 /// What a folder's region template says of itself and of its data regions.
-fn show_template(folder: &Path, as_json: bool) -> Outcome {
+fn show_template(folder: &Path, as_json: bool) -> CommandResult {
     let template = template::read(folder)?;
     if as_json {
         return print_json(&template);
@@ -132,8 +132,8 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn export(file: &Path, out: &Path) -> Outcome {
-    let fail = |text: String| Stop::Input(format!("--out {}: {text}", out.display()));
+fn export(file: &Path, out: &Path) -> CommandResult {
+    let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let format = Format::of(out).map_err(&fail)?;
     if out.is_dir() {
         return Err(fail(format!("is a folder; the name of a {format} file is wanted")));
@@ -145,8 +145,9 @@ fn export(file: &Path, out: &Path) -> Outcome {
     }
     let (region, ..) = read(file)?;
     let bytes = export::bytes(&region, format).map_err(&fail)?;
-    publish(out, &bytes)
-        .map_err(|error| Stop::writing(format_args!("--out {}: cannot be written", out.display()), &error))?;
+    publish(out, &bytes).map_err(|error| {
+        CommandError::writing(format_args!("--out {}: cannot be written", out.display()), &error)
+    })?;
     let written = bytes.len() as u64;
     print_line(&format!("{}: {} as {format}, {}", out.display(), region.element(), human(written)));
     Ok(())

@@ -1,17 +1,17 @@
 //! `pleach replay`: a simulation's log, event by event, up to the rule that was broken.
 
 use crate::cli::ReplayArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
 use pleach_simulation::log::Log;
 use pleach_simulation::replay::{Replay, Step, event_in_words};
-use pleach_simulation::schedule::Schedule;
+use pleach_simulation::scenario::Scenario;
 use serde::Serialize;
 
 /// All of it as a document.
 #[derive(Debug, Serialize)]
 struct Replayed<'a> {
-    schedule: &'a Schedule,
+    schedule: &'a Scenario,
     /// Events in the log.
     events: usize,
     steps: Vec<Step>,
@@ -20,13 +20,13 @@ struct Replayed<'a> {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &ReplayArgs) -> Outcome {
+pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
     let file = args.log.display();
     let text = std::fs::read_to_string(&args.log)
-        .map_err(|cause| Stop::Input(format!("failed to read the log {file}: {cause}")))?;
-    let log =
-        Log::parse(&text).map_err(|cause| Stop::Input(format!("failed to read the log {file}: {cause}")))?;
-    let steps = Replay::new(&log).take(args.until.unwrap_or(usize::MAX));
+        .map_err(|cause| CommandError::Input(format!("failed to read the log {file}: {cause}")))?;
+    let log = Log::parse(&text)
+        .map_err(|cause| CommandError::Input(format!("failed to read the log {file}: {cause}")))?;
+    let steps = Replay::new(&log).take(args.max_events.unwrap_or(usize::MAX));
     if args.json {
         let steps: Vec<Step> = steps.collect();
         let breach = steps.last().and_then(|step| step.breach.clone());

@@ -1,14 +1,14 @@
 //! `pleach results`: the files that a study has left on a manager, brought into a folder.
 
 use crate::cli::ResultsArgs;
-use crate::client::show::{Transfer, plain};
+use crate::client::progress_bars::{TransferBar, plain};
 use crate::client::{Client, Waiting, download};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::output::print_line;
 
 /// Runs the command.
-pub(super) fn execute(args: &ResultsArgs) -> Outcome {
+pub(super) fn execute(args: &ResultsArgs) -> CommandResult {
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(&mut interrupt);
@@ -16,7 +16,7 @@ pub(super) fn execute(args: &ResultsArgs) -> Outcome {
     client
         .waiting()
         .goes_on(format!("nothing in {out} was changed; pleach results {id} --out {out} begins again"));
-    let transfer = Transfer::new("receiving results", false);
+    let transfer = TransferBar::new("receiving results", false);
     let received = download::results(&client, &args.id, &args.out, &transfer);
     transfer.finish();
     let number = received?;

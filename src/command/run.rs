@@ -2,19 +2,19 @@
 //!
 //! `part` executes a study of one part or one phase, `planned` plans it, `phases` has one phase follow the other.
 
+mod memory_fit;
 mod part;
 mod phases;
-mod planned;
 
 use crate::analysis::Collected;
 use crate::cli::RunArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
-use crate::parts::Part;
+use crate::rounds::RoundResult;
 use crate::session::Existing;
-use crate::study::{Prepared, annotations};
+use crate::study::{PreparedStudy, annotations};
 use crate::summary;
 use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
@@ -31,9 +31,9 @@ impl RunArgs {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &RunArgs) -> Outcome {
+pub(super) fn execute(args: &RunArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
-    let prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    let prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
     if !args.quiet {
         prepared.warn_of_unreadable_tiles();
     }
@@ -49,20 +49,25 @@ pub(super) fn execute(args: &RunArgs) -> Outcome {
     }
 }
 
-fn in_one_part(args: &RunArgs, runner: &mut Runner<'_>, prepared: Prepared, out: &Path) -> Outcome {
+fn in_one_part(
+    args: &RunArgs,
+    runner: &mut Runner<'_>,
+    prepared: PreparedStudy,
+    out: &Path,
+) -> CommandResult {
     let part = match runner.execute(prepared, out, false)? {
         Ended::Before(folder) => return already_complete(args, &folder),
         Ended::Now(part) => part,
     };
     runner.end();
-    let Part { collected, written, session, left_bytes, .. } = *part;
+    let RoundResult { collected, written, session, left_bytes, .. } = *part;
     session.end(collected.failed() == 0)?;
     let folder = &session.folder;
     if args.json {
         print_json(&written.run)?;
     } else if !args.quiet {
         summary::print(&written.run, &written.analyses, folder.path(), Some(runner.memory_bytes));
-        written.run.cache.iter().flat_map(|cache| &cache.reports).for_each(|report| {
+        written.run.cache.iter().flat_map(|cache| &cache.warnings).for_each(|report| {
             print_line(&format!("--cache: {report}"));
         });
         written.gallery.told(runner.previews(), folder).iter().for_each(|told| print_line(told));
@@ -72,21 +77,24 @@ fn in_one_part(args: &RunArgs, runner: &mut Runner<'_>, prepared: Prepared, out:
 }
 
 /// A defect of the bookkeeping, not of the results: said once they are safe.
-fn nothing_left(left_bytes: u64) -> Outcome {
+fn nothing_left(left_bytes: u64) -> CommandResult {
     if left_bytes > 0 {
-        return Err(Stop::Defect(format!("{left_bytes} bytes of regions were never let go of")));
+        return Err(CommandError::Internal(format!("{left_bytes} bytes of regions were never let go of")));
     }
     Ok(())
 }
 
 /// All results are there: says so, as a run of the study would.
-fn already_complete(args: &RunArgs, folder: &Folder) -> Outcome {
+fn already_complete(args: &RunArgs, folder: &Folder) -> CommandResult {
     if args.json {
         let fail = |error| {
-            Stop::Input(format!("--out {}: failed to read run.json: {error}", folder.path().display()))
+            CommandError::Input(format!(
+                "--out {}: failed to read run.json: {error}",
+                folder.path().display()
+            ))
         };
         let text = std::fs::read_to_string(folder.path().join("run.json")).map_err(fail)?;
-        print_json(&serde_json::from_str::<serde_json::Value>(&text).map_err(Stop::defect)?)?;
+        print_json(&serde_json::from_str::<serde_json::Value>(&text).map_err(CommandError::defect)?)?;
     } else if !args.quiet {
         print_line(&format!(
             "nothing to resume: {} holds all results of this study",
@@ -97,10 +105,10 @@ fn already_complete(args: &RunArgs, folder: &Folder) -> Outcome {
 }
 
 /// The end of the command: 3 when runs failed.
-fn status(collected: &Collected, folder: &Folder) -> Outcome {
+fn status(collected: &Collected, folder: &Folder) -> CommandResult {
     let Some(first) = collected.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
     let file = folder.path().join("failed.csv");
-    Err(Stop::SomeFailed(format!(
+    Err(CommandError::SomeFailed(format!(
         "{} of {} runs failed, listed in {}; the first: {}, {}: {}",
         collected.failed(),
         collected.runs.len(),

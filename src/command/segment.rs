@@ -1,14 +1,14 @@
 //! `pleach segment`: one run of the reference application on one tile, task after task on this thread.
 
-use crate::application;
+use crate::builtin;
 use crate::cli::SegmentArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use crate::replay::{self, Replay, TaskOutput};
+use crate::single_run::{self, SingleRun, TaskOutput};
 use crate::{slides, template};
+use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
-use pleach_pathology::tile;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command.
-pub(super) fn execute(args: &SegmentArgs) -> Outcome {
-    let registry = application::registry();
-    let workflow = match application::workflow(application::BUILT_IN[0], &registry) {
-        Some(workflow) => workflow.map_err(Stop::defect)?,
-        None => return Err(Stop::Defect("the reference application is not built in".to_owned())),
+pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
+    let registry = builtin::registry();
+    let workflow = match builtin::workflow(builtin::BUILT_IN[0], &registry) {
+        Some(workflow) => workflow.map_err(CommandError::defect)?,
+        None => return Err(CommandError::Internal("the reference application is not built in".to_owned())),
     };
     let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
     let workflow = workflow.without(&off);
@@ -31,9 +31,10 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let image = read(&args.tile)?;
 
     let reference = workflow.reference.as_ref();
-    let mask = reference.map(|reference| replay::of_stage(&workflow, reference.stage, reference.output));
-    let mask = mask.ok_or_else(|| Stop::Defect("the reference application names no mask".to_owned()))?;
-    let replay = Replay {
+    let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
+    let mask =
+        mask.ok_or_else(|| CommandError::Internal("the reference application names no mask".to_owned()))?;
+    let replay = SingleRun {
         workflow: &workflow,
         registry: &registry,
         values: &values,
@@ -46,19 +47,20 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
     let timed = |task: &Task, time: Duration| {
         timings.insert(task.operation.clone(), json!(time.as_secs_f64()));
     };
-    let regions = replay.run(&wanted, timed).map_err(Stop::defect)?;
+    let regions = replay.run(&wanted, timed).map_err(CommandError::defect)?;
     if let Some(folder) = &args.regions {
         let names = std::iter::once("tile").chain(kept.iter().map(|(name, _)| name.as_str()));
         let all = std::iter::once(&replay.tile).chain(&regions[1..]).cloned();
         let named: Vec<_> = names.map(str::to_owned).zip(all).collect();
         template::write(folder, template_of(args, &replay.tile)?, &named)?;
     }
-    let mask = regions.first().ok_or_else(|| Stop::Defect("the workflow gave no mask".to_owned()))?;
-    let mask = mask.raster(ElementType::Mask).map_err(Stop::defect)?;
+    let mask =
+        regions.first().ok_or_else(|| CommandError::Internal("the workflow gave no mask".to_owned()))?;
+    let mask = mask.raster(ElementType::Mask).map_err(CommandError::defect)?;
     let nonzero = mask.data().iter().filter(|value| **value > 0).count();
     let width = mask.width_px() as usize;
     let objects = Components::of_objects(mask.data(), width, Connectivity::Eight).count();
-    tile::write_mask(&args.out, mask).map_err(Stop::tile)?;
+    image_io::write_mask(&args.out, mask).map_err(CommandError::tile)?;
 
     let name = args.out.display().to_string();
     if args.json {
@@ -76,18 +78,18 @@ pub(super) fn execute(args: &SegmentArgs) -> Outcome {
 }
 
 /// The tile.
-fn read(tile: &Path) -> Outcome<DataRegion> {
+fn read(tile: &Path) -> CommandResult<DataRegion> {
     let a_slide = || {
-        Stop::Input(format!(
+        CommandError::Input(format!(
             "{}: is a slide, and one tile is wanted; a study with slides = [\"{0}\"] segments it in tiles",
             tile.display()
         ))
     };
-    match tile::read_bgr(tile) {
+    match image_io::read_bgr(tile) {
         Ok(_) if slides::has_name_of_several_files(tile) => Err(a_slide()),
         Ok(image) => Ok(image),
         Err(error) if slides::is_slide(tile, &error) => Err(a_slide()),
-        Err(error) => Err(Stop::tile(error)),
+        Err(error) => Err(CommandError::tile(error)),
     }
 }
 
@@ -107,20 +109,20 @@ fn written(workflow: &Workflow) -> Vec<(String, TaskOutput)> {
 }
 
 /// The tile's region template, without data regions yet.
-fn template_of(args: &SegmentArgs, tile: &DataRegion) -> Outcome<RegionTemplate> {
+fn template_of(args: &SegmentArgs, tile: &DataRegion) -> CommandResult<RegionTemplate> {
     let name = args.tile.file_name().unwrap_or_default().to_string_lossy();
-    let tile = tile.raster(ElementType::Bgr8).map_err(Stop::defect)?;
+    let tile = tile.raster(ElementType::Bgr8).map_err(CommandError::defect)?;
     let bounds = SpatialBounds::of_image(tile.width_px(), tile.height_px(), None);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let template = RegionTemplate::new("tile", &name, bounds);
-    let fail = |error| Stop::Input(format!("{}: {error}", args.tile.display()));
+    let fail = |error| CommandError::Input(format!("{}: {error}", args.tile.display()));
     Ok(template.map_err(fail)?.with_version(1, i64::try_from(now).unwrap_or(i64::MAX)))
 }
 
 /// Whether the mask has a place to go: found out before the work is done.
-fn check_out(args: &SegmentArgs) -> Outcome {
+fn check_out(args: &SegmentArgs) -> CommandResult {
     let out = &args.out;
-    let fail = |text: String| Err(Stop::Input(format!("--out {}: {text}", out.display())));
+    let fail = |text: String| Err(CommandError::Input(format!("--out {}: {text}", out.display())));
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (folder, out.canonicalize().ok(), args.tile.canonicalize().ok()) {
         (Some(folder), ..) if !folder.is_dir() => fail(format!("there is no folder {}", folder.display())),
@@ -133,10 +135,10 @@ fn check_out(args: &SegmentArgs) -> Outcome {
 }
 
 /// Parameter values: defaults, then what `--set` says.
-fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> Outcome<Vec<Value>> {
+fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> CommandResult<Vec<Value>> {
     let mut values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
     for setting in &args.set {
-        let fail = |text: String| Stop::Input(format!("--set {setting}: {text}"));
+        let fail = |text: String| CommandError::Input(format!("--set {setting}: {text}"));
         let Some((name, text)) = setting.split_once('=') else {
             return Err(fail("NAME=VALUE is wanted, as in G1=60".to_owned()));
         };

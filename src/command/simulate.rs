@@ -3,18 +3,18 @@
 
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
-use crate::exit::{Outcome as Ended, Stop};
+use crate::exit::{CommandError, CommandResult as Ended};
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
 use crate::report::burst::{Picture, Pictures};
 use crate::report::raster;
-use pleach_simulation::burst::{Outcome, Policy, Rule, run};
+use pleach_simulation::burst::{Outcome, Policy, PolicyKind, run};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Fixed numbers of workers that are tried for the front of cost and makespan: doubled, up to all there are.
-const MOST_TRIED: usize = 12;
+const MAX_TRIED: usize = 12;
 
 /// The name of what is compared with.
 const BASE_ALONE: &str = "base-alone";
@@ -38,7 +38,7 @@ struct Simulated<'a> {
 
 /// Runs the command.
 pub(super) fn execute(args: &SimulateArgs) -> Ended {
-    let mut file = BurstFile::read(&args.burst).map_err(Stop::input)?;
+    let mut file = BurstFile::read(&args.burst).map_err(CommandError::input)?;
     file.burst.seed = args.seed.unwrap_or(file.burst.seed);
     if let Some(out) = &args.out {
         check_folder(out)?;
@@ -48,12 +48,17 @@ pub(super) fn execute(args: &SimulateArgs) -> Ended {
     let planned = Planned::of(&file.study, slots, file.burst.seed)?;
     let record = args.out.is_some();
     let simulate = |policy: &Policy, record: bool| {
-        run(&file.burst, policy, planned.workload.clone(), record)
-            .map_err(|stop| Stop::Input(format!("{}: policy {}: {stop}", args.burst.display(), policy.name)))
+        run(&file.burst, policy, planned.workload.clone(), record).map_err(|stop| {
+            CommandError::Input(format!("{}: policy {}: {stop}", args.burst.display(), policy.name))
+        })
     };
     let none = file.burst.sites.iter().map(|site| site.pool.min).collect();
-    let mut alone =
-        Policy { name: BASE_ALONE.to_owned(), rule: Rule::Fixed(none), deadline_seconds: None, budget: None };
+    let mut alone = Policy {
+        name: BASE_ALONE.to_owned(),
+        rule: PolicyKind::Fixed(none),
+        deadline_seconds: None,
+        budget: None,
+    };
     let mut base = simulate(&alone, record)?;
     let deadline = file.deadline.map(|deadline| match deadline {
         Deadline::Seconds(seconds) => seconds,
@@ -107,12 +112,15 @@ fn front(
     let most = file.burst.sites.first().map_or(0, |site| site.pool.max);
     let doubled = std::iter::successors(Some(1_u32), |workers| workers.checked_mul(2));
     let mut numbers: Vec<u32> =
-        doubled.take(MOST_TRIED).take_while(|workers| *workers < most).chain([most]).collect();
+        doubled.take(MAX_TRIED).take_while(|workers| *workers < most).chain([most]).collect();
     numbers.retain(|workers| *workers > least.first().copied().unwrap_or(0));
     let of = |workers: u32| {
         let mut fixed = least.clone();
         fixed[0] = workers;
-        simulate(&Policy { name: format!("{workers}"), rule: Rule::Fixed(fixed), ..alone.clone() }, false)
+        simulate(
+            &Policy { name: format!("{workers}"), rule: PolicyKind::Fixed(fixed), ..alone.clone() },
+            false,
+        )
     };
     numbers.into_iter().map(of).collect()
 }
@@ -120,21 +128,24 @@ fn front(
 /// Pictures go into a folder: what is there and is none is refused before anything is simulated.
 fn check_folder(out: &Path) -> Ended {
     if out.exists() && !out.is_dir() {
-        return Err(Stop::Input(format!("--out {}: it is no folder; a folder is needed", out.display())));
+        return Err(CommandError::Input(format!(
+            "--out {}: it is no folder; a folder is needed",
+            out.display()
+        )));
     }
     Ok(())
 }
 
 fn draw(out: &Path, pictures: &[Picture]) -> Ended {
     std::fs::create_dir_all(out).map_err(|error| {
-        Stop::of_write(&error, format!("--out {}: {error}; a folder is needed", out.display()))
+        CommandError::of_write(&error, format!("--out {}: {error}; a folder is needed", out.display()))
     })?;
     for Picture { name, svg } in pictures {
-        let png = raster::png(svg).map_err(Stop::defect)?;
+        let png = raster::png(svg).map_err(CommandError::defect)?;
         for (ending, content) in [("svg", svg.as_bytes()), ("png", &png)] {
             let path = out.join(format!("{name}.{ending}"));
             publish(&path, content).map_err(|error| {
-                Stop::writing(format_args!("--out {}: failed to write", path.display()), &error)
+                CommandError::writing(format_args!("--out {}: failed to write", path.display()), &error)
             })?;
         }
     }
@@ -164,7 +175,7 @@ fn show(file: &BurstFile, planned: &Planned, deadline: Option<f64>, outcomes: &[
                 .in_time
                 .map_or_else(|| "-".to_owned(), |in_time| if in_time { "yes" } else { "no" }.to_owned()),
             format!("{:.2}", outcome.cost),
-            format!("{:.1} %", 100.0 * outcome.utilisation),
+            format!("{:.1} %", 100.0 * outcome.utilization),
             format!("{:.1} %", 100.0 * outcome.reuse_kept),
             format!("{:.0}", outcome.lost_seconds),
             outcome.interruptions.to_string(),

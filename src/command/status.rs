@@ -1,21 +1,21 @@
 //! `pleach status`: a manager's studies and workers, once.
 
-use crate::api::view::{Scaling, Study, Worker};
+use crate::api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use crate::cli::StatusArgs;
 use crate::client::{Client, Waiting, table};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::output::{print_json, print_line};
 use serde::Serialize;
 
 #[derive(Serialize)]
 struct Status {
-    studies: Vec<Study>,
-    workers: Vec<Worker>,
-    scaling: Scaling,
+    studies: Vec<StudyStatus>,
+    workers: Vec<WorkerStatus>,
+    scaling: ScalingStatus,
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &StatusArgs) -> Outcome {
+pub(super) fn execute(args: &StatusArgs) -> CommandResult {
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],

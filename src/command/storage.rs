@@ -4,34 +4,34 @@
 
 mod bench;
 mod gc;
-mod look;
+mod inspect;
 
 use crate::cli::{StorageCommand, TierArgs};
-use crate::exit::{Outcome, Stop};
-use crate::tiers::{self, Kind, Opened, TierList};
+use crate::exit::{CommandError, CommandResult};
+use crate::tiers::{self, OpenTier, StorageKind, TierList};
 use std::path::Path;
 
 /// Runs a command.
-pub(super) fn execute(command: &StorageCommand) -> Outcome {
+pub(super) fn execute(command: &StorageCommand) -> CommandResult {
     match command {
         StorageCommand::Bench(args) => bench::execute(args),
-        StorageCommand::Ls(args) => look::list(args),
-        StorageCommand::Verify(args) => look::verify(args),
+        StorageCommand::Ls(args) => inspect::list(args),
+        StorageCommand::Verify(args) => inspect::verify(args),
         StorageCommand::Gc(args) => gc::execute(args),
     }
 }
 
 /// Opens the tiers that were named.
-fn opened(args: &TierArgs) -> Outcome<Vec<Opened>> {
+fn opened(args: &TierArgs) -> CommandResult<Vec<OpenTier>> {
     let list = match &args.tiers {
         Some(file) => TierList::read(file),
         None => {
-            let named = [(Kind::Ssd, &args.ssd), (Kind::Lustre, &args.lustre)];
-            let folders: Vec<(Kind, &Path)> =
+            let named = [(StorageKind::Ssd, &args.ssd), (StorageKind::Lustre, &args.lustre)];
+            let folders: Vec<(StorageKind, &Path)> =
                 named.iter().filter_map(|(kind, path)| Some((*kind, path.as_deref()?))).collect();
             TierList::of_folders(&folders)
         }
     };
-    let list = list.map_err(Stop::input)?.found().map_err(Stop::input)?;
-    tiers::open(&list).map_err(Stop::input)
+    let list = list.map_err(CommandError::input)?.found().map_err(CommandError::input)?;
+    tiers::open(&list).map_err(CommandError::input)
 }

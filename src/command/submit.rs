@@ -1,10 +1,10 @@
 //! `pleach submit`: a study for a manager, and perhaps its results.
 
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::cli::SubmitArgs;
-use crate::client::show::{Transfer, line_on_stderr, plain};
+use crate::client::progress_bars::{TransferBar, line_on_stderr, plain};
 use crate::client::{Client, Waiting, download, follow, upload};
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::output::{print_json, print_line};
 use crate::service::submission::Submission;
@@ -22,7 +22,7 @@ struct Accepted<'a> {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &SubmitArgs) -> Outcome {
+pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let submission = Submission::of(args)?;
@@ -43,7 +43,7 @@ pub(super) fn execute(args: &SubmitArgs) -> Outcome {
 }
 
 /// Submits a study with all its files, and returns its id.
-pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> Outcome<String> {
+pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> CommandResult<String> {
     let key = new_key()?;
     let mut submitted = client.submit(submission, &key)?;
     let id = submitted.id.clone();
@@ -55,7 +55,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
         client.waiting().goes_on(format!(
             "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
         ));
-        let transfer = Transfer::new("sending files", is_quiet);
+        let transfer = TransferBar::new("sending files", is_quiet);
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
         transfer.finish();
         sent?;
@@ -65,7 +65,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
     if submitted.missing.is_empty() {
         return Ok(id);
     }
-    Err(Stop::Refused(format!(
+    Err(CommandError::Refused(format!(
         "study {}: the manager still lacks {} files that it was sent",
         plain(&id),
         submitted.missing.len()
@@ -73,14 +73,14 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
 }
 
 /// By which the manager knows a study that is submitted twice since an answer was lost.
-fn new_key() -> Outcome<String> {
+fn new_key() -> CommandResult<String> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Stop::defect("the system gives no random numbers"))?;
+    filled.map_err(|_| CommandError::defect("the system gives no random numbers"))?;
     Ok(hex(&bytes))
 }
 
-fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> Outcome {
+fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandResult {
     let told = plain(id);
     client.waiting().goes_on(format!(
         "study {told} goes on; pleach watch {told} follows it, pleach cancel {told} ends it"
@@ -91,7 +91,7 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> Outcome {
         client
             .waiting()
             .goes_on(format!("study {told} is complete; pleach results {told} brings its results"));
-        let transfer = Transfer::new("receiving results", args.json);
+        let transfer = TransferBar::new("receiving results", args.json);
         let received = download::results(client, id, out, &transfer);
         transfer.finish();
         files = Some((received?, out));

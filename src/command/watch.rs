@@ -2,12 +2,12 @@
 
 use crate::cli::WatchArgs;
 use crate::client::{Client, Waiting, follow};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::output::print_line;
 
 /// Runs the command.
-pub(super) fn execute(args: &WatchArgs) -> Outcome {
+pub(super) fn execute(args: &WatchArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     let waiting = Waiting::until_killed()?;
     waiting.listen_to(&mut interrupt);

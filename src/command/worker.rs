@@ -2,46 +2,46 @@
 //! `figures`, how it stands with its manager in `standing`, when it connects again in `retry`.
 
 mod certificate;
-mod figures;
+mod metrics;
+mod readiness;
 mod retry;
-mod standing;
 
 use super::node::random;
 use super::{meter, workers};
-use crate::application;
-use crate::below;
-use crate::cli::{Until, WorkerProcessArgs};
-use crate::exit::{Outcome, Stop};
+use crate::builtin;
+use crate::cli::{TimeArg, WorkerProcessArgs};
+use crate::exit::{CommandError, CommandResult};
 use crate::exporter;
-use crate::inputs::FileOpener;
+use crate::inputs::InputFileReader;
 use crate::interrupt::Interrupt;
 use crate::log;
-use crate::machine::{self, default_memory_bytes};
+use crate::memory_limit::{self, default_memory_bytes};
 use crate::service::metrics::record_expiry;
 use crate::size::{MemorySize, human};
+use crate::spill;
 use actix::prelude::*;
-use figures::Figures;
-use pleach_actors::exchange::{Counts, Exchange, ExchangeSetup};
-use pleach_actors::files::Files;
-use pleach_actors::stage::Past;
+use metrics::WorkerSampler;
+use pleach_actors::exchange::{Exchange, ExchangeSetup, ExchangeStats};
+use pleach_actors::input_files::InputFileStore;
+use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::StorageActor;
 use pleach_actors::task::THREAD_NAME;
 use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
 use pleach_actors::transport::identity::Role;
-use pleach_actors::transport::quic::{Board, Connector, LinkEnd, Network, Peer};
+use pleach_actors::transport::quic::{Connector, LinkEnd, Peer, QuicRuntime, RefusalReporter};
 use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
-    Abandon, Connected, Drain, EndBy, Event, Remote, Resources, WorkerActor, WorkerSetup,
+    LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
 };
-use pleach_regions::{Ledger, RamTier};
+use pleach_regions::{MemoryCounter, RamTier};
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
 use pleach_telemetry::Exposition;
+use readiness::WorkerReadiness;
 use retry::Retry;
-use standing::Standing;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ const SILENT_PEER: Duration = Duration::from_millis(1500);
 const SCRATCH: &str = "pleach-worker";
 
 /// Runs the command.
-pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
+pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let exporter = args.metrics.map(exporter::bind).transpose()?;
@@ -73,18 +73,18 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     // Before anything is measured.
     let exposition = exporter
         .as_ref()
-        .map(|_| Exposition::install(pleach_telemetry::Role::Worker, env!("CARGO_PKG_VERSION")));
-    let exposition = exposition.transpose().map_err(Stop::defect)?;
-    let standing = Standing::new(manager);
+        .map(|_| Exposition::install(pleach_telemetry::ProcessRole::Worker, env!("CARGO_PKG_VERSION")));
+    let exposition = exposition.transpose().map_err(CommandError::defect)?;
+    let standing = WorkerReadiness::new(manager);
     // From now on it answers, however long the manager takes to come.
     let exported = exporter.zip(exposition);
     let exported =
         exported.map(|(at, what)| exporter::serve(at, what, Box::new(standing.clone()))).transpose()?;
-    let network = Network::start(NETWORK_THREADS).map_err(Stop::defect)?;
+    let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
     let settings = Settings::default();
-    let board = Board::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
+    let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
     let mut asked = interrupt.take_asked();
-    let place = certificate::Place {
+    let place = certificate::JoinTarget {
         manager,
         network: &network,
         settings: &settings,
@@ -95,11 +95,11 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         info!("the worker has left");
         return Ok(());
     }
-    let certs = |error| Stop::Input(format!("--certs {}: {error}", args.certs.display()));
+    let certs = |error| CommandError::Input(format!("--certs {}: {error}", args.certs.display()));
     let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
     if credentials.identity().role != Role::Worker {
         let found = credentials.identity();
-        return Err(Stop::Input(format!(
+        return Err(CommandError::Input(format!(
             "--certs {}: holds the certificate of {found}; a worker's is needed (pleach certs issue --role worker)",
             args.certs.display()
         )));
@@ -109,8 +109,8 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
     let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
     pleach_pages::set_limit_bytes(memory_bytes);
     let until = args.until.map(moment);
-    let registry = application::registry();
-    let tiers = below::open(&args.below)?;
+    let registry = builtin::registry();
+    let tiers = spill::open(&args.below)?;
     let (below, sizes) = tiers.map(|tiers| (tiers.below, tiers.sizes)).unzip();
     let sizes: Vec<(String, u64)> = sizes.unwrap_or_default();
     let tier_size = |(name, bytes)| TierSize { name, bytes };
@@ -119,7 +119,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         memory_bytes,
         tiers: [("ram".to_owned(), memory_bytes)].into_iter().chain(sizes).map(tier_size).collect(),
         lease_end_seconds: until,
-        host_name: machine::host_name(),
+        host_name: memory_limit::host_name(),
         ..Hello::default()
     }
     .with_operations(&registry);
@@ -132,8 +132,8 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         &clock,
         board.clone(),
     )
-    .map_err(Stop::defect)?;
-    let ledger = Arc::new(Ledger::default());
+    .map_err(CommandError::defect)?;
+    let ledger = Arc::new(MemoryCounter::default());
     let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
     let exchange = ExchangeSetup {
         credentials,
@@ -144,15 +144,15 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
         board,
         ram: Arc::clone(&ram),
         below: below.clone(),
-        shared: args.shared.is_dir().then(|| args.shared.clone()),
+        shared: args.shm_dir.is_dir().then(|| args.shm_dir.clone()),
     };
-    let exchange = Exchange::start(&network, args.listen, exchange).map_err(Stop::input)?;
+    let exchange = Exchange::start(&network, args.listen, exchange).map_err(CommandError::input)?;
     let temporary = if args.below.ssd.is_none() { Some(scratch()?) } else { None };
     let ssd =
         args.below.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
     let (ask, asks) = unbounded_channel();
-    let files = Files::open(ssd.join("inputs"), ask)
-        .map_err(|error| Stop::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
+    let files = InputFileStore::open(ssd.join("inputs"), ask)
+        .map_err(|error| CommandError::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
     let files = Arc::new(files);
     let (events, told) = unbounded_channel();
     let incarnation = random()?;
@@ -164,10 +164,10 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             .num_threads(slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))
             .build()
-            .map_err(Stop::defect)?;
+            .map_err(CommandError::defect)?;
         let pool = Arc::new(pool);
         let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
-        let storage = storage.with_below(below.clone()).with_exchange(exchange.clone()).start();
+        let storage = storage.with_spill(below.clone()).with_exchange(exchange.clone()).start();
         let setup = WorkerSetup {
             resources: Resources { slots, memory_bytes, active_paths: None, meter },
             registry,
@@ -177,26 +177,26 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
             below: below.clone(),
             ledger,
             costs: Arc::default(),
-            past: Past::default(),
+            past: PriorResults::default(),
             peak_bytes: Arc::default(),
-            remote: Some(Remote {
+            remote: Some(RemoteSetup {
                 incarnation,
                 exchange: exchange.clone(),
-                opener: Arc::new(FileOpener),
+                opener: Arc::new(InputFileReader),
                 files,
                 asks: Some(asks),
                 events,
-                window: args.window,
+                window: args.prefetch_buckets,
             }),
         };
         let worker = WorkerActor::unconnected(setup).start();
-        let figures = Figures { worker: worker.clone(), ram, below, exchange: exchange.clone() };
+        let figures = WorkerSampler { worker: worker.clone(), ram, below, exchange: exchange.clone() };
         process.standing.begin(figures);
         if let Some(until) = until {
-            worker.do_send(EndBy(Instant::now() + left(until, Duration::ZERO)));
+            worker.do_send(SetTimeLimit(Instant::now() + left(until, Duration::ZERO)));
         }
         let served = process.serve(&worker, told, asked).await;
-        let Counts { fetched, fetched_bytes, .. } = exchange.counts();
+        let ExchangeStats { fetched, fetched_bytes, .. } = exchange.counts();
         info!("{fetched} regions came from other workers, {} in all", human(fetched_bytes));
         drop(exported);
         exchange.close().await;
@@ -208,10 +208,10 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> Outcome {
 }
 
 /// A scratch folder for input files, since the worker was given no disk of its own. Those of killed workers are removed.
-fn scratch() -> Outcome<Scratch> {
+fn scratch() -> CommandResult<Scratch> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| {
-        Stop::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
+        CommandError::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
     })?;
     // Where locks do not cross machines, a folder of another machine's worker would look abandoned.
     if !locks_are_local(&parent).unwrap_or(true) {
@@ -233,9 +233,9 @@ struct Process<'a> {
     hello: Hello,
     connector: Connector,
     settings: Settings,
-    files: Arc<Files>,
+    files: Arc<InputFileStore>,
     until: Option<u64>,
-    standing: Standing,
+    standing: WorkerReadiness,
 }
 
 impl Process<'_> {
@@ -243,9 +243,9 @@ impl Process<'_> {
     async fn serve(
         &self,
         worker: &Addr<WorkerActor>,
-        mut told: UnboundedReceiver<Event>,
+        mut told: UnboundedReceiver<WorkerEvent>,
         mut asked: oneshot::Receiver<()>,
-    ) -> Outcome {
+    ) -> CommandResult {
         let mut retry = Retry::new(&self.settings, random()?);
         let mut open: Option<OpenLink> = None;
         let mut not_before = tokio::time::Instant::now();
@@ -265,7 +265,7 @@ impl Process<'_> {
                     self.attach(worker, peer);
                 }
                 event = told.recv() => match event {
-                    Some(Event::Welcomed) => {
+                    Some(WorkerEvent::Welcomed) => {
                         self.standing.joined();
                         refused = None;
                         if let Some(link) = &mut open {
@@ -273,11 +273,11 @@ impl Process<'_> {
                             info!("connected to {} at {}", link.manager, self.manager);
                         }
                     }
-                    Some(Event::Disconnected) => {
+                    Some(WorkerEvent::Disconnected) => {
                         let wait = self.disconnected(open.take(), &mut retry, &mut refused);
                         not_before = tokio::time::Instant::now() + wait;
                     }
-                    Some(Event::Left) | None => {
+                    Some(WorkerEvent::Left) | None => {
                         info!("the worker has left");
                         return Ok(());
                     }
@@ -285,17 +285,17 @@ impl Process<'_> {
                 _ = &mut asked, if leaving.is_none() => {
                     info!("asked to leave: what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
-                    worker.do_send(EndBy(Instant::now() + self.args.drain_timeout.0));
-                    worker.do_send(Drain);
+                    worker.do_send(SetTimeLimit(Instant::now() + self.args.drain_timeout.0));
+                    worker.do_send(StartDrain);
                 }
                 () = tokio::time::sleep_until(ends.unwrap_or(never)), if ends.is_some() && leaving.is_none() => {
                     info!("the time is nearly up (--until): what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
-                    worker.do_send(Drain);
+                    worker.do_send(StartDrain);
                 }
                 () = tokio::time::sleep_until(leaving.unwrap_or(never)), if leaving.is_some() => {
                     info!("there is no more time (--drain-timeout): the worker leaves at once");
-                    worker.do_send(Abandon);
+                    worker.do_send(LeaveNow);
                     leaving = Some(never);
                 }
             }
@@ -327,7 +327,7 @@ impl Process<'_> {
         wait
     }
 
-    async fn connect(&self, retry: &mut Retry, not_before: tokio::time::Instant) -> Outcome<Peer> {
+    async fn connect(&self, retry: &mut Retry, not_before: tokio::time::Instant) -> CommandResult<Peer> {
         tokio::time::sleep_until(not_before).await;
         let mut last = String::new();
         let wait = async |refusal: &Refusal, wait: Duration| {
@@ -344,7 +344,7 @@ impl Process<'_> {
             .keep_connecting(self.manager, Role::Manager, &self.hello, &mut retry.lost, wait)
             .await;
         peer.map_err(|refusal| {
-            Stop::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
+            CommandError::Refused(format!("the manager at {} refused this worker: {refusal}", self.manager))
         })
     }
 
@@ -361,7 +361,7 @@ impl Process<'_> {
                 }
             }
         });
-        worker.do_send(Connected { link: Box::new(link), incoming });
+        worker.do_send(LinkUp { link: Box::new(link), incoming });
     }
 }
 
@@ -374,14 +374,15 @@ struct OpenLink {
     welcome: Option<Instant>,
 }
 
-fn resolve(address: &str) -> Outcome<SocketAddr> {
-    let fail = |what: String| Stop::Input(format!("--manager {address}: {what}; HOST:PORT is allowed"));
+fn resolve(address: &str) -> CommandResult<SocketAddr> {
+    let fail =
+        |what: String| CommandError::Input(format!("--manager {address}: {what}; HOST:PORT is allowed"));
     let mut found = address.to_socket_addrs().map_err(|error| fail(error.to_string()))?;
     found.next().ok_or_else(|| fail("it has no address".to_owned()))
 }
 
 /// Seconds since 1970.
-fn moment(until: Until) -> u64 {
+fn moment(until: TimeArg) -> u64 {
     until.seconds(now())
 }
 

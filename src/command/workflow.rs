@@ -1,20 +1,22 @@
 //! `pleach workflow check|show`: descriptors, checked and explained. What [`import`] makes of others' files is its own.
 
 use super::import;
-use crate::application;
+use crate::builtin;
 use crate::cli::WorkflowCommand;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use pleach_workflow::{Domain, Origin, Parameter, Read, Registry, Stage, Workflow, stage_file, text};
+use pleach_workflow::{
+    Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, stage_file, text,
+};
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn execute(command: &WorkflowCommand) -> Outcome {
-    let registry = application::registry();
+pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
+    let registry = builtin::registry();
     match command {
         WorkflowCommand::Import { file, out } => import::execute(file, out.as_deref()),
         WorkflowCommand::Check { file } if is_stage(file) => {
-            let stage = stage_file(file, &registry).map_err(Stop::input)?;
+            let stage = stage_file(file, &registry).map_err(CommandError::input)?;
             print_line(&format!(
                 "{}: stage {}: {} tasks, well formed",
                 file.display(),
@@ -46,13 +48,13 @@ pub(super) fn execute(command: &WorkflowCommand) -> Outcome {
     }
 }
 
-fn load(file: &Path, registry: &Registry) -> Outcome<Workflow> {
-    let built_in = file.to_str().and_then(|name| application::workflow(name, registry));
+fn load(file: &Path, registry: &Registry) -> CommandResult<Workflow> {
+    let built_in = file.to_str().and_then(|name| builtin::workflow(name, registry));
     let loaded = match built_in {
         Some(workflow) if !file.exists() => workflow,
         _ => Workflow::load(file, registry),
     };
-    loaded.map_err(Stop::input)
+    loaded.map_err(CommandError::input)
 }
 
 /// Whether the file is a stage descriptor; whatever cannot be told is checked as a workflow, which says why.
@@ -75,9 +77,9 @@ fn show(workflow: &Workflow) {
         ));
         for input in &stage.inputs {
             let from = match input.origin {
-                Origin::Input(_) => "the tile".to_owned(),
-                Origin::Stage { stage, .. } => format!("stage {}", workflow.stages[stage].name),
-                Origin::Reference => "the reference".to_owned(),
+                InputOrigin::Input(_) => "the tile".to_owned(),
+                InputOrigin::Stage { stage, .. } => format!("stage {}", workflow.stages[stage].name),
+                InputOrigin::Reference => "the reference".to_owned(),
             };
             print_line(&format!("  reads  {} ({}) from {from}", input.region.region, input.region.element));
         }
@@ -105,10 +107,10 @@ fn show(workflow: &Workflow) {
     }
 }
 
-fn region_name(stage: &Stage, read: Read) -> &str {
+fn region_name(stage: &Stage, read: TaskInput) -> &str {
     match read {
-        Read::StageInput(input) => &stage.inputs[input].region.region,
-        Read::Task { task, output } => &stage.tasks[task].writes[output].region,
+        TaskInput::StageInput(input) => &stage.inputs[input].region.region,
+        TaskInput::Task { task, output } => &stage.tasks[task].writes[output].region,
     }
 }
 

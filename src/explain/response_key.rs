@@ -1,13 +1,13 @@
-//! What a run's response can be found by again: the attributes that paper 004's data minimisation leaves of the images
+//! What a run's response can be found by again: the attributes that paper 004's data minimization leaves of the images
 //! that its last stage reads.
 //!
 //! Statements are the tasks of the run, the reading of its files, and the run at default parameters where that is the
 //! reference. A file is known by its digest, whose bytes nobody has to move.
 
-use crate::exit::{Outcome, Stop};
-use crate::study::Prepared;
+use crate::exit::{CommandError, CommandResult};
+use crate::study::PreparedStudy;
 use pleach_reuse::{Flow, FlowGraph, Target, Variable, VariableId, Vertex};
-use pleach_workflow::{Origin, Read, Reference, StageInput};
+use pleach_workflow::{InputOrigin, ReferenceSource, StageInput, TaskInput};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -78,8 +78,8 @@ impl ResponseKey {
     /// Of the runs on a tile: which values they have does not matter.
     ///
     /// # Errors
-    /// [`Stop::Defect`] when the workflow is no graph.
-    pub(crate) fn of(prepared: &Prepared, tile: usize) -> Outcome<Self> {
+    /// [`CommandError::Internal`] when the workflow is no graph.
+    pub(crate) fn of(prepared: &PreparedStudy, tile: usize) -> CommandResult<Self> {
         let workflow = &prepared.study.workflow;
         let pixels = prepared.tiles[tile].pixels;
         let mut graph = Statements::default();
@@ -99,8 +99,8 @@ impl ResponseKey {
                 }
                 for read in &task.reads {
                     let name = match *read {
-                        Read::Task { task, output } => Name::Output(number, task, output),
-                        Read::StageInput(input) => graph.source(prepared, &stage.inputs[input], pixels),
+                        TaskInput::Task { task, output } => Name::Output(number, task, output),
+                        TaskInput::StageInput(input) => graph.source(prepared, &stage.inputs[input], pixels),
                     };
                     graph.reads(vertex, name, "", 0);
                 }
@@ -115,8 +115,8 @@ impl ResponseKey {
             }
         }
         let Statements { vertices, variables, names, .. } = graph;
-        let graph = FlowGraph::new(vertices as usize, variables).map_err(Stop::defect)?;
-        let target = Target::new(&graph, &response).map_err(Stop::defect)?;
+        let graph = FlowGraph::new(vertices as usize, variables).map_err(CommandError::defect)?;
+        let target = Target::new(&graph, &response).map_err(CommandError::defect)?;
         let bytes = |id: VariableId| names[id.0 as usize].1;
         let found = target.attributes(bytes);
         let mut attributes: Vec<String> =
@@ -129,18 +129,18 @@ impl ResponseKey {
 
 impl Statements {
     /// What a stage reads; of a reference that is a file or a run, where it comes from as well.
-    fn source(&mut self, prepared: &Prepared, input: &StageInput, pixels: u64) -> Name {
+    fn source(&mut self, prepared: &PreparedStudy, input: &StageInput, pixels: u64) -> Name {
         let workflow = &prepared.study.workflow;
         match input.origin {
-            Origin::Input(number) => Name::Image(number),
-            Origin::Stage { stage, output } => {
+            InputOrigin::Input(number) => Name::Image(number),
+            InputOrigin::Stage { stage, output } => {
                 let output = &workflow.stages[stage].outputs[output];
                 Name::Output(stage, output.task, output.output)
             }
-            Origin::Reference => {
+            InputOrigin::Reference => {
                 if !self.ids.contains_key(&Name::Reference) {
                     let made = self.vertex();
-                    if prepared.study.reference == Reference::Defaults {
+                    if prepared.study.reference == ReferenceSource::Defaults {
                         // By the workflow itself, from the same files.
                         for number in 0..workflow.inputs.len() {
                             self.reads(made, Name::Image(number), "", 0);

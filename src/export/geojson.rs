@@ -2,13 +2,13 @@
 //! y downwards, as annotation tools read them.
 //!
 //! The objects of a label map are outlined along the edges of their pixels, those of a mask as well, which are its
-//! connected components (8 neighbours); whoever rasterises the outlines gets the same pixels again.
+//! connected components (8 neighbors); whoever rasterizes the outlines gets the same pixels again.
 
 use super::rings::{Part, parts};
 use crate::gallery::outline::trace;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
-use pleach_regions::{DataRegion, Objects, Outline, Points, Polygons, Position, Raster};
+use pleach_regions::{AnnotatedObjects, DataRegion, Outline, Points, Polygons, Position, Raster};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ fn of_polygons(polygons: &Polygons) -> Vec<Value> {
 }
 
 /// Class and numbers are where QuPath looks for them; a number that is none is left out.
-fn of_objects(objects: &Objects) -> Vec<Value> {
+fn of_objects(objects: &AnnotatedObjects) -> Vec<Value> {
     let features = objects.iter().map(|object| {
         let geometry = match object.outline {
             Outline::Polygon(rings) => geometry(&rings.collect::<Vec<_>>()),
@@ -129,8 +129,8 @@ fn of_points(points: &Points) -> Result<Vec<Value>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_pathology::objects::rasterise;
-    use pleach_pathology::tile::read_polygons;
+    use pleach_pathology::image_io::read_polygons;
+    use pleach_pathology::objects::rasterize;
     use pleach_regions::LabelMap;
     use proptest::prelude::*;
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn objects_keep_their_class_and_numbers() {
-        let mut objects = Objects::new(["area", "score"]).unwrap();
+        let mut objects = AnnotatedObjects::new(["area", "score"]).unwrap();
         objects.push_box([1.0, 2.0], [3.0, 4.0], "tumour", &[4.0, f64::NAN]).unwrap();
         let features = document(&DataRegion::Objects(Box::new(objects)))["features"].take();
         let properties = json!({ "classification": { "name": "tumour" }, "measurements": { "area": 4.0 } });
@@ -168,7 +168,7 @@ mod tests {
     }
 
     proptest! {
-        /// Outlines, read as annotations and rasterised, are the objects they were made of.
+        /// Outlines, read as annotations and rasterized, are the objects they were made of.
         #[test]
         fn outlines_are_the_pixels_again(width in 1..9_u32, labels in prop::collection::vec(0..4_u32, 1..60)) {
             let mut labels = labels;
@@ -178,7 +178,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("x.geojson");
             std::fs::write(&file, bytes(&region).unwrap()).unwrap();
-            let again = rasterise(&read_polygons(&file).unwrap(), width, height).unwrap();
+            let again = rasterize(&read_polygons(&file).unwrap(), width, height).unwrap();
             // Features are numbered from 1, in order of the labels there are.
             let mut known: Vec<u32> = labels.iter().copied().filter(|label| *label > 0).collect();
             known.sort_unstable();

@@ -1,7 +1,7 @@
 //! NPY, NumPy's format of one array: version 1.0, as its documentation describes it (NEP 1). Numbers are stored lowest
 //! byte first, rows one after the other.
 
-use pleach_regions::{DataRegion, Raster, Values};
+use pleach_regions::{DataRegion, Raster, TypedValues};
 
 /// What an NPY file begins with, version 1.0 included.
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
@@ -9,7 +9,7 @@ const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 /// The numbers begin at a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// What is dense, as a file; channels are left out where there is one, and colours stay B, G, R.
+/// What is dense, as a file; channels are left out where there is one, and colors stay B, G, R.
 pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
@@ -25,17 +25,17 @@ pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
                 shape.pop();
             }
             Ok(match array.values() {
-                Values::U8(values) => file("|u1", &shape, values),
-                Values::U16(values) => {
+                TypedValues::U8(values) => file("|u1", &shape, values),
+                TypedValues::U16(values) => {
                     file("<u2", &shape, &little_endian(values, |value| value.to_le_bytes()))
                 }
-                Values::I32(values) => {
+                TypedValues::I32(values) => {
                     file("<i4", &shape, &little_endian(values, |value| value.to_le_bytes()))
                 }
-                Values::F32(values) => {
+                TypedValues::F32(values) => {
                     file("<f4", &shape, &little_endian(values, |value| value.to_le_bytes()))
                 }
-                Values::F64(values) => {
+                TypedValues::F64(values) => {
                     file("<f8", &shape, &little_endian(values, |value| value.to_le_bytes()))
                 }
             })

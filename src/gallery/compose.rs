@@ -2,8 +2,8 @@
 
 use super::outline::{self, Loop};
 use super::window;
-use super::{GalleryError, Jpeg, Pictures, Shown};
-use pleach_pathology::tile;
+use super::{GalleryError, Jpeg, ShownEvaluation, TilePictures};
+use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType, Raster};
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub(super) fn pictures(
     image: &DataRegion,
     reference: &DataRegion,
     focus: usize,
-    masks: Vec<(Shown, Arc<DataRegion>)>,
-) -> Result<Pictures, GalleryError> {
+    masks: Vec<(ShownEvaluation, Arc<DataRegion>)>,
+) -> Result<TilePictures, GalleryError> {
     let (image, reference) = (image.raster(ElementType::Bgr8)?, mask(reference)?);
     let (width, height) = (image.width_px(), image.height_px());
     let same_size = |mask: &Raster| (mask.width_px(), mask.height_px()) == (width, height);
@@ -53,10 +53,10 @@ pub(super) fn pictures(
         if !same_size(mask) {
             return Err(GalleryError::SizesDiffer);
         }
-        shown.push(Shown { outlines: outlines(mask)?, ..evaluation });
+        shown.push(ShownEvaluation { outlines: outlines(mask)?, ..evaluation });
     }
     let overview = (!window.is_whole(width, height)).then(|| jpeg(&window::small(image, OVERVIEW_PX)?));
-    Ok(Pictures {
+    Ok(TilePictures {
         tile: name.to_owned(),
         tile_px: [width, height],
         overview: overview.transpose()?,
@@ -69,7 +69,7 @@ pub(super) fn pictures(
 }
 
 fn jpeg(image: &Raster) -> Result<Jpeg, GalleryError> {
-    let bytes = tile::jpeg_bytes(image, QUALITY)?;
+    let bytes = image_io::jpeg_bytes(image, QUALITY)?;
     Ok(Jpeg { bytes, width: image.width_px(), height: image.height_px() })
 }
 
@@ -95,7 +95,7 @@ mod tests {
         }
         let [reference, other] =
             [reference, other].map(|data| DataRegion::Mask(Raster::new(1000, 500, 1, data).unwrap()));
-        let shown = Shown {
+        let shown = ShownEvaluation {
             evaluation: 1,
             roles: vec![(0, Role::Worst)],
             responses: Vec::new(),

@@ -2,9 +2,9 @@
 //!
 //! Names are checked before anything runs. The files are written by whoever has the regions.
 
-use crate::exit::{Outcome, Stop};
-use crate::replay::TaskOutput;
-use pleach_pathology::tile;
+use crate::exit::{CommandError, CommandResult};
+use crate::single_run::TaskOutput;
+use pleach_pathology::image_io;
 use pleach_workflow::Workflow;
 use std::collections::BTreeSet;
 
@@ -18,16 +18,17 @@ impl Previews {
     /// Finds the tasks called `names`, in every stage that has one.
     ///
     /// # Errors
-    /// [`Stop::Input`] when there is no such task, or it writes nothing that is an image.
-    pub(crate) fn asked(names: &[String], workflow: &Workflow) -> Outcome<Self> {
+    /// [`CommandError::Input`] when there is no such task, or it writes nothing that is an image.
+    pub(crate) fn asked(names: &[String], workflow: &Workflow) -> CommandResult<Self> {
         let tasks: Vec<(usize, usize)> =
             workflow.stages.iter().enumerate().fold(Vec::new(), |mut all, (s, stage)| {
                 all.extend((0..stage.tasks.len()).map(|task| (s, task)));
                 all
             });
         let task = |(s, t): (usize, usize)| &workflow.stages[s].tasks[t];
-        let is_image =
-            |place: &TaskOutput| tile::is_image(task((place.stage, place.task)).writes[place.output].element);
+        let is_image = |place: &TaskOutput| {
+            image_io::is_image(task((place.stage, place.task)).writes[place.output].element)
+        };
         let images = |(stage, t): (usize, usize)| {
             let outputs =
                 (0..task((stage, t)).writes.len()).map(move |output| TaskOutput { stage, task: t, output });
@@ -47,7 +48,7 @@ impl Previews {
         for name in names {
             let named: Vec<_> = tasks.iter().copied().filter(|&place| task(place).name == *name).collect();
             let Some(&first) = named.first() else {
-                return Err(Stop::Input(format!(
+                return Err(CommandError::Input(format!(
                     "--preview {name}: workflow {} has no such task; its tasks are {}",
                     workflow.name,
                     listed(&tasks),
@@ -59,7 +60,7 @@ impl Previews {
                     tasks.iter().copied().filter(|&place| !images(place).is_empty()).collect();
                 let writes =
                     task(first).writes.iter().map(|region| format!("{} ({})", region.region, region.element));
-                return Err(Stop::Input(format!(
+                return Err(CommandError::Input(format!(
                     "--preview {name}: it writes {}, and no image; tasks that write images are {}",
                     writes.collect::<Vec<_>>().join(", "),
                     listed(&drawing),
@@ -101,14 +102,13 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application;
+    use crate::builtin;
 
     fn asked(names: &[&str]) -> Result<Previews, String> {
-        let workflow =
-            application::workflow("nuclei", &application::registry()).unwrap().unwrap().measuring(0);
+        let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         Previews::asked(&names, &workflow).map_err(|stop| match stop {
-            Stop::Input(text) => text,
+            CommandError::Input(text) => text,
             other => panic!("{other:?}"),
         })
     }
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn files_have_names_that_can_be() {
-        let mut workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+        let mut workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         workflow.stages[1].tasks[2].writes[0].region = "a/b".to_owned();
         workflow.stages[1].tasks[2].writes[1].region = "a:b".to_owned();
         let previews = Previews::asked(&["t3".to_owned()], &workflow).unwrap();

@@ -50,12 +50,12 @@ pub(crate) fn of_most(width: u32, height: u32, differs: impl Fn(usize) -> bool) 
             }
         }
     }
-    best.centred(width, height, differs)
+    best.centered(width, height, differs)
 }
 
 impl Window {
-    /// Moved so that the pixels in it for which `differs` holds lie around its centre; none of them is lost.
-    fn centred(self, width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Self {
+    /// Moved so that the pixels in it for which `differs` holds lie around its center; none of them is lost.
+    fn centered(self, width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Self {
         let (columns, rows) = (self.left..self.left + self.width, self.top..self.top + self.height);
         let places = rows.flat_map(|y| columns.clone().map(move |x| [x, y]));
         let held = places.filter(|&[x, y]| differs(y as usize * width as usize + x as usize));

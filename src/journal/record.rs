@@ -13,7 +13,7 @@ const FORMAT: u32 = 1;
 const CHECKSUM_DIGITS: usize = 16;
 
 /// Longest first line that is looked for: a digest for each part of a study, of which there are some ten.
-const LONGEST_HEADER_BYTES: u64 = 1 << 20;
+const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// Whose journal it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) struct Header {
 
 /// The response of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct JournaledResponse {
     /// Evaluation, from 1, or 0 for the reference.
     pub(crate) evaluation: usize,
     /// Index of the tile.
@@ -80,7 +80,7 @@ impl Serialize for Text {
 #[derive(Debug)]
 pub(crate) struct Journal {
     /// Responses in the order in which they were written.
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<JournaledResponse>,
     /// Bytes up to which every line is whole.
     pub(crate) good_bytes: u64,
     /// Bytes after that: cut short or damaged.
@@ -139,7 +139,7 @@ impl Header {
     }
 }
 
-impl Known {
+impl JournaledResponse {
     /// As a line of a journal.
     pub(crate) fn line(&self) -> String {
         let results = Tables(&self.results);
@@ -181,7 +181,7 @@ fn content(line: &[u8]) -> Option<&str> {
 /// [`io::Error`] when it cannot be read.
 pub(crate) fn has_header(journal: impl Read) -> io::Result<bool> {
     let mut first = Vec::new();
-    BufReader::new(journal).take(LONGEST_HEADER_BYTES).read_until(b'\n', &mut first)?;
+    BufReader::new(journal).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first)?;
     Ok(header_of(&first).is_some())
 }
 
@@ -226,7 +226,8 @@ pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Journal, HeaderError
     header.check(&header_of(first).ok_or(HeaderError::Damaged)?)?;
     let mut read = Journal { known: Vec::new(), good_bytes: first.len() as u64, bad_bytes: 0 };
     for line in lines {
-        let known = whole(line).and_then(|text| serde_json::from_str(&text).ok()).and_then(Known::of);
+        let known =
+            whole(line).and_then(|text| serde_json::from_str(&text).ok()).and_then(JournaledResponse::of);
         let Some(known) = known else { break };
         read.known.push(known);
         read.good_bytes += line.len() as u64;
@@ -244,17 +245,17 @@ mod tests {
         Header::new(&[("seed", "1".to_owned()), ("tiles", "a".to_owned())])
     }
 
-    fn known() -> impl Strategy<Value = Known> {
+    fn known() -> impl Strategy<Value = JournaledResponse> {
         let value = prop_oneof![any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)];
         let table = prop::collection::vec(("[a-z\"\\\\\n-]{0,9}", value), 0..4).prop_map(Table::new);
         (0usize..900, 0usize..90, prop::collection::vec(table, 0..3))
-            .prop_map(|(evaluation, tile, results)| Known { evaluation, tile, results })
+            .prop_map(|(evaluation, tile, results)| JournaledResponse { evaluation, tile, results })
     }
 
     /// A table whose values can be compared, NaN with NaN.
     type Bits = Vec<(String, u64)>;
 
-    fn bits(known: &[Known]) -> Vec<(usize, usize, Vec<Bits>)> {
+    fn bits(known: &[JournaledResponse]) -> Vec<(usize, usize, Vec<Bits>)> {
         let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
         let table = |t: &Table| t.columns().map(|(name, value)| (name.to_owned(), bits(value))).collect();
         known.iter().map(|k| (k.evaluation, k.tile, k.results.iter().map(table).collect())).collect()
@@ -263,7 +264,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(known in prop::collection::vec(known(), 0..20)) {
-            let text = header().line() + &known.iter().map(Known::line).collect::<String>();
+            let text = header().line() + &known.iter().map(JournaledResponse::line).collect::<String>();
             let read = read(text.as_bytes(), &header()).unwrap();
             prop_assert_eq!(bits(&read.known), bits(&known));
             prop_assert_eq!((read.good_bytes, read.bad_bytes), (text.len() as u64, 0));
@@ -277,7 +278,7 @@ mod tests {
             change in 0u8..=255,
         ) {
             let head = header().line();
-            let lines: Vec<String> = known.iter().map(Known::line).collect();
+            let lines: Vec<String> = known.iter().map(JournaledResponse::line).collect();
             let mut bytes = (head.clone() + &lines.concat()).into_bytes();
             let at = head.len() + at.index(bytes.len() - head.len());
             match change {

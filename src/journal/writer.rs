@@ -1,7 +1,7 @@
 //! Writing a journal: a thread that appends what has come in, syncs it, and only then says so.
 
-use super::record::Known;
-use pleach_telemetry::catalogue::{JOURNAL_COMMIT, JOURNAL_RECORDS};
+use super::record::JournaledResponse;
+use pleach_telemetry::catalog::{JOURNAL_COMMIT, JOURNAL_RECORDS};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -38,10 +38,10 @@ pub(crate) struct WriterError(#[from] pub(crate) io::Error);
 
 /// Takes responses to the thread that writes them; nothing happens once that has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder(Sender<Option<Known>>);
+pub(crate) struct Recorder(Sender<Option<JournaledResponse>>);
 
 impl Recorder {
-    pub(crate) fn record(&self, known: Known) {
+    pub(crate) fn record(&self, known: JournaledResponse) {
         // The thread tells of its end by itself.
         let _ = self.0.send(Some(known));
     }
@@ -59,7 +59,7 @@ impl Writer {
     /// which nothing more is written.
     pub(crate) fn start(
         medium: impl Medium,
-        acknowledge: impl FnMut(&[Known]) + Send + 'static,
+        acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
         broken: impl FnOnce() + Send + 'static,
     ) -> io::Result<Self> {
         let (recorder, incoming) = channel();
@@ -92,9 +92,9 @@ impl Writer {
 /// Group commit: a sync costs as much for one response as for a hundred, and waking this thread for each of a hundred
 /// more than both.
 fn write(
-    incoming: &Receiver<Option<Known>>,
+    incoming: &Receiver<Option<JournaledResponse>>,
     mut medium: impl Medium,
-    mut acknowledge: impl FnMut(&[Known]),
+    mut acknowledge: impl FnMut(&[JournaledResponse]),
 ) -> Result<(), WriterError> {
     let (commit, records) = (JOURNAL_COMMIT.with([]), JOURNAL_RECORDS.with([]));
     let mut synced: Option<Instant> = None;
@@ -113,7 +113,7 @@ fn write(
                 }
             }
         }
-        let lines: String = group.iter().map(Known::line).collect();
+        let lines: String = group.iter().map(JournaledResponse::line).collect();
         let begun = Instant::now();
         medium.append(lines.as_bytes())?;
         medium.sync()?;
@@ -166,8 +166,12 @@ mod tests {
         }
     }
 
-    fn known(evaluation: usize) -> Known {
-        Known { evaluation, tile: 0, results: vec![Table::new([("dice", evaluation as f64 / 7.0)])] }
+    fn known(evaluation: usize) -> JournaledResponse {
+        JournaledResponse {
+            evaluation,
+            tile: 0,
+            results: vec![Table::new([("dice", evaluation as f64 / 7.0)])],
+        }
     }
 
     proptest! {
@@ -189,7 +193,7 @@ mod tests {
             let broke = Arc::clone(&broken);
             let writer = Writer::start(
                 Shim(Arc::clone(&disk)),
-                move |group: &[Known]| told.lock().unwrap().extend(group.to_vec()),
+                move |group: &[JournaledResponse]| told.lock().unwrap().extend(group.to_vec()),
                 move || *broke.lock().unwrap() += 1,
             ).unwrap();
             let recorder = writer.recorder();

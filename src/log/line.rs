@@ -81,7 +81,7 @@ pub(super) struct Line {
     /// The spans that it is in, the outermost first.
     pub(super) spans: Vec<(&'static str, Fields)>,
     /// Lines of the same place that were not said before it.
-    pub(super) left_out: u64,
+    pub(super) suppressed: u64,
 }
 
 impl Line {
@@ -112,8 +112,8 @@ impl Line {
                 }
             }
         }
-        if self.left_out > 0 {
-            let _ = write!(text, " ({} lines like this were left out before it)", self.left_out);
+        if self.suppressed > 0 {
+            let _ = write!(text, " ({} similar lines suppressed)", self.suppressed);
         }
         text
     }
@@ -137,8 +137,8 @@ impl Line {
         if !self.spans.is_empty() {
             line.insert("spans".to_owned(), self.spans.iter().map(span).collect());
         }
-        if self.left_out > 0 {
-            line.insert("left_out".to_owned(), json!(self.left_out));
+        if self.suppressed > 0 {
+            line.insert("suppressed".to_owned(), json!(self.suppressed));
         }
         Value::Object(line).to_string()
     }
@@ -161,7 +161,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn line(level: Level, left_out: u64) -> Line {
+    fn line(level: Level, suppressed: u64) -> Line {
         Line {
             time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_900),
             level,
@@ -175,7 +175,7 @@ mod tests {
                 ("study", Fields(vec![("study", json!(7))])),
                 ("bucket", Fields(vec![("lease", json!(1)), ("bucket", json!(3))])),
             ],
-            left_out,
+            suppressed,
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(line(Level::INFO, 0).pretty(), "2023-11-14T22:13:20Z a \"b\"\u{fffd}c");
         assert_eq!(
             line(Level::WARN, 3).pretty(),
-            "2023-11-14T22:13:20Z WARN a \"b\"\u{fffd}c (3 lines like this were left out before it)"
+            "2023-11-14T22:13:20Z WARN a \"b\"\u{fffd}c (3 similar lines suppressed)"
         );
         assert_eq!(
             line(Level::DEBUG, 0).pretty(),
@@ -204,7 +204,7 @@ mod tests {
             "worker": "w0",
             "slots": 2,
             "spans": [{"span": "study", "study": 7}, {"span": "bucket", "lease": 1, "bucket": 3}],
-            "left_out": 2,
+            "suppressed": 2,
         });
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
     }

@@ -1,6 +1,6 @@
 //! The folder of a study's results.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write;
@@ -74,17 +74,17 @@ pub(crate) fn results_in(path: &Path) -> Vec<String> {
 }
 
 /// A folder that holds results of another study.
-pub(crate) fn of_another(path: &Path, name: &str) -> Stop {
+pub(crate) fn of_another(path: &Path, name: &str) -> CommandError {
     let text = format!("holds {name} of another study; an empty or new folder is allowed");
-    Stop::Input(format!("--out {}: {text}", path.display()))
+    CommandError::Input(format!("--out {}: {text}", path.display()))
 }
 
 /// A folder that holds results of some study, with a damaged `plan.json`.
-pub(crate) fn damaged(path: &Path, why: &str) -> Stop {
+pub(crate) fn damaged(path: &Path, why: &str) -> CommandError {
     let text = format!(
         "its {PLAN}, which tells whose results it holds, is damaged: {why}; an empty or new folder is allowed"
     );
-    Stop::Input(format!("--out {}: {text}", path.display()))
+    CommandError::Input(format!("--out {}: {text}", path.display()))
 }
 
 /// Checks that files can be made in a folder, which is made itself if it is missing.
@@ -102,8 +102,8 @@ impl Folder {
     /// have them replaced.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it holds another study's results, does not tell whose, or cannot be written to.
-    pub(crate) fn take(path: &Path, digest: &str) -> Outcome<Self> {
+    /// [`CommandError::Input`] when it holds another study's results, does not tell whose, or cannot be written to.
+    pub(crate) fn take(path: &Path, digest: &str) -> CommandResult<Self> {
         match owner(path) {
             Owner::None => {}
             Owner::Study(owner) if owner == digest => {}
@@ -111,8 +111,9 @@ impl Folder {
             Owner::Damaged(why) => return Err(damaged(path, &why)),
             Owner::Unknown(name) => return Err(of_another(path, name)),
         }
-        let unwritable =
-            |error| Stop::writing(format_args!("--out {}: cannot be written to", path.display()), &error);
+        let unwritable = |error| {
+            CommandError::writing(format_args!("--out {}: cannot be written to", path.display()), &error)
+        };
         probe(path).map(|()| Self(path.to_owned())).map_err(unwritable)
     }
 
@@ -122,7 +123,7 @@ impl Folder {
     }
 
     /// Removes results of an earlier run of the same study, so that none is mistaken for one of this run.
-    pub(crate) fn clear(&self) -> Outcome {
+    pub(crate) fn clear(&self) -> CommandResult {
         // The one that tells whose folder it is goes last: what is left by an interruption is this study's still.
         for name in RESULTS.into_iter().rev() {
             match fs::remove_file(self.0.join(name)) {
@@ -136,7 +137,7 @@ impl Folder {
     }
 
     /// Writes an image that was asked for, and returns its name within the folder.
-    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> Outcome<String> {
+    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> CommandResult<String> {
         let name = format!("{PREVIEWS}/{name}");
         fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, &error))?;
         self.write(&name, content)?;
@@ -149,19 +150,19 @@ impl Folder {
     }
 
     /// Removes a file, for good.
-    pub(crate) fn remove(&self, name: &str) -> Outcome {
+    pub(crate) fn remove(&self, name: &str) -> CommandResult {
         let removed = fs::remove_file(self.0.join(name)).and_then(|()| File::open(&self.0)?.sync_all());
         removed.map_err(|error| self.failed(name, &error))
     }
 
     /// Writes a file: its whole content under its name, or nothing.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Outcome {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> CommandResult {
         publish(&self.0.join(name), content).map_err(|error| self.failed(name, &error))
     }
 
     /// Writes a JSON file.
-    pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> Outcome {
-        let mut text = serde_json::to_vec_pretty(document).map_err(Stop::defect)?;
+    pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> CommandResult {
+        let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
         text.push(b'\n');
         self.write(name, &text)
     }
@@ -175,8 +176,8 @@ impl Folder {
         &self.0
     }
 
-    fn failed(&self, name: &str, error: &std::io::Error) -> Stop {
-        Stop::writing(format_args!("--out {}: failed to write {name}", self.0.display()), error)
+    fn failed(&self, name: &str, error: &std::io::Error) -> CommandError {
+        CommandError::writing(format_args!("--out {}: failed to write {name}", self.0.display()), error)
     }
 }
 

@@ -3,15 +3,15 @@
 use crate::analysis::BothEmptyRuns;
 use crate::analysis::extremes::Extremes;
 use crate::command::plan::parts::Forecast;
-use crate::weave::PlanFigures;
-use pleach_workflow::{Annotations, Reference, Study, Until};
+use crate::planning::PlanSummary;
+use pleach_workflow::{Annotations, ReferenceSource, StoppingRule, Study};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What `pleach plan --json` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct Plans {
-    pub(crate) plans: Vec<Plan>,
+    pub(crate) plans: Vec<PlanRecord>,
     /// What can be said of all parts of a study of several; none of any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<Forecast>,
@@ -22,11 +22,11 @@ pub(crate) struct Plans {
 
 /// One plan.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Plan {
+pub(crate) struct PlanRecord {
     pub(crate) strategy: &'static str,
     pub(crate) reuse: Option<&'static str>,
     #[serde(flatten)]
-    pub(crate) figures: PlanFigures,
+    pub(crate) figures: PlanSummary,
     /// Left out where documents of equal plans are to be equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) planning_seconds: Option<f64>,
@@ -44,18 +44,18 @@ pub(crate) struct PlanFile<'a> {
     pub(crate) study: &'a str,
     pub(crate) study_digest: &'a str,
     #[serde(flatten)]
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a PlanRecord,
 }
 
 /// `run.json`.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Run {
+pub(crate) struct RunRecord {
     pub(crate) study: String,
     pub(crate) version: &'static str,
     pub(crate) strategy: &'static str,
     pub(crate) reuse: Option<&'static str>,
     pub(crate) seed: u64,
-    pub(crate) host: Host,
+    pub(crate) host: HostRecord,
     pub(crate) planning_seconds: Option<f64>,
     pub(crate) wall_seconds: f64,
     /// Of these, those in which tasks were executed.
@@ -66,19 +66,19 @@ pub(crate) struct Run {
     pub(crate) failed: usize,
     pub(crate) tasks_executed: u64,
     pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
-    pub(crate) operations: Vec<Operation>,
+    pub(crate) operations: Vec<OperationRecord>,
     /// What `--cache` came to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cache: Option<Cache>,
+    pub(crate) cache: Option<CacheRecord>,
     /// What the tiers below memory came to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) storage: Option<Storage>,
+    pub(crate) storage: Option<StorageRecord>,
     pub(crate) peak_bytes_admitted: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) workers: u32,
     pub(crate) tiles: Vec<String>,
     /// Tiles on which no evaluation has a response: left out of the indices.
-    pub(crate) tiles_left_out: Vec<String>,
+    pub(crate) excluded_tiles: Vec<String>,
     /// How the annotations of each reference file lie in its tile; none where no reference file holds any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) annotations: Vec<Annotated>,
@@ -114,7 +114,7 @@ pub(crate) struct Annotated {
 impl Annotated {
     /// Of each file of the study.
     pub(crate) fn of(study: &Study) -> Vec<Self> {
-        let Reference::Masks(masks) = &study.reference else { return Vec::new() };
+        let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
         let of = |found: &Annotations| {
             Some(Self {
                 tile: study.tiles.get(found.tile)?.name.clone(),
@@ -138,26 +138,26 @@ pub(crate) struct Convergence {
     pub(crate) ci_width: f64,
     pub(crate) max_evaluations: usize,
     /// Whether the widest interval is narrow enough; else a larger sample would have been too large.
-    pub(crate) narrow_enough: bool,
-    pub(crate) rounds: Vec<Round>,
+    pub(crate) converged: bool,
+    pub(crate) rounds: Vec<RoundRecord>,
 }
 
 /// A sample on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Round {
+pub(crate) struct RoundRecord {
     pub(crate) evaluations: usize,
     /// Width of the widest 95 % interval; none where one of them is not known.
-    pub(crate) widest: Option<f64>,
+    pub(crate) max_ci_width: Option<f64>,
 }
 
 impl Convergence {
-    pub(crate) fn of(study: &Study, until: Until, rounds: Vec<Round>) -> Self {
-        let last = rounds.last().and_then(|round| round.widest);
+    pub(crate) fn of(study: &Study, until: StoppingRule, rounds: Vec<RoundRecord>) -> Self {
+        let last = rounds.last().and_then(|round| round.max_ci_width);
         Self {
             response: study.workflow.response.metrics[until.metric].0.clone(),
             ci_width: until.ci_width,
             max_evaluations: until.max_evaluations,
-            narrow_enough: last.is_some_and(|widest| widest <= until.ci_width),
+            converged: last.is_some_and(|widest| widest <= until.ci_width),
             rounds,
         }
     }
@@ -186,22 +186,22 @@ pub(crate) struct PhaseRun {
 
 /// A cache after the study: counts of what this process asked of it, and what is in it now.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Cache {
+pub(crate) struct CacheRecord {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) stored: u64,
     /// For want of room, or because nothing can be written.
     pub(crate) not_stored: u64,
     /// Entries that were not what had been written, and were computed again.
-    pub(crate) damaged: u64,
+    pub(crate) corrupt: u64,
     pub(crate) traces: u64,
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
     /// What went wrong with it, in words.
-    pub(crate) reports: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
-impl Cache {
+impl CacheRecord {
     pub(crate) fn of(cache: &pleach_cache::Cache) -> Self {
         let now = cache.statistics();
         Self {
@@ -209,11 +209,11 @@ impl Cache {
             misses: now.misses,
             stored: now.stored,
             not_stored: now.not_stored,
-            damaged: now.damaged,
+            corrupt: now.damaged,
             traces: now.traces,
             regions: now.blobs,
             bytes: now.bytes,
-            reports: cache.take_reports().iter().map(ToString::to_string).collect(),
+            warnings: cache.take_reports().iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -221,7 +221,7 @@ impl Cache {
 /// The tiers below memory after the study: what left memory when it was short, in order of what that costs, and what came
 /// back. Bytes are those in memory.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Storage {
+pub(crate) struct StorageRecord {
     /// Regions that were let go of, since they can be read again from where they came from.
     pub(crate) dropped: Moved,
     /// Regions that were moved below.
@@ -261,11 +261,11 @@ pub(crate) struct StorageTier {
     pub(crate) errors: u64,
 }
 
-impl Storage {
-    pub(crate) fn of(below: &pleach_actors::below::Below) -> Self {
+impl StorageRecord {
+    pub(crate) fn of(below: &pleach_actors::spill::SpillStore) -> Self {
         let passed = below.passed();
         let moved = |regions, bytes| Moved { regions, bytes };
-        let tier = |counts: pleach_storage::LevelCounts| StorageTier {
+        let tier = |counts: pleach_storage::LevelStats| StorageTier {
             name: counts.name,
             capacity_bytes: counts.capacity_bytes,
             held_bytes: counts.held_bytes,
@@ -291,7 +291,7 @@ impl Storage {
 
 /// Where it ran.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Host {
+pub(crate) struct HostRecord {
     pub(crate) name: String,
     pub(crate) processors: usize,
     pub(crate) system: &'static str,
@@ -300,7 +300,7 @@ pub(crate) struct Host {
 
 /// An operation's runs and time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Operation {
+pub(crate) struct OperationRecord {
     pub(crate) name: String,
     pub(crate) runs: u64,
     pub(crate) seconds: f64,
@@ -312,7 +312,7 @@ pub(crate) struct Operation {
     pub(crate) prediction_error: Option<f64>,
 }
 
-impl Host {
+impl HostRecord {
     pub(crate) fn this() -> Self {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         Self {

@@ -1,7 +1,7 @@
 //! The CSV files.
 
-use crate::analysis::{Association, Associations};
-use crate::exit::{Outcome, Stop};
+use crate::analysis::{CorrelationTable, ParameterCorrelation};
+use crate::exit::{CommandError, CommandResult};
 use pleach_sensitivity::moat::MoatIndices;
 use pleach_sensitivity::vbd::VbdIndices;
 use pleach_workflow::Value;
@@ -30,17 +30,17 @@ pub(crate) struct RunFailure {
     pub(crate) cause: String,
 }
 
-fn write<R: AsRef<[String]>>(header: &[&str], rows: impl IntoIterator<Item = R>) -> Outcome<Vec<u8>> {
+fn write<R: AsRef<[String]>>(header: &[&str], rows: impl IntoIterator<Item = R>) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header).map_err(Stop::defect)?;
+    writer.write_record(header).map_err(CommandError::defect)?;
     for row in rows {
-        writer.write_record(row.as_ref()).map_err(Stop::defect)?;
+        writer.write_record(row.as_ref()).map_err(CommandError::defect)?;
     }
-    writer.into_inner().map_err(Stop::defect)
+    writer.into_inner().map_err(CommandError::defect)
 }
 
 /// `samples.csv`: one parameter set a row.
-pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Outcome<Vec<u8>> {
+pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> CommandResult<Vec<u8>> {
     let mut header = vec!["evaluation"];
     header.extend(names.iter().map(String::as_str));
     let rows = evaluations.iter().enumerate().map(|(index, values)| {
@@ -57,7 +57,7 @@ pub(crate) fn responses(
     first: &[usize],
     tiles: &[&str],
     runs: &[RunResponse],
-) -> Outcome<Vec<u8>> {
+) -> CommandResult<Vec<u8>> {
     let others = (0..metrics.len()).filter(|metric| !first.contains(metric));
     let order: Vec<usize> = first.iter().copied().chain(others).collect();
     let mut header = vec!["evaluation", "tile"];
@@ -74,25 +74,25 @@ pub(crate) fn responses(
 
 /// Tables of one form, each of a response: one below the other, the response in the first column. Those without rows and
 /// columns of their own are left out.
-pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> Outcome<Vec<u8>> {
+pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut is_headed = false;
     for (response, table) in tables {
         let mut reader = csv::Reader::from_reader(table.as_slice());
-        let header = reader.headers().map_err(Stop::defect)?;
+        let header = reader.headers().map_err(CommandError::defect)?;
         if header.len() > 1 && !is_headed {
-            writer.write_record(std::iter::once("response").chain(header)).map_err(Stop::defect)?;
+            writer.write_record(std::iter::once("response").chain(header)).map_err(CommandError::defect)?;
             is_headed = true;
         }
         for row in reader.records() {
-            let row = row.map_err(Stop::defect)?;
-            writer.write_record(std::iter::once(*response).chain(&row)).map_err(Stop::defect)?;
+            let row = row.map_err(CommandError::defect)?;
+            writer.write_record(std::iter::once(*response).chain(&row)).map_err(CommandError::defect)?;
         }
     }
     if !is_headed {
-        writer.write_record(["response", "parameter"]).map_err(Stop::defect)?;
+        writer.write_record(["response", "parameter"]).map_err(CommandError::defect)?;
     }
-    writer.into_inner().map_err(Stop::defect)
+    writer.into_inner().map_err(CommandError::defect)
 }
 
 /// `failed.csv`: one failed run a row, with its parameters, so that it can be run again.
@@ -101,7 +101,7 @@ pub(crate) fn failed(
     evaluations: &[Vec<Value>],
     tiles: &[&str],
     runs: &[RunResponse],
-) -> Outcome<Vec<u8>> {
+) -> CommandResult<Vec<u8>> {
     let mut header = vec!["evaluation", "tile", "stage", "task", "cause"];
     header.extend(names.iter().map(String::as_str));
     let rows = runs.iter().filter_map(|run| {
@@ -115,7 +115,7 @@ pub(crate) fn failed(
 }
 
 /// `indices.csv` of a variance-based decomposition: one parameter a row; empty where an index is not defined.
-pub(crate) fn vbd(indices: &VbdIndices) -> Outcome<Vec<u8>> {
+pub(crate) fn vbd(indices: &VbdIndices) -> CommandResult<Vec<u8>> {
     let header = ["parameter", "first", "first_conf", "total", "total_conf", "failed"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let rows = indices.parameters.iter().map(|p| {
@@ -126,8 +126,9 @@ pub(crate) fn vbd(indices: &VbdIndices) -> Outcome<Vec<u8>> {
 }
 
 /// `indices.csv` of correlations: one parameter a row; empty where a coefficient is not defined.
-pub(crate) fn correlations(found: &Associations) -> Outcome<Vec<u8>> {
-    let kinds = Association::KINDS.iter().flat_map(|kind| [(*kind).to_owned(), format!("{kind}_conf")]);
+pub(crate) fn correlations(found: &CorrelationTable) -> CommandResult<Vec<u8>> {
+    let kinds =
+        ParameterCorrelation::KINDS.iter().flat_map(|kind| [(*kind).to_owned(), format!("{kind}_conf")]);
     let header: Vec<String> = std::iter::once("parameter".to_owned()).chain(kinds).collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -139,7 +140,7 @@ pub(crate) fn correlations(found: &Associations) -> Outcome<Vec<u8>> {
 }
 
 /// `indices.csv` of a MOAT study: one parameter a row; empty where one trajectory shows no spread.
-pub(crate) fn moat(indices: &MoatIndices) -> Outcome<Vec<u8>> {
+pub(crate) fn moat(indices: &MoatIndices) -> CommandResult<Vec<u8>> {
     let header = ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let rows = indices.parameters.iter().map(|p| {

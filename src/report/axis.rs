@@ -1,15 +1,15 @@
 //! Axes of parameters: ticks only at values that the parameter can take.
 
-use crate::report::number::{Rounding, brief};
+use crate::report::format_number::{Rounding, brief};
 use crate::report::svg::{Scale, nice_step};
 use pleach_workflow::{Domain, Value};
 
 /// More ticks than this crowd a panel.
-const MOST_TICKS: usize = 5;
+const MAX_TICKS: usize = 5;
 /// Values that a parameter of fewer has are ticks, each of them.
 const FEW_VALUES: usize = 4;
 /// Letters of a label, of which five fit beside each other.
-const MOST_LETTERS: usize = 7;
+const MAX_LETTERS: usize = 7;
 
 /// A tick: its value, and what stands at it.
 pub(super) type Tick = (f64, String);
@@ -20,7 +20,7 @@ pub(super) fn of_parameter(domain: &Domain, [low, high]: [f64; 2], px: [f64; 2])
     let scale = Scale::exact(low, high, px);
     let ticks = match domain {
         Domain::Levels { values } => of_levels(values),
-        Domain::Fixed { value } => vec![(value.as_f64(), labelled(*value))],
+        Domain::Fixed { value } => vec![(value.as_f64(), labeled(*value))],
         Domain::Continuous { .. } | Domain::Distributed { .. } => {
             let (least, most) = domain.bounds();
             of_range(low.max(least), high.min(most))
@@ -46,7 +46,7 @@ fn of_range(low: f64, high: f64) -> Vec<Tick> {
 fn multiples(step: f64, low: f64, high: f64) -> Vec<Tick> {
     let rounding = Rounding::of_tick(step, low.abs().max(high.abs()));
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-    let count = (last - first).clamp(-1.0, 2.0 * MOST_TICKS as f64) as i32;
+    let count = (last - first).clamp(-1.0, 2.0 * MAX_TICKS as f64) as i32;
     let values = (0..=count).map(|place| ((first + f64::from(place)) * step).clamp(low, high));
     values.map(|value| (value, rounding.show(value))).collect()
 }
@@ -58,10 +58,10 @@ fn of_levels(values: &[Value]) -> Vec<Tick> {
     let (Some(&low), Some(&high)) = (levels.first(), levels.last()) else { return Vec::new() };
     if levels.len() > FEW_VALUES {
         // Steps of 1, 2 and 5 times powers of ten, from about the third of the range up.
-        let mut step = nice_step((high - low) / MOST_TICKS as f64);
+        let mut step = nice_step((high - low) / MAX_TICKS as f64);
         while step <= high - low {
             let ticks = multiples(step, low, high);
-            if (2..=MOST_TICKS).contains(&ticks.len())
+            if (2..=MAX_TICKS).contains(&ticks.len())
                 && ticks.iter().all(|(tick, _)| is_level(&levels, *tick))
             {
                 return ticks;
@@ -69,10 +69,10 @@ fn of_levels(values: &[Value]) -> Vec<Tick> {
             step = nice_step(step * 2.1);
         }
     }
-    let stride = levels.len().div_ceil(if levels.len() > FEW_VALUES { MOST_TICKS - 1 } else { FEW_VALUES });
+    let stride = levels.len().div_ceil(if levels.len() > FEW_VALUES { MAX_TICKS - 1 } else { FEW_VALUES });
     let mut chosen = values.to_vec();
     chosen.sort_by(|a, b| a.as_f64().total_cmp(&b.as_f64()));
-    chosen.into_iter().step_by(stride).map(|value| (value.as_f64(), labelled(value))).collect()
+    chosen.into_iter().step_by(stride).map(|value| (value.as_f64(), labeled(value))).collect()
 }
 
 /// A decimal step has no exact binary form: a billionth of the range is rounding.
@@ -83,9 +83,9 @@ fn is_level(levels: &[f64], tick: f64) -> bool {
 }
 
 /// A value as a label, rounded where it is longer than there is room for.
-fn labelled(value: Value) -> String {
+fn labeled(value: Value) -> String {
     let exact = value.to_string().replace('-', "−");
-    if exact.chars().count() > MOST_LETTERS { brief(value.as_f64()) } else { exact }
+    if exact.chars().count() > MAX_LETTERS { brief(value.as_f64()) } else { exact }
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
                 let bounds = domain.bounds();
                 let room = 1e-9 * (bounds.1 - bounds.0);
                 let (scale, ticks) = of_parameter(&domain, [bounds.0, bounds.1], [0.0, 180.0]);
-                prop_assert!((1..=MOST_TICKS).contains(&ticks.len()), "{ticks:?}");
+                prop_assert!((1..=MAX_TICKS).contains(&ticks.len()), "{ticks:?}");
                 prop_assert!(ticks.len() > 1 || values.len() == 1, "{ticks:?} of {values:?}");
                 prop_assert!(ticks.windows(2).all(|pair| pair[0].0 < pair[1].0));
                 for (tick, label) in &ticks {

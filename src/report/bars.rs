@@ -1,7 +1,7 @@
 //! Figure: one index a parameter, ranked by size, with its interval. Negative ones point to the left.
 
-use crate::report::number::Rounding;
-use crate::report::ranking::{MOST_BARS, whisker};
+use crate::report::format_number::Rounding;
+use crate::report::ranking::{MAX_BARS, whisker};
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 
 /// An index of a parameter.
@@ -20,7 +20,7 @@ const GAP_PX: f64 = 24.0;
 
 /// The bars, in the order given, as far as a page goes. `axis` says what they measure.
 pub(super) fn draw(bars: &[Bar<'_>], axis: &str) -> Drawing {
-    let rows = &bars[..bars.len().min(MOST_BARS)];
+    let rows = &bars[..bars.len().min(MAX_BARS)];
     let longest = rows.iter().map(|row| text_width(row.name)).fold(60.0, f64::max).min(160.0);
     let end = |sign: f64| move |row: &Bar<'_>| row.value + sign * row.conf.unwrap_or(0.0);
     let most = rows.iter().map(end(1.0)).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
 //! Figure: distributions as box plots, each over the numbers themselves.
 
+use crate::report::format_number::{brief, quantile};
 use crate::report::html::Html;
-use crate::report::number::{brief, quantile};
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 
 /// One distribution.
@@ -27,10 +27,10 @@ impl Row {
 }
 
 /// More dots than this hide each other, and make the page heavy; then the box stands alone.
-const MOST_DOTS: usize = 1000;
+const MAX_DOTS: usize = 1000;
 
 /// Fewer numbers have no quartiles worth drawing; the dots stand alone.
-const FEWEST_IN_BOX: usize = 5;
+const MIN_IN_BOX: usize = 5;
 
 const WIDTH_PX: f64 = 780.0;
 const ROW_PX: f64 = 36.0;
@@ -66,7 +66,7 @@ pub(super) fn draw(rows: &[Row], axis: &str) -> Html {
 fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middle: f64) {
     let count = row.values.len();
     let [smallest, lower, median, upper, largest] = numbers.map(|number| scale.px(number));
-    if count >= FEWEST_IN_BOX {
+    if count >= MIN_IN_BOX {
         drawing.line("stem", [smallest, middle, lower, middle]);
         drawing.line("stem", [upper, middle, largest, middle]);
         for end in [smallest, largest] {
@@ -74,17 +74,17 @@ fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middl
         }
         drawing.rect("box", [lower, middle - 8.0, (upper - lower).max(1.0), 16.0]);
     }
-    if count <= MOST_DOTS {
+    if count <= MAX_DOTS {
         let dots = row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]);
         // Few dots that stand alone are large enough to be found.
-        drawing.dots(if count < FEWEST_IN_BOX { "point" } else { "dots" }, dots);
+        drawing.dots(if count < MIN_IN_BOX { "point" } else { "dots" }, dots);
     }
-    if count >= FEWEST_IN_BOX {
+    if count >= MIN_IN_BOX {
         drawing.line("median", [median, middle - 10.0, median, middle + 10.0]);
     }
 }
 
-/// Heights that keep neighbouring dots apart, the same in every run: multiples of the golden ratio.
+/// Heights that keep neighboring dots apart, the same in every run: multiples of the golden ratio.
 fn scatter(number: usize) -> f64 {
     ((number as f64 * 0.618_033_988_749_894_9).fract() - 0.5) * 18.0
 }

@@ -1,12 +1,12 @@
 //! Figures of simulated bursts, each a file of its own: what policies cost and take, workers over time, and what each slot
 //! did.
 //!
-//! A policy has the same colour and marker in all of them. What is drawn comes about elsewhere.
+//! A policy has the same color and marker in all of them. What is drawn comes about elsewhere.
 
 mod gantt;
 mod workers;
 
-use crate::report::number::Rounding;
+use crate::report::format_number::Rounding;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
 use pleach_simulation::burst::{Burst, Outcome};
 
@@ -100,7 +100,7 @@ impl Pictures<'_> {
         drawing
     }
 
-    /// The names of the policies with their colours and markers, and what each came to, beside a figure.
+    /// The names of the policies with their colors and markers, and what each came to, beside a figure.
     fn names(&self, drawing: &mut Drawing, is_line: bool) {
         let left = SIZE_PX[0] - RIGHT_PX + 24.0;
         for (number, outcome) in self.outcomes.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Pictures<'_> {
         let y = Scale::new(0.0, dearest, [bottom, TOP_PX], 6);
         let place = |outcome: &Outcome| [x.px(outcome.makespan_seconds / unit.seconds), y.px(outcome.cost)];
         let first = self.pools.first().copied().unwrap_or_default();
-        let note = format!("grey: fixed numbers of workers of pool {first}, from beginning to end");
+        let note = format!("gray: fixed numbers of workers of pool {first}, from beginning to end");
         let title = format!("Cost and makespan of {}", self.study);
         let mut drawing = self.begin(SIZE_PX, &title, &note);
         drawing.axis_below(&x, [TOP_PX, bottom]);

@@ -3,8 +3,8 @@
 use crate::analysis::BothEmptyRuns;
 use crate::output::record::Annotated;
 use crate::report::Report;
+use crate::report::format_number::{count, counted, names};
 use crate::report::html::{Html, Table, html, p};
-use crate::report::number::{count, counted, names};
 
 /// Reference files listed one by one: those with most annotations outside.
 const MAX_FILES: usize = 20;

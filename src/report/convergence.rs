@@ -1,7 +1,7 @@
 //! Figure: an index of each parameter over growing parts of the sample, with intervals: whether more evaluations would change
-//! it. The most influential parameters have lines and markers of their own; the others are grey.
+//! it. The most influential parameters have lines and markers of their own; the others are gray.
 
-use crate::report::number::count;
+use crate::report::format_number::count;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
 
 /// An index of a part of the sample: its value and the half-width of its interval.
@@ -20,7 +20,7 @@ const RIGHT_PX: f64 = 190.0;
 const TOP_PX: f64 = 14.0;
 const BOTTOM_PX: f64 = 52.0;
 const LINE_PX: f64 = 16.0;
-/// Lines of their own: as many colours as can be told apart.
+/// Lines of their own: as many colors as can be told apart.
 const OWN: usize = 6;
 /// Steps of a line beside each other, so that their intervals do not cover each other.
 const ASIDE_PX: f64 = 4.0;

@@ -1,14 +1,14 @@
 //! Section: correlations of the response with each parameter, and what they say in plain words.
 
-use crate::analysis::Associations;
+use crate::analysis::CorrelationTable;
 use crate::report::Report;
+use crate::report::format_number::{Rounding, capital, counted, names};
 use crate::report::html::{Html, Table, em, html, p, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, capital, counted, names};
 use pleach_sensitivity::estimate::Estimate;
 
 /// The result in plain words.
-pub(super) fn paragraph(report: &Report<'_>, found: &Associations) -> Html {
+pub(super) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
     let metric = Metric::of(report.study);
     if found.no_variation {
         return p(html![
@@ -42,7 +42,7 @@ pub(super) fn paragraph(report: &Report<'_>, found: &Associations) -> Html {
 }
 
 /// The table.
-pub(super) fn section(found: &Associations) -> Option<Html> {
+pub(super) fn section(found: &CorrelationTable) -> Option<Html> {
     if found.parameters.is_empty() || found.no_variation {
         return None;
     }

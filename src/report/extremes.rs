@@ -4,9 +4,9 @@
 
 use crate::analysis::extremes::{Extreme, Extremes, Role};
 use crate::report::Report;
+use crate::report::format_number::{Rounding, capital, count};
 use crate::report::html::{Html, Table, html, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, capital, count};
 
 /// Rows of a table; a table of more is no overview.
 const MAX_PARAMETERS: usize = 40;

@@ -1,8 +1,8 @@
 //! Part of the box of failures: what failed evaluations take with them, and which parameters they belong to.
 
 use crate::analysis::{Failures, Unit};
+use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, Table, html, p};
-use crate::report::number::{count, counted};
 
 /// What is left out of the indices, and the failures of each parameter.
 pub(super) fn counts(failures: &Failures) -> Html {

@@ -2,28 +2,28 @@
 
 use crate::analysis::Analysis;
 use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
-use crate::application;
+use crate::builtin;
 use crate::gallery::window::Window;
-use crate::gallery::{Gallery, Jpeg, Pictures, Shown, Shows};
-use crate::output::record::{Host, Operation, Plan, Run};
+use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
+use crate::output::record::{HostRecord, OperationRecord, PlanRecord, RunRecord};
 use crate::output::tables::RunResponse;
+use crate::planning::{self, PlanBuilder, PlanTile, PlanningInput, ReuseMode, identity};
 use crate::report::Report;
-use crate::weave::{self, Level, Loom, Material, TileFacts, identity};
-use pleach_dispatch::costs::Costs;
-use pleach_dispatch::plan::Sharing;
-use pleach_reuse::{Ending, Merging, Strategy};
+use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::plan::ReuseScope;
+use pleach_reuse::{LeftoverRule, Merging, Strategy};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
-use pleach_workflow::{BothEmpty, Durable, Method, Reference, Study, Tile, Value};
+use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, StudyTile, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// What a report borrows.
 pub(crate) struct Fixture {
     pub(crate) study: Study,
-    pub(crate) plan: Plan,
-    pub(crate) run: Run,
+    pub(crate) plan: PlanRecord,
+    pub(crate) run: RunRecord,
     pub(crate) analysis: Analysis,
     pub(crate) runs: Vec<RunResponse>,
     pub(crate) gallery: Gallery,
@@ -99,8 +99,8 @@ impl Fixture {
 }
 
 fn study() -> Study {
-    let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap().measuring(0);
-    let tile = |name: &str| Tile { name: name.to_owned(), path: name.into(), slide: None };
+    let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
+    let tile = |name: &str| StudyTile { name: name.to_owned(), path: name.into(), slide: None };
     Study {
         name: "gbm <moat>".to_owned(),
         seed: 500,
@@ -108,14 +108,14 @@ fn study() -> Study {
         switched_off: Vec::new(),
         slides: None,
         tiles: vec![tile("tile & one"), tile("tile-two")],
-        reference: Reference::Defaults,
+        reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,
         annotations: Vec::new(),
         method: Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None },
         metric: 0,
         further: Vec::new(),
         both_empty: BothEmpty::default(),
-        durable: Durable::None,
+        durable: Durability::None,
         until: None,
         phases: Vec::new(),
         phase: None,
@@ -123,33 +123,37 @@ fn study() -> Study {
 }
 
 /// The plan of the study; nothing of it depends on what the tiles show.
-fn plan(study: &Study, merged: bool) -> Plan {
-    let registry = application::registry();
+fn plan(study: &Study, merged: bool) -> PlanRecord {
+    let registry = builtin::registry();
     let sampling = morris::Morris { trajectories: 10, levels: 20, seed: study.seed };
     let parameters = &study.workflow.parameters;
     let mut evaluations = vec![parameters.iter().map(|parameter| parameter.default).collect()];
     evaluations.extend(morris::sample(parameters, &sampling).unwrap().evaluations);
     let tile =
-        |tile: &Tile| TileFacts { pixels: 262_144, inputs: vec![identity::of_file("tile", &tile.path)] };
-    let tiles: Vec<TileFacts> = study.tiles.iter().map(tile).collect();
-    let material = Material {
+        |tile: &StudyTile| PlanTile { pixels: 262_144, inputs: vec![identity::of_file("tile", &tile.path)] };
+    let tiles: Vec<PlanTile> = study.tiles.iter().map(tile).collect();
+    let material = PlanningInput {
         workflow: &study.workflow,
         registry: &registry,
         evaluations: &evaluations,
         defaults_run: true,
         reference_run: true,
         tiles: &tiles,
-        costs: &Costs::default(),
+        costs: &CostModel::default(),
     };
     let max_bucket_size = NonZeroUsize::new(16).unwrap();
-    let rtma = Strategy::Rtma { max_bucket_size, ending: Ending::default() };
-    let level = if merged { Level::Merged { strategy: rtma, sharing: Sharing::Tree } } else { Level::None };
+    let rtma = Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() };
+    let level = if merged {
+        ReuseMode::Merged { strategy: rtma, sharing: ReuseScope::Tree }
+    } else {
+        ReuseMode::None
+    };
     let merging = if merged { Merging::Merged } else { Merging::None };
-    let loom = Loom::set_up(material, merging).unwrap();
-    Plan {
+    let loom = PlanBuilder::set_up(material, merging).unwrap();
+    PlanRecord {
         strategy: if merged { "rtma" } else { "none" },
         reuse: merged.then_some("tree"),
-        figures: weave::weave(loom, level, 2).unwrap().figures,
+        figures: planning::plan_study(loom, level, 2).unwrap().figures,
         planning_seconds: Some(0.002),
         workers: 2,
         max_bucket_size: merged.then_some(16),
@@ -167,14 +171,14 @@ fn gallery() -> Gallery {
         value: Value::Integer(value),
         default: Value::Integer(default),
     };
-    let shown = |evaluation, role, on_tile, moved, side| Shown {
+    let shown = |evaluation, role, on_tile, moved, side| ShownEvaluation {
         evaluation,
         roles: vec![(0, role)],
         responses: vec![Shows { metric: 0, on_tile: Some(on_tile), over_tiles: Some(0.8) }],
         moved,
         outlines: vec![square(side)],
     };
-    let pictures = Pictures {
+    let pictures = TilePictures {
         tile: "tile & one".to_owned(),
         tile_px: [512, 512],
         overview: Some(jpeg(480)),
@@ -213,21 +217,21 @@ fn extremes() -> Extremes {
     }
 }
 
-fn run() -> Run {
-    let operation = |name: &str, runs, seconds| Operation {
+fn run() -> RunRecord {
+    let operation = |name: &str, runs, seconds| OperationRecord {
         name: name.to_owned(),
         runs,
         seconds,
         predicted_seconds: Some(seconds),
         prediction_error: Some(0.1),
     };
-    Run {
+    RunRecord {
         study: "gbm <moat>".to_owned(),
         version: "0.1.0",
         strategy: "rtma",
         reuse: Some("tree"),
         seed: 500,
-        host: Host { name: "host".to_owned(), processors: 2, system: "linux", architecture: "x86_64" },
+        host: HostRecord { name: "host".to_owned(), processors: 2, system: "linux", architecture: "x86_64" },
         planning_seconds: Some(0.002),
         wall_seconds: 5.1,
         execution_seconds: 4.2,
@@ -243,7 +247,7 @@ fn run() -> Run {
         peak_rss_bytes: 52_277_248,
         workers: 2,
         tiles: vec!["tile & one".to_owned(), "tile-two".to_owned()],
-        tiles_left_out: Vec::new(),
+        excluded_tiles: Vec::new(),
         annotations: Vec::new(),
         both_empty: Vec::new(),
         extremes: vec![extremes()],

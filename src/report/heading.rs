@@ -1,18 +1,18 @@
 //! The head of the page: what was asked, on what, and what failed.
 
 use crate::analysis::Analysis;
+use crate::report::format_number::{bytes, capital, count, counted, duration, names};
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
-use crate::report::number::{bytes, capital, count, counted, duration, names};
 use crate::report::{Report, failed};
 use pleach_sensitivity::indices::Indices;
-use pleach_workflow::{BasePoints, Domain, Method, OfPoints, Reference};
+use pleach_workflow::{BasePoints, Domain, GivenDataMethod, Method, ReferenceSource};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names listed before "and N more".
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 /// Causes of failure listed.
-const MOST_CAUSES: usize = 5;
+const MAX_CAUSES: usize = 5;
 
 /// What the page is, and the study's name.
 pub(super) fn title(report: &Report<'_>) -> Html {
@@ -29,11 +29,11 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     let mut facts = Facts::default();
     facts.add("Workflow", html![strong(&workflow.name), format!(": {}", workflow.description)]);
     if !study.switched_off.is_empty() {
-        facts.add("Switched off", names(study.switched_off.iter().map(String::as_str), MOST_NAMES));
+        facts.add("Switched off", names(study.switched_off.iter().map(String::as_str), MAX_NAMES));
     }
     facts.add("Method", method(report));
     facts.add("Response", response(report));
-    let tiles = names(study.tiles.iter().map(|tile| tile.name.as_str()), MOST_NAMES);
+    let tiles = names(study.tiles.iter().map(|tile| tile.name.as_str()), MAX_NAMES);
     facts.add("Tiles", html![format!("{}: ", count(study.tiles.len())), tiles]);
     let fixed = workflow.parameters.iter().filter(|parameter| !parameter.domain.varies());
     let fixed: Vec<String> = fixed
@@ -43,7 +43,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
         })
         .collect();
     if !fixed.is_empty() {
-        facts.add("Held fixed", names(fixed.iter().map(String::as_str), 2 * MOST_NAMES));
+        facts.add("Held fixed", names(fixed.iter().map(String::as_str), 2 * MAX_NAMES));
     }
     facts.add("Seed", run.seed.to_string());
     facts.add("Computed by", computed(report));
@@ -112,11 +112,11 @@ fn method(report: &Report<'_>) -> Html {
         ],
         (&Method::Correlation { samples, base, of }, _) if samples == run.evaluations => html![
             strong(match of {
-                OfPoints::Correlation => "Correlations",
-                OfPoints::Regression => "Standardised regression",
-                OfPoints::Pawn => "PAWN",
-                OfPoints::Delta => "Borgonovo’s delta",
-                OfPoints::RbdFast => "RBD-FAST",
+                GivenDataMethod::Correlation => "Correlations",
+                GivenDataMethod::Regression => "Standardized regression",
+                GivenDataMethod::Pawn => "PAWN",
+                GivenDataMethod::Delta => "Borgonovo’s delta",
+                GivenDataMethod::RbdFast => "RBD-FAST",
             }),
             format!(
                 ": {} points of {}, {}: {total}",
@@ -141,7 +141,7 @@ fn method(report: &Report<'_>) -> Html {
             html![strong("Correlations"), format!(", on parameter sets from a table: {total}")]
         }
         (_, Analysis::Regression(_)) => {
-            html![strong("Standardised regression"), format!(", on parameter sets from a table: {total}")]
+            html![strong("Standardized regression"), format!(", on parameter sets from a table: {total}")]
         }
         (_, Analysis::Indices(_)) => html![
             strong("Morris one-at-a-time"),
@@ -182,10 +182,10 @@ fn response(report: &Report<'_>) -> Html {
     }
     if report.study.workflow.reference.is_some() {
         text.push(match &report.study.reference {
-            Reference::Defaults => {
+            ReferenceSource::Defaults => {
                 " The reference of each tile is the result at the workflow’s default parameters."
             }
-            Reference::Masks(_) => " The reference of each tile is a mask given with it.",
+            ReferenceSource::Masks(_) => " The reference of each tile is a mask given with it.",
         });
     }
     text
@@ -210,7 +210,7 @@ fn computed(report: &Report<'_>) -> String {
 /// A box that says what failed; nothing when nothing did.
 fn failures(report: &Report<'_>) -> Html {
     let run = report.run;
-    if run.failed == 0 && run.tiles_left_out.is_empty() {
+    if run.failed == 0 && run.excluded_tiles.is_empty() {
         return Html::default();
     }
     let title = format!("{} of {} failed.", count(run.failed), counted(run.runs, "run", "runs"));
@@ -218,14 +218,14 @@ fn failures(report: &Report<'_>) -> Html {
         html![p(html![strong(title), " They have no response; failed.csv lists each with its parameters."])];
     let (causes, kinds) = causes(report);
     text.push(ul(causes));
-    if kinds > MOST_CAUSES {
-        text.push(p(format!("{} further causes are in failed.csv.", kinds - MOST_CAUSES)));
+    if kinds > MAX_CAUSES {
+        text.push(p(format!("{} further causes are in failed.csv.", kinds - MAX_CAUSES)));
     }
-    if !run.tiles_left_out.is_empty() {
-        let one = run.tiles_left_out.len() == 1;
+    if !run.excluded_tiles.is_empty() {
+        let one = run.excluded_tiles.len() == 1;
         text.push(p(html![
             if one { "Left out of the indices: tile " } else { "Left out of the indices: tiles " },
-            names(run.tiles_left_out.iter().map(String::as_str), MOST_NAMES),
+            names(run.excluded_tiles.iter().map(String::as_str), MAX_NAMES),
             ", where no run has a response. What follows speaks of the other tiles only.",
         ]));
     }
@@ -256,7 +256,7 @@ fn causes(report: &Report<'_>) -> (Html, usize) {
     }
     // Stable: equal counts stay in the order of their first run.
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
-    let items = causes.iter().take(MOST_CAUSES).map(|Cause { what: [stage, at, cause], runs, tiles }| {
+    let items = causes.iter().take(MAX_CAUSES).map(|Cause { what: [stage, at, cause], runs, tiles }| {
         let tiles =
             tiles.iter().filter_map(|&tile| report.study.tiles.get(tile)).map(|tile| tile.name.as_str());
         li(html![
@@ -282,7 +282,7 @@ mod tests {
             run.result = Err(RunFailure { stage: "segmentation".to_owned(), at: "t1".to_owned(), cause });
         }
         fixture.run.failed = 3;
-        fixture.run.tiles_left_out = vec!["tile & one".to_owned()];
+        fixture.run.excluded_tiles = vec!["tile & one".to_owned()];
         let text = failures(&fixture.report()).into_string();
         assert_eq!(text.matches("<li>").count(), 1);
         assert!(text.contains("3 runs, stage segmentation, t1: truncated &lt;file&gt;"), "{text}");

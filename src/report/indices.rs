@@ -2,11 +2,11 @@
 
 use crate::analysis::Analysis;
 use crate::report::Report;
-use crate::report::answer::{self, Direction, NEGLIGIBLE, Verdict};
+use crate::report::conclusions::{self, Direction, NEGLIGIBLE, Verdict};
+use crate::report::format_number::{Rounding, capital, counted, names};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, capital, counted, names};
-use crate::report::{correlations, others, plane, ranked, ranking, sampled, variance};
+use crate::report::{correlations, mu_sigma_plot, other_methods, ranked, ranking, sample_plots, variance};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
@@ -18,11 +18,11 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
             strong("No sensitivity indices."),
             format!(" {}. The responses are written and described below.", sentence(note)),
         ]),
-        Analysis::Indices(Indices::Moat(indices)) => answer::paragraph(report, indices),
+        Analysis::Indices(Indices::Moat(indices)) => conclusions::paragraph(report, indices),
         Analysis::Indices(Indices::Vbd(indices)) => variance::paragraph(report, indices),
         Analysis::Correlations(found) => correlations::paragraph(report, found),
         Analysis::Indices(_) | Analysis::Regression(_) => {
-            others::paragraph(report.analysis, &Metric::of(report.study).name)
+            other_methods::paragraph(report.analysis, &Metric::of(report.study).name)
         }
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
 /// The section; `None` without indices.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let mut text = of_method(report)?;
-    text.push(sampled::section(report).unwrap_or_default());
+    text.push(sample_plots::section(report).unwrap_or_default());
     Some(text)
 }
 
@@ -40,14 +40,14 @@ fn of_method(report: &Report<'_>) -> Option<Html> {
         Analysis::Indices(Indices::Vbd(indices)) => return variance::section(report, indices),
         Analysis::Correlations(found) => return correlations::section(found),
         Analysis::None { .. } => return None,
-        other => return others::section(other, &Metric::of(report.study).name),
+        other => return other_methods::section(other, &Metric::of(report.study).name),
     };
     if indices.parameters.is_empty() {
         return None;
     }
     let metric = Metric::of(report.study);
     let mut text = figure(ranking::draw(indices, &metric.name).finish(), ranking_caption(indices, &metric));
-    match plane::draw(indices, &metric.name) {
+    match mu_sigma_plot::draw(indices, &metric.name) {
         Some(plane) => {
             let caption = plane_caption(&plane);
             text.push(figure(plane.on_page(), caption));
@@ -73,7 +73,7 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
     } else {
         String::new()
     };
-    let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
+    let left_over = indices.parameters.len().saturating_sub(ranking::MAX_BARS);
     html![
         strong("How much each parameter matters."),
         format!(
@@ -94,7 +94,7 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
     ]
 }
 
-fn plane_caption(plane: &plane::Plane) -> Html {
+fn plane_caption(plane: &mu_sigma_plot::Plane) -> Html {
     let mut text = html![
         strong("Whether the effect is the same everywhere."),
         " σ is the standard deviation of a parameter’s effects. Far below the line, a parameter changes the \
@@ -105,16 +105,16 @@ fn plane_caption(plane: &plane::Plane) -> Html {
     if plane.magnified {
         text.push(" The shaded corner is magnified at the right.");
     }
-    if !plane.unlabelled.is_empty() {
+    if !plane.unlabeled.is_empty() {
         text.push(" Without a label, for want of room: ");
-        text.push(names(plane.unlabelled.iter().map(String::as_str), 40));
+        text.push(names(plane.unlabeled.iter().map(String::as_str), 40));
         text.push(".");
     }
     text
 }
 
 fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
-    let largest = answer::largest(indices);
+    let largest = conclusions::largest(indices);
     let rounding = |of: fn(&pleach_sensitivity::moat::MoatParameter) -> f64| {
         Rounding::of(indices.parameters.iter().map(|p| of(p).abs()).fold(0.0, f64::max))
     };

@@ -1,6 +1,6 @@
 //! The response in words.
 
-use pleach_workflow::{Aggregate, Reference, Study};
+use pleach_workflow::{Aggregate, ReferenceSource, Study};
 
 /// What is known of the metric that a study analyses.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Metric {
             _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
                 "It is measured on the mask alone: a change tells how far the result moves, not whether it gets better."
             }
-            Reference::Defaults if compared => {
+            ReferenceSource::Defaults if compared => {
                 "The reference is the workflow’s own result at its default parameters: a change tells how far the \
                  result moves from that one, not whether it gets better."
             }
@@ -114,12 +114,12 @@ impl Far {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application;
+    use crate::builtin;
     use crate::report::fixture;
 
     #[test]
     fn every_metric_of_the_built_in_workflow_is_put_into_words() {
-        let workflow = application::workflow("nuclei", &application::registry()).unwrap().unwrap();
+        let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         let mut study = fixture::moat(&[]).study;
         for (table, place, name) in workflow.metrics() {
             (study.workflow, study.metric) = (workflow.measuring(table), place);

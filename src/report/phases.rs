@@ -1,14 +1,14 @@
 //! The page of a study in phases: what all took, what survived each, and each phase's own sections.
 
-use crate::output::record::Run;
+use crate::output::record::RunRecord;
 use crate::report::contents::Sections;
+use crate::report::format_number::{count, duration, names};
 use crate::report::html::{Html, Table, html, p, strong};
-use crate::report::number::{count, duration, names};
 use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
 use crate::results::phases::{Phase, Screened};
 
 /// The page.
-pub(crate) fn html(run: &Run, phases: &[Phase<'_>]) -> String {
+pub(crate) fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
     let mut body = Html::default();
     let reports: Vec<_> = phases.iter().filter_map(|phase| Some((phase, phase.report()?))).collect();
     if let Some((_, first)) = reports.first() {
@@ -68,7 +68,7 @@ fn survivors(screened: &Screened) -> Html {
     p(text)
 }
 
-fn table(run: &Run) -> Html {
+fn table(run: &RunRecord) -> Html {
     let header = [
         "phase",
         "method",

@@ -1,23 +1,23 @@
 //! Section: what results look like: a tile with the outlines of the reference, and of the default, the best and the worst
 //! evaluation.
 //!
-//! Solid and dark against dashed and light: the lines can be told apart without their colours, and on paper. What is
+//! Solid and dark against dashed and light: the lines can be told apart without their colors, and on paper. What is
 //! shown is `gallery`'s choice.
 
 use crate::analysis::extremes::{Role, Setting};
 use crate::gallery::outline::Loop;
 use crate::gallery::window::Window;
-use crate::gallery::{Jpeg, Pictures, Shown};
+use crate::gallery::{Jpeg, ShownEvaluation, TilePictures};
 use crate::report::Report;
 use crate::report::data_uri;
+use crate::report::format_number::{brief, capital, count};
 use crate::report::html::{Html, figcaption, html, p, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{brief, capital, count};
-use pleach_workflow::Reference;
+use pleach_workflow::ReferenceSource;
 use std::fmt::Write;
 
 /// Parameters named under a picture.
-const MOST_MOVED: usize = 4;
+const MAX_MOVED: usize = 4;
 
 /// Images of fewer pixels a side show each of them; larger ones are smoothed.
 const PIXELS_PX: u32 = 100;
@@ -30,8 +30,8 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     }
 }
 
-fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
-    let Pictures { tile_px: [width, height], window, detail, .. } = pictures;
+fn shown(report: &Report<'_>, pictures: &TilePictures) -> Html {
+    let TilePictures { tile_px: [width, height], window, detail, .. } = pictures;
     let part = Canvas { width: window.width, height: window.height };
     let mut panels: Vec<(String, Html, Html)> = Vec::new();
     match &pictures.overview {
@@ -61,8 +61,8 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
         stroke("outline-0", SOLID),
     ];
     let text = match report.study.reference {
-        Reference::Defaults => "the result at default parameters",
-        Reference::Masks(_) => "the mask given with the tile",
+        ReferenceSource::Defaults => "the result at default parameters",
+        ReferenceSource::Masks(_) => "the mask given with the tile",
     };
     panels.push(("Reference".to_owned(), part.finish(reference), text.into()));
     for (place, evaluation) in pictures.shown.iter().enumerate() {
@@ -85,7 +85,7 @@ fn shown(report: &Report<'_>, pictures: &Pictures) -> Html {
     html![introduction, Html::element("figure", &[], figure)]
 }
 
-fn introduction(report: &Report<'_>, pictures: &Pictures) -> Html {
+fn introduction(report: &Report<'_>, pictures: &TilePictures) -> Html {
     let metric = Metric::of(report.study);
     let has = |role| pictures.shown.iter().any(|shown| shown.roles.iter().any(|(_, of)| *of == role));
     let ends = if !report.study.further.is_empty() {
@@ -117,7 +117,7 @@ fn introduction(report: &Report<'_>, pictures: &Pictures) -> Html {
     text
 }
 
-fn caption(report: &Report<'_>, pictures: &Pictures) -> Html {
+fn caption(report: &Report<'_>, pictures: &TilePictures) -> Html {
     let mut text = html![
         strong("The same place in the reference and in evaluations."),
         " ",
@@ -138,7 +138,7 @@ fn caption(report: &Report<'_>, pictures: &Pictures) -> Html {
             count(pictures.focus),
         ));
     }
-    let masks = matches!(report.study.reference, Reference::Masks(_));
+    let masks = matches!(report.study.reference, ReferenceSource::Masks(_));
     if !masks {
         text.push("Neither outline is the truth: the reference is what the workflow finds at its defaults.");
     }
@@ -157,7 +157,7 @@ fn title(report: &Report<'_>, roles: &[(usize, Role)]) -> String {
 }
 
 /// Which evaluation, its responses, and what is special about its parameters.
-fn about(report: &Report<'_>, shown: &Shown) -> Html {
+fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
     let number = |response: Option<f64>| response.map_or_else(|| "–".to_owned(), brief);
     let mut text = match shown.evaluation {
         0 => Html::from("run beside the sample. "),
@@ -171,7 +171,7 @@ fn about(report: &Report<'_>, shown: &Shown) -> Html {
         }
         text.push(". ");
     }
-    let most = &shown.moved[..shown.moved.len().min(MOST_MOVED)];
+    let most = &shown.moved[..shown.moved.len().min(MAX_MOVED)];
     if most.is_empty() {
         text.push("All parameters are at their defaults");
         return text;

@@ -1,16 +1,16 @@
 //! The figures of an analysis as files of their own, for `pleach analyze --plot`.
 //!
-//! Which figures a method has is decided here; each is drawn in a file of its own. Colours are Okabe and Ito's, as in the
-//! report, and nothing is said by colour alone.
+//! Which figures a method has is decided here; each is drawn in a file of its own. Colors are Okabe and Ito's, as in the
+//! report, and nothing is said by color alone.
 
-use crate::analysis::{Analysis, Listed};
+use crate::analysis::{Analysis, IndexTable};
 use crate::report::convergence::{self, Course, Part};
-use crate::report::number::capital;
-use crate::report::orders::{self, Orders};
-use crate::report::others::{self, index_name};
+use crate::report::first_and_total::{self, Orders};
+use crate::report::format_number::capital;
+use crate::report::other_methods::{self, index_name};
 use crate::report::scatter::{self, Along};
 use crate::report::svg::{Anchor, Drawing, shortened};
-use crate::report::{heat, plane, ranking};
+use crate::report::{heatmap, mu_sigma_plot, ranking};
 use pleach_sensitivity::indices::Indices;
 
 /// A figure.
@@ -27,7 +27,7 @@ pub(crate) struct Picture {
 pub(crate) struct Drawn<'a> {
     pub(crate) analysis: &'a Analysis,
     /// Indices of growing parts of the sample, and their evaluations.
-    pub(crate) steps: Vec<(usize, Listed)>,
+    pub(crate) steps: Vec<(usize, IndexTable)>,
     /// The values of the parameters, and the responses.
     pub(crate) along: Vec<Along<'a>>,
     pub(crate) responses: &'a [Option<f64>],
@@ -40,7 +40,7 @@ const HEAD_PX: f64 = 56.0;
 
 /// The figures; none of a response that does not vary.
 pub(crate) fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
-    let Some(listed) = Listed::of(drawn.analysis) else { return Vec::new() };
+    let Some(listed) = IndexTable::of(drawn.analysis) else { return Vec::new() };
     let varies =
         listed.rows.iter().any(|(_, numbers)| numbers[listed.main].is_some_and(|value| value != 0.0));
     if !varies {
@@ -61,7 +61,7 @@ pub(crate) fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
 
 /// The main index of each parameter over growing parts of the sample, and what it is called.
 pub(super) fn settling(drawn: &Drawn<'_>) -> Option<(Drawing, String)> {
-    let listed = Listed::of(drawn.analysis)?;
+    let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
     let course = |(name, _): &(String, Vec<Option<f64>>)| Course {
         name: name.clone(),
@@ -75,7 +75,7 @@ pub(super) fn settling(drawn: &Drawn<'_>) -> Option<(Drawing, String)> {
 
 /// The response over each parameter, the most influential first.
 pub(super) fn scattered(drawn: &Drawn<'_>, response: &str) -> Option<Drawing> {
-    let listed = Listed::of(drawn.analysis)?;
+    let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
     let mut along = drawn.along.clone();
     // Of groups, which are in no order, the parameters stay in theirs.
@@ -83,15 +83,15 @@ pub(super) fn scattered(drawn: &Drawn<'_>, response: &str) -> Option<Drawing> {
     scatter::draw(&along, drawn.responses, drawn.independent, response)
 }
 
-fn of_method(analysis: &Analysis, listed: &Listed, response: &str) -> Vec<Picture> {
+fn of_method(analysis: &Analysis, listed: &IndexTable, response: &str) -> Vec<Picture> {
     match analysis {
         Analysis::Indices(Indices::Moat(found)) => {
             let note =
-                "light: rises with the parameter; dark: falls as it rises; grey: both; lines: 95 % intervals";
+                "light: rises with the parameter; dark: falls as it rises; gray: both; lines: 95 % intervals";
             let title = format!("How much each parameter changes {response} (MOAT)");
             let mut pictures = vec![alone("bars", ranking::draw(found, response), &title, note)];
-            if let Some(plane) = plane::draw(found, response) {
-                let note = match plane.unlabelled.len() {
+            if let Some(plane) = mu_sigma_plot::draw(found, response) {
+                let note = match plane.unlabeled.len() {
                     0 => "far below the line, an effect is the same everywhere; near it or above, it bends or interacts".to_owned(),
                     count => format!("for want of room without a label: {count} parameters"),
                 };
@@ -103,7 +103,7 @@ fn of_method(analysis: &Analysis, listed: &Listed, response: &str) -> Vec<Pictur
         Analysis::Indices(Indices::Vbd(found)) => {
             let orders: Vec<Orders<'_>> = found.parameters.iter().map(Orders::of).collect();
             let mut pictures = of_orders(&orders, response);
-            if let Some(map) = heat::draw(found) {
+            if let Some(map) = heatmap::draw(found) {
                 let note =
                     "on the diagonal first-order indices; bold: 95 % interval above 0; dashed frame: below 0";
                 pictures.push(alone(
@@ -120,7 +120,7 @@ fn of_method(analysis: &Analysis, listed: &Listed, response: &str) -> Vec<Pictur
             of_orders(&orders, response)
         }
         _ => {
-            let (drawing, axis) = others::draw(analysis, listed);
+            let (drawing, axis) = other_methods::draw(analysis, listed);
             let note = "to the right, light: rises with the parameter; to the left, dark: falls; lines: 95 % intervals";
             let signed = matches!(analysis, Analysis::Correlations(_) | Analysis::Regression(_));
             let note = if signed { note } else { "lines: 95 % intervals" };
@@ -133,15 +133,15 @@ fn of_method(analysis: &Analysis, listed: &Listed, response: &str) -> Vec<Pictur
 fn of_orders(orders: &[Orders<'_>], response: &str) -> Vec<Picture> {
     let note = "upper bar, light: first order S; lower bar, dark: total T; lines: 95 % intervals";
     let title = format!("First-order and total Sobol’ indices of {response}");
-    let bars = alone("bars", orders::draw(orders, response), &title, note);
+    let bars = alone("bars", first_and_total::draw(orders, response), &title, note);
     let note =
         "filled: what the parameter explains alone (S); outlined: what it explains with others (T − S)";
     let title = format!("What parameters explain of {response}, alone and together");
-    vec![bars, alone("stack", orders::stack(orders, response), &title, note)]
+    vec![bars, alone("stack", first_and_total::stack(orders, response), &title, note)]
 }
 
 /// The main index of a parameter in a step.
-fn part(step: &Listed, name: &str) -> Part {
+fn part(step: &IndexTable, name: &str) -> Part {
     let (_, numbers) = step.rows.iter().find(|(known, _)| known == name)?;
     let conf = step.columns.get(step.main + 1).filter(|column| column.ends_with("_conf"));
     Some((numbers[step.main]?, conf.and_then(|_| numbers[step.main + 1])))

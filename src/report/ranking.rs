@@ -1,13 +1,13 @@
 //! Figure: how much each parameter changes the response, ranked, with intervals.
 
-use crate::report::answer::{Direction, NEGLIGIBLE, largest};
-use crate::report::number::Rounding;
+use crate::report::conclusions::{Direction, NEGLIGIBLE, largest};
+use crate::report::format_number::Rounding;
 use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
 /// More bars than fit on a printed page; the rest is in the table.
-pub(super) const MOST_BARS: usize = 40;
+pub(super) const MAX_BARS: usize = 40;
 
 const ROW_PX: f64 = 22.0;
 const BAR_PX: f64 = 14.0;
@@ -19,7 +19,7 @@ const EFFECT_PX: f64 = 76.0;
 
 /// The figure.
 pub(super) fn draw(indices: &MoatIndices, response: &str) -> Drawing {
-    let rows = &ranked(indices)[..indices.parameters.len().min(MOST_BARS)];
+    let rows = &ranked(indices)[..indices.parameters.len().min(MAX_BARS)];
     let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
     let most = rows.iter().map(|row| row.mu_star + row.mu_star_conf.unwrap_or(0.0)).fold(0.0, f64::max);
     let rounding = Rounding::of(most);
@@ -89,7 +89,7 @@ mod tests {
             let parameters: Vec<_> = names.iter().map(|name| (name.as_str(), 0.1, 0.01)).collect();
             let fixture = fixture::moat(&parameters);
             let drawn = draw(fixture.analysis.moat().unwrap(), "Dice").finish().into_string();
-            assert_eq!(drawn.matches("<rect").count(), count.min(MOST_BARS));
+            assert_eq!(drawn.matches("<rect").count(), count.min(MAX_BARS));
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::report::Report;
 use crate::report::boxes::{Row, draw};
+use crate::report::format_number::{Rounding, count, counted};
 use crate::report::html::{Html, Table, figure, html, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, count, counted};
 use pleach_workflow::Aggregate;
 
-/// More tiles than this are summarised: the ends and what lies between.
-const MOST_TILES: usize = 20;
+/// More tiles than this are summarized: the ends and what lies between.
+const MAX_TILES: usize = 20;
 /// Tiles shown at each end then.
 const END_TILES: usize = 6;
 
@@ -82,7 +82,7 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
         );
     }
     let left_out = |tile: usize| {
-        report.study.tiles.get(tile).is_some_and(|tile| report.run.tiles_left_out.contains(&tile.name))
+        report.study.tiles.get(tile).is_some_and(|tile| report.run.excluded_tiles.contains(&tile.name))
     };
     let evaluations = report.runs.chunk_by(|a, b| a.evaluation == b.evaluation);
     let values = evaluations.filter_map(|runs| {
@@ -101,7 +101,7 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
 
 /// All tiles if they are few; else those with the lowest and the highest medians, and a row of all medians.
 fn selected(mut tiles: Vec<Row>) -> (Vec<Row>, String) {
-    if tiles.len() <= MOST_TILES {
+    if tiles.len() <= MAX_TILES {
         return (tiles, String::new());
     }
     let median = |row: &Row| row.five_numbers().map_or(f64::NEG_INFINITY, |[_, _, median, ..]| median);
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_tiles_are_summarised() {
+    fn many_tiles_are_summarized() {
         let rows = |count: usize| (0..count).map(|n| Row::new(format!("tile {n}"), [n as f64])).collect();
         assert_eq!(selected(rows(20)).0.len(), 20);
         let (shown, note) = selected(rows(600));

@@ -1,9 +1,9 @@
 //! Section: how many tasks reuse saved, at each stage and level.
 
-use crate::output::record::Plan;
+use crate::output::record::PlanRecord;
 use crate::report::Report;
+use crate::report::format_number::{count, counted, percent};
 use crate::report::html::{Html, Table, html, p, strong};
-use crate::report::number::{count, counted, percent};
 use crate::report::svg::Drawing;
 use pleach_workflow::Stage;
 
@@ -17,7 +17,7 @@ struct Tasks {
 }
 
 /// By stage. Where nothing is merged, all are left.
-fn tasks(plan: &Plan, stages: &[Stage]) -> Vec<Tasks> {
+fn tasks(plan: &PlanRecord, stages: &[Stage]) -> Vec<Tasks> {
     let stages = plan.figures.per_stage.iter().zip(stages);
     let tasks = stages.map(|(figures, stage)| {
         let asked = figures.instances_without_reuse * stage.tasks.len();
@@ -25,15 +25,15 @@ fn tasks(plan: &Plan, stages: &[Stage]) -> Vec<Tasks> {
         Tasks {
             asked,
             stage: asked.saturating_sub(merged),
-            tree: merged.saturating_sub(figures.tasks_as_trees),
-            dataflow: figures.tasks_as_trees.saturating_sub(figures.tasks),
+            tree: merged.saturating_sub(figures.tasks_with_tree_reuse),
+            dataflow: figures.tasks_with_tree_reuse.saturating_sub(figures.tasks),
             left: figures.tasks,
         }
     });
     tasks.collect()
 }
 
-fn is_merged(plan: &Plan) -> bool {
+fn is_merged(plan: &PlanRecord) -> bool {
     plan.strategy != "none"
 }
 
@@ -138,7 +138,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     text
 }
 
-fn bucket_size(plan: &Plan) -> String {
+fn bucket_size(plan: &PlanRecord) -> String {
     let size = plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
     let buckets = plan.max_buckets.map(|buckets| format!(", at most {buckets} buckets a stage"));
     size.or(buckets).unwrap_or_default()
@@ -151,7 +151,7 @@ fn bar(tasks: &Tasks, most: f64) -> Html {
         format!("{} executed, {}, {} and {} saved", tasks.left, tasks.tree, tasks.dataflow, tasks.stage);
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
     let mut from = 0.0;
-    // Told apart by their heights and outlines too, not by their colours alone.
+    // Told apart by their heights and outlines too, not by their colors alone.
     let parts = [
         ("left", tasks.left, 11.0),
         ("tree", tasks.tree, 5.0),

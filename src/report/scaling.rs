@@ -1,10 +1,10 @@
 //! Figure: the predicted makespan over numbers of workers, a line for each way to plan, with the bounds: a file of its
 //! own, for `pleach plan --plot`.
 //!
-//! Strategies differ in colour and marker, levels of reuse in dashes, and every line has its name at its end. What is
+//! Strategies differ in color and marker, levels of reuse in dashes, and every line has its name at its end. What is
 //! drawn is predicted elsewhere.
 
-use crate::report::number::{Rounding, count, counted};
+use crate::report::format_number::{Rounding, count, counted};
 use crate::report::svg::{Anchor, Drawing, shortened};
 use std::num::NonZeroU32;
 
@@ -43,7 +43,7 @@ pub(crate) struct Curve {
 pub(crate) struct Point {
     pub(crate) workers: NonZeroU32,
     pub(crate) makespan_seconds: f64,
-    pub(crate) bound_seconds: f64,
+    pub(crate) lower_bound_seconds: f64,
 }
 
 /// The picture's size, and its margins; names stand in the right one.
@@ -55,7 +55,7 @@ const BOTTOM_PX: f64 = 54.0;
 /// From one name to the next.
 const LINE_PX: f64 = 15.0;
 /// Nothing costs nothing: the least that has a place on an axis of powers of ten.
-const LEAST_SECONDS: f64 = 1e-6;
+const MIN_SECONDS: f64 = 1e-6;
 
 /// An axis on which equal ratios are equally far.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ struct LogScale {
 impl LogScale {
     /// Covers some numbers, widened to ticks.
     fn covering(numbers: impl Iterator<Item = f64> + Clone, [from_px, to_px]: [f64; 2]) -> Self {
-        let numbers = numbers.map(|number| number.max(LEAST_SECONDS));
+        let numbers = numbers.map(|number| number.max(MIN_SECONDS));
         let low = numbers.clone().reduce(f64::min).unwrap_or(1.0);
         let high = numbers.reduce(f64::max).unwrap_or(1.0);
         let scale = Self { low, high, from_px, to_px };
@@ -109,7 +109,7 @@ impl Scaling<'_> {
         let workers = WORKERS.map(|workers| f64::from(workers.get()));
         let x = LogScale { low: workers[0], high: workers[8], from_px: LEFT_PX, to_px: right };
         let points = self.curves.iter().flat_map(|curve| &curve.points);
-        let seconds = points.flat_map(|point| [point.makespan_seconds, point.bound_seconds]);
+        let seconds = points.flat_map(|point| [point.makespan_seconds, point.lower_bound_seconds]);
         let y = LogScale::covering(seconds, [bottom, TOP_PX]);
 
         let mut drawing = Drawing::new(width, height, &format!("Predicted makespan of {}", self.study));
@@ -165,7 +165,7 @@ impl Scaling<'_> {
     fn bounds(&self, x: &LogScale, y: &LogScale) -> Vec<Line> {
         let mut bounds: Vec<(Vec<&str>, Line)> = Vec::new();
         for curve in &self.curves {
-            let places = places(&curve.points, x, y, |point| point.bound_seconds);
+            let places = places(&curve.points, x, y, |point| point.lower_bound_seconds);
             let level = curve.reuse.unwrap_or(curve.strategy);
             match bounds.iter_mut().find(|(_, bound)| bound.places == places) {
                 Some((levels, _)) if levels.contains(&level) => {}
@@ -262,8 +262,8 @@ mod tests {
 
     fn curve(strategy: &'static str, reuse: Option<&'static str>, work: f64, chain: f64) -> Curve {
         let points = WORKERS.map(|workers| {
-            let bound_seconds = chain.max(work / f64::from(workers.get()));
-            Point { workers, makespan_seconds: bound_seconds * 1.25, bound_seconds }
+            let lower_bound_seconds = chain.max(work / f64::from(workers.get()));
+            Point { workers, makespan_seconds: lower_bound_seconds * 1.25, lower_bound_seconds }
         });
         Curve { strategy, reuse, points: points.to_vec() }
     }

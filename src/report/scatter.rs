@@ -15,15 +15,15 @@ pub(crate) struct Along<'a> {
 }
 
 /// Panels of a page; of more parameters, the most influential are shown.
-const MOST_PANELS: usize = 24;
+const MAX_PANELS: usize = 24;
 /// Points of a panel: more are a blot, and a file of megabytes.
-const MOST_POINTS: usize = 1_000;
+const MAX_POINTS: usize = 1_000;
 /// Most pieces of a parameter's range, of each of which the mean is drawn; and independent evaluations that each should
 /// have, so that its mean is more than chance.
 const PIECES: usize = 16;
 const OF_PIECE: usize = 20;
 /// Pieces below which a line says nothing.
-const FEWEST_PIECES: usize = 5;
+const MIN_PIECES: usize = 5;
 /// Points of a panel up to which they are drawn larger.
 const FEW: usize = 600;
 
@@ -48,7 +48,7 @@ pub(super) fn draw(
     let known: Vec<(usize, f64)> =
         responses.iter().enumerate().filter_map(|(row, value)| Some((row, (*value)?))).collect();
     let (least, most) = span(known.iter().map(|(_, value)| *value))?;
-    let shown = &parameters[..parameters.len().min(MOST_PANELS)];
+    let shown = &parameters[..parameters.len().min(MAX_PANELS)];
     let rows = shown.len().div_ceil(COLUMNS);
     let columns = shown.len().min(COLUMNS);
     let [width, height] = PANEL_PX;
@@ -94,7 +94,7 @@ fn panel(
         &shortened(parameter.name, 180.0),
     );
     // Evenly over the sample, so that the same sample gives the same picture.
-    let step = points.len().div_ceil(MOST_POINTS).max(1);
+    let step = points.len().div_ceil(MAX_POINTS).max(1);
     let at = |point: &[f64; 2]| [x.px(point[0]), y.px(point[1])];
     let class = if points.len() <= FEW { "scattered few" } else { "scattered" };
     drawing.dots(class, points.iter().step_by(step).map(at));
@@ -108,7 +108,7 @@ fn panel(
 
 /// The mean response of each piece of the range, at the mean of its values.
 fn means(points: &[[f64; 2]], [low, high]: [f64; 2], pieces: usize) -> Vec<[f64; 2]> {
-    if pieces < FEWEST_PIECES {
+    if pieces < MIN_PIECES {
         return Vec::new();
     }
     let mut sums = vec![[0.0_f64; 3]; pieces];

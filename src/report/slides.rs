@@ -5,13 +5,13 @@
 
 use crate::report::Report;
 use crate::report::data_uri;
+use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, figcaption, html, p, strong};
-use crate::report::number::{count, counted};
 use crate::slides::Overview;
 use std::fmt::Write;
 
 /// Slides that are shown; a page with more would be too large to send.
-const MOST_SHOWN: usize = 24;
+const MAX_SHOWN: usize = 24;
 
 /// The section; none where the study is one of tiles.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
@@ -32,10 +32,10 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
         None => ". None was left out.",
     });
     let mut section = html![Html::of_class("p", "lead-in", text)];
-    let figures = overviews.iter().take(MOST_SHOWN).map(|slide| figure(slide, slides.tile_px));
+    let figures = overviews.iter().take(MAX_SHOWN).map(|slide| figure(slide, slides.tile_px));
     section.push(Html::of_class("div", "slides", figures.collect::<Html>()));
-    if overviews.len() > MOST_SHOWN {
-        section.push(p(format!("{} further slides are not shown.", count(overviews.len() - MOST_SHOWN))));
+    if overviews.len() > MAX_SHOWN {
+        section.push(p(format!("{} further slides are not shown.", count(overviews.len() - MAX_SHOWN))));
     }
     Some(section)
 }

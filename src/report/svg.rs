@@ -1,7 +1,7 @@
 //! Drawings: scales, axes and a few shapes. Looks are the style sheet's; places are here.
 
+use crate::report::format_number::{Rounding, exponent};
 use crate::report::html::{Html, html};
-use crate::report::number::{Rounding, exponent};
 
 /// A linear scale from values to pixels.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ pub(super) fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powi(exponent(rough));
     // Of a subnormal range, the power is 0.
     let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
-    // Up to the geometric means of neighbours.
+    // Up to the geometric means of neighbors.
     let limits = [(1.0, 2.0), (2.0, 10.0), (5.0, 50.0)];
     let nearest = limits.into_iter().find(|(_, square)| (rough / power).powi(2) <= *square);
     nearest.map_or(10.0, |(digit, _)| digit) * power
@@ -176,7 +176,7 @@ impl Drawing {
         self.body.push(Html::element("text", &place, text));
     }
 
-    /// Text upwards along a vertical axis, centred on the point.
+    /// Text upwards along a vertical axis, centered on the point.
     pub(super) fn upright(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
         let turn = format!("translate({} {}) rotate(-90)", px(x), px(y));
         let place = [("class", class), ("text-anchor", "middle"), ("transform", &turn)];

@@ -1,8 +1,8 @@
 //! Section: where the time went, operation by operation.
 
 use crate::report::Report;
+use crate::report::format_number::{Rounding, count, counted, duration, percent};
 use crate::report::html::{Html, Table, html, p};
-use crate::report::number::{Rounding, count, counted, duration, percent};
 use crate::report::svg::Drawing;
 use pleach_workflow::Workflow;
 

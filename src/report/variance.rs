@@ -1,11 +1,11 @@
 //! Section: the indices of a variance-based decomposition, as figures and as numbers, and what they say in plain words.
 
+use crate::report::first_and_total::{self, Orders};
+use crate::report::format_number::{Rounding, capital, counted, names, percent};
 use crate::report::html::{Html, Table, figure, html, p, strong};
 use crate::report::metric::Metric;
-use crate::report::number::{Rounding, capital, counted, names, percent};
-use crate::report::orders::{self, Orders};
 use crate::report::svg::Drawing;
-use crate::report::{Report, heat, ranking};
+use crate::report::{Report, heatmap, ranking};
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::vbd::{VbdIndices, VbdParameter};
 
@@ -83,10 +83,10 @@ pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html>
     }
     let metric = Metric::of(report.study);
     let orders: Vec<Orders<'_>> = indices.parameters.iter().map(Orders::of).collect();
-    let mut text = figure(orders::draw(&orders, &metric.name).finish(), caption(indices, &metric));
-    text.push(figure(orders::stack(&orders, &metric.name).finish(), stack_caption()));
+    let mut text = figure(first_and_total::draw(&orders, &metric.name).finish(), caption(indices, &metric));
+    text.push(figure(first_and_total::stack(&orders, &metric.name).finish(), stack_caption()));
     text.push(table(indices));
-    if let Some(map) = heat::draw(indices) {
+    if let Some(map) = heatmap::draw(indices) {
         // As wide as the page's other figures, so that a map of few parameters is not blown up.
         let [width, height] = map.size();
         let mut wide = Drawing::new(width.max(PAGE_PX), height, "Second-order Sobol' indices");
@@ -100,7 +100,7 @@ pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html>
 }
 
 fn caption(indices: &VbdIndices, metric: &Metric) -> Html {
-    let left_over = indices.parameters.len().saturating_sub(ranking::MOST_BARS);
+    let left_over = indices.parameters.len().saturating_sub(ranking::MAX_BARS);
     html![
         strong("How much of the variance each parameter explains."),
         format!(
@@ -174,7 +174,7 @@ fn table(indices: &VbdIndices) -> Html {
 }
 
 /// Pairs that are worth a line.
-const MOST_PAIRS: usize = 20;
+const MAX_PAIRS: usize = 20;
 
 fn pairs(indices: &VbdIndices) -> Option<Html> {
     let mut pairs: Vec<_> = indices.pairs.as_ref()?.iter().collect();
@@ -182,11 +182,11 @@ fn pairs(indices: &VbdIndices) -> Option<Html> {
     let header = ["pair", "S₂", "±"].map(Html::from);
     let caption = format!(
         "Second-order indices: what two parameters explain together, beyond what each does alone{}.",
-        if pairs.len() > MOST_PAIRS { "; the largest, all are in indices.json" } else { "" }
+        if pairs.len() > MAX_PAIRS { "; the largest, all are in indices.json" } else { "" }
     );
     let rounding = Rounding::fixed(4);
     let mut table = Table::new("numbers", caption, header);
-    for pair in pairs.into_iter().take(MOST_PAIRS) {
+    for pair in pairs.into_iter().take(MAX_PAIRS) {
         table.row([
             Html::from(format!("{} × {}", pair.one, pair.other)),
             rounding.option(pair.second.value).into(),

@@ -2,14 +2,14 @@
 //! `report.html`; and what survives a phase.
 
 use crate::analysis::Collected;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::Folder;
-use crate::output::record::{Operation, PhaseRun, Plan, Run};
+use crate::output::record::{OperationRecord, PhaseRun, PlanRecord, RunRecord};
 
-use crate::report::sampled::Sampled;
+use crate::report::sample_plots::Sampled;
 use crate::report::{self, Report};
-use crate::results::Written;
-use crate::study::Prepared;
+use crate::results::WrittenResults;
+use crate::study::PreparedStudy;
 use serde::{Deserialize, Serialize};
 
 /// Its name in the folder of a phase.
@@ -79,13 +79,15 @@ impl Screened {
     /// What was written down of a phase in which these parameters varied, if anything was.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the system does not give it.
-    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> Outcome<FoundSurvivors> {
+    /// [`CommandError::Input`] when the system does not give it.
+    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> CommandResult<FoundSurvivors> {
         let file = folder.path().join(SURVIVORS);
         let text = match std::fs::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FoundSurvivors::None),
-            Err(error) => return Err(Stop::Input(format!("{}: failed to read: {error}", file.display()))),
+            Err(error) => {
+                return Err(CommandError::Input(format!("{}: failed to read: {error}", file.display())));
+            }
         };
         let screened = Self::of_text(&text).and_then(|(screened, is_checksummed)| {
             let all = screened.survivors.iter().chain(&screened.fixed);
@@ -105,8 +107,8 @@ impl Screened {
     }
 
     /// Writes it down, before anything follows from it.
-    pub(crate) fn write(&self, folder: &Folder) -> Outcome {
-        let (_, text) = self.text().map_err(Stop::defect)?;
+    pub(crate) fn write(&self, folder: &Folder) -> CommandResult {
+        let (_, text) = self.text().map_err(CommandError::defect)?;
         folder.write(SURVIVORS, &text)
     }
 }
@@ -130,9 +132,9 @@ impl<'a> PlanOfPhases<'a> {
 pub(crate) struct Phase<'a> {
     /// Its folder, within that of the study.
     pub(crate) folder: &'a str,
-    pub(crate) prepared: &'a Prepared,
-    pub(crate) plan: &'a Plan,
-    pub(crate) written: &'a Written,
+    pub(crate) prepared: &'a PreparedStudy,
+    pub(crate) plan: &'a PlanRecord,
+    pub(crate) written: &'a WrittenResults,
     pub(crate) collected: &'a Collected,
     /// What survives it; `None` of the last phase.
     pub(crate) screened: Option<&'a Screened>,
@@ -159,9 +161,9 @@ impl<'a> Phase<'a> {
 /// Writes what the phases come to together.
 ///
 /// # Errors
-/// [`Stop::Input`] when the folder cannot be written to.
-pub(crate) fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) -> Outcome<Run> {
-    let run = of_all(phases, wall_seconds).ok_or_else(|| Stop::defect("a study of no phase"))?;
+/// [`CommandError::Input`] when the folder cannot be written to.
+pub(crate) fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) -> CommandResult<RunRecord> {
+    let run = of_all(phases, wall_seconds).ok_or_else(|| CommandError::defect("a study of no phase"))?;
     let html = report::phases::html(&run, phases);
     folder.write("report.html", html.as_bytes())?;
     // Last: it says that all is there.
@@ -170,7 +172,7 @@ pub(crate) fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) ->
 }
 
 /// `run.json` of the study: what all phases took, and each.
-fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<Run> {
+fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<RunRecord> {
     let runs = || phases.iter().map(|phase| &phase.written.run);
     let mut all = runs().next_back()?.clone();
     all.wall_seconds = wall_seconds;
@@ -187,16 +189,16 @@ fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<Run> {
             *all.tasks_reused.entry(level).or_insert(0) += tasks;
         }
         run.operations.iter().for_each(|operation| add(&mut all.operations, operation));
-        for tile in &run.tiles_left_out {
-            if !all.tiles_left_out.contains(tile) {
-                all.tiles_left_out.push(tile.clone());
+        for tile in &run.excluded_tiles {
+            if !all.excluded_tiles.contains(tile) {
+                all.excluded_tiles.push(tile.clone());
             }
         }
     }
     // What was asked of a cache is counted from the first phase on.
     if let (Some(cache), Some(last)) = (&mut all.cache, runs().next_back()) {
-        cache.reports =
-            runs().filter_map(|run| run.cache.as_ref()).flat_map(|cache| cache.reports.clone()).collect();
+        cache.warnings =
+            runs().filter_map(|run| run.cache.as_ref()).flat_map(|cache| cache.warnings.clone()).collect();
         let asked = last.operations.iter().find(|operation| operation.name == "cache");
         let all = all.operations.iter_mut().find(|operation| operation.name == "cache");
         if let (Some(all), Some(asked)) = (all, asked) {
@@ -230,11 +232,12 @@ fn of_one(number: usize, phase: &Phase<'_>) -> PhaseRun {
 }
 
 /// Adds what an operation took in another phase; by how much it was foretold wrongly counts by its seconds.
-fn add(all: &mut Vec<Operation>, more: &Operation) {
+fn add(all: &mut Vec<OperationRecord>, more: &OperationRecord) {
     let Some(known) = all.iter_mut().find(|operation| operation.name == more.name) else {
         return all.push(more.clone());
     };
-    let wrong = |operation: &Operation| operation.prediction_error.map(|error| error * operation.seconds);
+    let wrong =
+        |operation: &OperationRecord| operation.prediction_error.map(|error| error * operation.seconds);
     let seconds = known.seconds + more.seconds;
     let error = wrong(known).unwrap_or(0.0) + wrong(more).unwrap_or(0.0);
     let is_foretold = known.prediction_error.is_some() || more.prediction_error.is_some();

@@ -1,15 +1,15 @@
 //! `run.json` of a study that has been run.
 
-use super::Done;
+use super::CompletedStudy;
 use crate::analysis::Collected;
 use crate::analysis::extremes::Extremes;
-use crate::output::record::{self, Annotated, Host, Plan, Run};
+use crate::output::record::{self, Annotated, HostRecord, PlanRecord, RunRecord};
 use pleach_actors::manager::TaskTotal;
 use pleach_workflow::Stage;
 use std::collections::BTreeMap;
 
 /// Tasks that need not be executed since stage instances are equal, and since a tree has them once.
-pub(crate) fn merged(plan: &Plan, stages: &[Stage]) -> (u64, u64) {
+pub(crate) fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
     if plan.strategy == "none" {
         return (0, 0);
     }
@@ -17,12 +17,12 @@ pub(crate) fn merged(plan: &Plan, stages: &[Stage]) -> (u64, u64) {
     let replicated = per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
     let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
     // What the reference shares with the evaluations is shared beyond trees.
-    let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_as_trees).sum();
+    let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_with_tree_reuse).sum();
     ((replicated.sum::<usize>() - merged) as u64, (merged - as_trees) as u64)
 }
 
-pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>) -> Run {
-    let Done { prepared, plan, executed, past, start, .. } = *done;
+pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec<Extremes>) -> RunRecord {
+    let CompletedStudy { prepared, plan, executed, past, start, .. } = *done;
     let finished = &executed.finished;
     let stages = &prepared.study.workflow.stages;
     let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
@@ -36,17 +36,17 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>
     }
     let totals = || finished.outcome.tasks.values();
     let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
-    let operation = |(name, total): (&str, TaskTotal)| record::Operation {
+    let operation = |(name, total): (&str, TaskTotal)| record::OperationRecord {
         name: name.to_owned(),
         runs: total.runs,
         seconds: total.seconds,
         predicted_seconds: Some(total.predicted_seconds),
         prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
     };
-    let mut operations: Vec<record::Operation> = operations.into_iter().map(operation).collect();
+    let mut operations: Vec<record::OperationRecord> = operations.into_iter().map(operation).collect();
     if digest_seconds > 0.0 {
         let runs = totals().map(|total| total.digests).sum();
-        operations.push(record::Operation {
+        operations.push(record::OperationRecord {
             name: "digest".to_owned(),
             runs,
             seconds: digest_seconds,
@@ -56,12 +56,12 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>
     }
     let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
     let cache = past.cache.as_ref().map(|cache| {
-        let mut cache = record::Cache::of(cache);
-        cache.reports.extend(done.costs_lost.clone());
+        let mut cache = record::CacheRecord::of(cache);
+        cache.warnings.extend(done.costs_lost.clone());
         cache
     });
     if let Some(cache) = &cache {
-        operations.push(record::Operation {
+        operations.push(record::OperationRecord {
             name: "cache".to_owned(),
             runs: cache.hits + cache.misses + cache.stored,
             seconds: cache_seconds,
@@ -83,13 +83,13 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>
     if prepared.study.phase.is_some() || prepared.study.until.is_some() {
         tasks_reused.insert("earlier", totals().map(|total| total.reused_from_before).sum());
     }
-    Run {
+    RunRecord {
         study: prepared.study.name.clone(),
         version: env!("CARGO_PKG_VERSION"),
         strategy: plan.strategy,
         reuse: plan.reuse,
         seed: prepared.study.seed,
-        host: Host::this(),
+        host: HostRecord::this(),
         planning_seconds: plan.planning_seconds,
         wall_seconds: start.elapsed().as_secs_f64(),
         execution_seconds: executed.execution_seconds,
@@ -100,12 +100,12 @@ pub(super) fn of(done: &Done<'_>, collected: &Collected, extremes: Vec<Extremes>
         tasks_reused,
         operations,
         cache,
-        storage: done.below.map(record::Storage::of),
+        storage: done.below.map(record::StorageRecord::of),
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers: plan.workers,
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
-        tiles_left_out: collected.tiles_left_out(prepared),
+        excluded_tiles: collected.excluded_tiles(prepared),
         annotations: Annotated::of(&prepared.study),
         both_empty: collected.both_empty(prepared),
         extremes,

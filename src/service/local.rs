@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// Threads that hang, at most. They end when their file system answers.
-const MOST_HANGING: usize = 16;
+const MAX_HANGING: usize = 16;
 
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
@@ -64,7 +64,7 @@ impl<'a> Lookup<'a> {
         if self.store.has(digest) {
             return Ok(Some(self.store.path(digest)));
         }
-        if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MOST_HANGING {
+        if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MAX_HANGING {
             return Ok(None);
         }
         let looked = self.look(path, bytes)?;

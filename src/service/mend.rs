@@ -3,9 +3,9 @@
 //! Everything in such a folder follows from the submission and the journal. Records of a journal have checksums of their own,
 //! so only its first line matters here.
 
-use super::state::State;
+use super::state::StateDir;
 use super::state::quarantine::Way;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::journal;
 use crate::output::folder::{publish, study_of};
 use std::fs::{self, File};
@@ -15,8 +15,8 @@ use std::path::Path;
 /// Makes a folder, if there is one, belong to the study that it was made for.
 ///
 /// # Errors
-/// [`Stop::Input`] when it cannot be read or written.
-pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outcome {
+/// [`CommandError::Input`] when it cannot be read or written.
+pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> CommandResult {
     let path = out.join("plan.json");
     let why = match fs::read(&path) {
         Ok(text) => match study_of(&text) {
@@ -25,7 +25,7 @@ pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outc
             Err(_) => "it cannot be understood",
         },
         Err(error) if error.kind() == ErrorKind::NotFound => "",
-        Err(error) => return Err(Stop::Input(format!("{}: {error}", path.display()))),
+        Err(error) => return Err(CommandError::Input(format!("{}: {error}", path.display()))),
     };
     if !why.is_empty() {
         state.set_aside(id, &path, Way::Copy, why)?;
@@ -35,16 +35,17 @@ pub(super) fn owner_of(state: &State, id: u32, out: &Path, digest: &str) -> Outc
     }
     // The plan is written again when it has been made.
     let owner = serde_json::json!({ "study_digest": digest }).to_string();
-    publish(&path, owner.as_bytes()).map_err(|error| Stop::Input(format!("{}: {error}", path.display())))
+    publish(&path, owner.as_bytes())
+        .map_err(|error| CommandError::Input(format!("{}: {error}", path.display())))
 }
 
 /// Moves a journal away whose first line is corrupt: what it knows is computed again.
 ///
 /// # Errors
-/// [`Stop::Input`] when it cannot be read or moved.
-pub(super) fn journal_in(state: &State, id: u32, out: &Path) -> Outcome {
+/// [`CommandError::Input`] when it cannot be read or moved.
+pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> CommandResult {
     let path = out.join(journal::NAME);
-    let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", path.display()));
+    let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", path.display()));
     match File::open(&path).map(journal::has_header) {
         Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
         Ok(is_sound) => {
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn owner_of_a_folder_is_restored_and_what_was_there_is_kept() {
         let place = tempfile::tempdir().unwrap();
-        let state = State::open(place.path()).unwrap();
+        let state = StateDir::open(place.path()).unwrap();
         let out = state.results(1);
         owner_of(&state, 1, &out, "a").unwrap();
         assert!(!out.exists(), "a study that has not begun has no folder");
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn journal_with_a_corrupt_first_line_is_set_aside() {
         let place = tempfile::tempdir().unwrap();
-        let state = State::open(place.path()).unwrap();
+        let state = StateDir::open(place.path()).unwrap();
         let out = state.results(1);
         journal_in(&state, 1, &out).unwrap();
         fs::create_dir_all(&out).unwrap();

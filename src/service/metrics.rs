@@ -1,12 +1,12 @@
 //! What is measured of a manager when somebody asks: its studies, their instances, its workers and its links to them.
 //!
-//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalogue.
+//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalog.
 
-use crate::api::view::{Scaling, Study, StudyState};
-use pleach_actors::manager::{ManagerFigures, StudyFigures, WorkerState};
-use pleach_actors::transport::LinkFigures;
+use crate::api::schema::{ScalingStatus, StudyState, StudyStatus};
+use pleach_actors::manager::{ManagerMetrics, StudyMetrics, WorkerState};
+use pleach_actors::transport::LinkStats;
 use pleach_actors::transport::certs::Credentials;
-use pleach_telemetry::catalogue as of;
+use pleach_telemetry::catalog as of;
 use std::path::Path;
 
 /// Tasks that need not be executed, as is known when a study is planned.
@@ -22,8 +22,8 @@ pub(crate) struct PlannedReuse {
 
 /// A study, for whoever measures.
 #[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    pub(crate) view: Study,
+pub(crate) struct StudySample {
+    pub(crate) view: StudyStatus,
     /// As soon as it is planned.
     pub(crate) reuse: Option<PlannedReuse>,
     /// Of a running study with a deadline.
@@ -62,9 +62,14 @@ pub(crate) fn number(count: u64) -> f64 {
 }
 
 /// Sets what there is now. Whatever is not set is not there any more.
-pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &Scaling, disk: Option<Disk>) {
-    use StudyState::{Cancelled, Complete, Failed, Queued, Running, Waiting};
-    for state in [Waiting, Queued, Running, Complete, Cancelled, Failed] {
+pub(crate) fn sample(
+    figures: &ManagerMetrics,
+    studies: &[StudySample],
+    scaling: &ScalingStatus,
+    disk: Option<Disk>,
+) {
+    use StudyState::{Canceled, Complete, Failed, Queued, Running, Waiting};
+    for state in [Waiting, Queued, Running, Complete, Canceled, Failed] {
         let count = studies.iter().filter(|study| study.view.state == state).count();
         of::STUDIES.with([&state.to_string()]).set(number(count as u64));
     }
@@ -79,7 +84,7 @@ pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &S
         }
     }
     for pool in &scaling.pools {
-        of::WORKERS_WANTED.with([&pool.name]).set(f64::from(pool.wanted));
+        of::WORKERS_WANTED.with([&pool.name]).set(f64::from(pool.desired));
     }
     if let Some(cost) = scaling.predicted_cost {
         of::PREDICTED_COST.with([]).set(cost);
@@ -91,14 +96,14 @@ pub(crate) fn sample(figures: &ManagerFigures, studies: &[Measured], scaling: &S
     sample_workers(figures);
 }
 
-fn sample_study(measured: &Measured, running: Option<&StudyFigures>) {
-    let Measured { view, reuse, deadline_margin_seconds } = measured;
+fn sample_study(measured: &StudySample, running: Option<&StudyMetrics>) {
+    let StudySample { view, reuse, deadline_margin_seconds } = measured;
     let id = view.id.as_str();
     of::STUDY_INFO.with([id, &view.name]).set(1.0);
     of::STUDY_EVALUATIONS.with([id]).set(number(view.evaluations));
     of::STUDY_EVALUATIONS_DONE.with([id]).set(number(view.evaluations_done));
     of::STUDY_RUNS_FAILED.with([id]).set(number(view.failed));
-    of::STUDY_TASKS_LEFT.with([id]).set(number(view.tasks_left));
+    of::STUDY_TASKS_LEFT.with([id]).set(number(view.remaining_tasks));
     of::STUDY_TASKS_EXECUTED.with([id]).absolute(view.tasks_executed);
     if let Some(deadline) = view.deadline {
         of::STUDY_DEADLINE.with([id]).set(deadline.unix_timestamp() as f64);
@@ -129,12 +134,12 @@ fn sample_study(measured: &Measured, running: Option<&StudyFigures>) {
         of::INSTANCES.with([id, state]).set(number(instances as u64));
     }
     of::BUCKETS.with([id, "ready"]).set(number(running.ready_buckets as u64));
-    if let Some(seconds) = running.seconds_left {
+    if let Some(seconds) = running.remaining_seconds {
         of::PREDICTED_SECONDS_LEFT.with([id]).set(seconds);
     }
 }
 
-fn sample_workers(figures: &ManagerFigures) {
+fn sample_workers(figures: &ManagerMetrics) {
     let workers = &figures.view.workers;
     for (name, state) in [("active", WorkerState::Active), ("draining", WorkerState::Draining)] {
         let count = workers.iter().filter(|worker| worker.state == state).count();
@@ -153,7 +158,7 @@ fn sample_workers(figures: &ManagerFigures) {
 }
 
 /// What a link to a peer has carried.
-pub(crate) fn sample_link(peer: &str, link: &LinkFigures) {
+pub(crate) fn sample_link(peer: &str, link: &LinkStats) {
     of::QUIC_RTT.with([peer]).set(link.round_trip.as_secs_f64());
     of::QUIC_SENT.with([peer]).absolute(link.sent_packets);
     of::QUIC_LOST.with([peer]).absolute(link.lost_packets);

@@ -3,7 +3,7 @@
 //! Checksums are taken when a study has ended and kept with its end; a file is given out only if it still has its own.
 
 use super::inputs::InputDigest;
-use crate::api::view::is_result_name;
+use crate::api::schema::is_result_name;
 use crate::journal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

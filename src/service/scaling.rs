@@ -5,13 +5,14 @@
 //! started or drained here: whoever does that reads the answer.
 
 use super::state::record::{self, Record};
-use crate::api::view::{PoolWanted, Price, Scaling};
+use crate::api::schema::{CostEstimate, PoolStatus, ScalingStatus};
 use crate::checksum;
 use crate::output::folder::publish;
 use crate::pools::Pools;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
 use pleach_dispatch::scaling::{
-    Answer, Cut, Forecast, Goal, Held, Load, Need, Pool, decide, leave_order, shares,
+    DeadlineGoal, MakespanForecast, PreviousDecision, ScalingDecision, WorkByPartition, WorkDemand,
+    WorkerLoad, WorkerPool, decide, removal_order, shares,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub(super) struct StudyNeed {
 
 #[derive(Debug, Default)]
 struct Kept {
-    held: Option<Held>,
+    held: Option<PreviousDecision>,
     /// The time of the last step.
     last: Option<f64>,
     written: f64,
@@ -73,17 +74,17 @@ impl Scaler {
     }
 
     /// One step. `now` is in seconds since 1970.
-    pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> Scaling {
+    pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> ScalingStatus {
         let need = need(studies, now, |id| self.kept().spent.get(&id).copied().unwrap_or(0.0));
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let active: Vec<&WorkerView> = active.collect();
         let mut kept = self.kept();
         let Some(of_file) = &self.pools else {
-            let forecast = Forecast::of(&need, &[everybody(&active)], &[active.len() as u32]);
-            return Scaling {
+            let forecast = MakespanForecast::of(&need, &[everybody(&active)], &[active.len() as u32]);
+            return ScalingStatus {
                 workers_active: active.len() as u32,
-                predicted_seconds_left: finite(forecast.seconds).filter(|_| !studies.is_empty()),
-                ..Scaling::default()
+                predicted_remaining_seconds: finite(forecast.seconds).filter(|_| !studies.is_empty()),
+                ..ScalingStatus::default()
             };
         };
         let pools = pools(of_file, &active, kept.held.as_ref(), now);
@@ -106,13 +107,13 @@ impl Scaler {
         let pools = [pool];
         let margin = |(study, share): (&StudyNeed, f64)| {
             let left = study.deadline? - now;
-            Some((study.id, left - Forecast::seconds_of_share(&need, &pools, &workers, share)))
+            Some((study.id, left - MakespanForecast::seconds_of_share(&need, &pools, &workers, share)))
         };
         studies.iter().zip(shares(&work)).filter_map(margin).collect()
     }
 
     /// Counts what the workers that are there have cost since the last step, in equal parts for the studies there are.
-    fn pay(&self, kept: &mut Kept, pools: &[Pool], studies: &[StudyNeed], now: f64) {
+    fn pay(&self, kept: &mut Kept, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
         let passed = now - kept.last.replace(now).unwrap_or(now);
         let a_second: f64 =
             pools.iter().map(|pool| pool.price_per_hour / 3600.0 * f64::from(pool.running)).sum();
@@ -131,12 +132,12 @@ impl Scaler {
 }
 
 /// What all studies need together, if they get equal turns.
-fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> Need {
+fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> WorkDemand {
     let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
     let longest_seconds = studies.iter().map(|study| study.run_seconds).fold(0.0, f64::max);
-    let all = Cut { slots: u32::MAX, work_seconds: work.iter().sum(), longest_seconds };
+    let all = WorkByPartition { slots: u32::MAX, work_seconds: work.iter().sum(), longest_seconds };
     let goal = |(study, share): (&StudyNeed, f64)| {
-        study.deadline.map(|deadline| Goal { share, deadline_seconds: deadline - now })
+        study.deadline.map(|deadline| DeadlineGoal { share, deadline_seconds: deadline - now })
     };
     let goals = studies.iter().zip(shares(&work)).filter_map(goal).collect();
     let is_free = studies.iter().any(|study| study.deadline.is_some() && study.budget.is_none());
@@ -144,14 +145,14 @@ fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> Need {
     let budgets: Vec<f64> = studies.iter().filter_map(left).collect();
     // Whoever has a deadline and says nothing of money may have what that takes.
     let budget = (!budgets.is_empty() && !is_free).then(|| budgets.iter().sum());
-    Need { cuts: vec![all], goals, budget }
+    WorkDemand { cuts: vec![all], goals, budget }
 }
 
 /// All workers that are there as one pool.
-fn everybody(active: &[&WorkerView]) -> Pool {
+fn everybody(active: &[&WorkerView]) -> WorkerPool {
     let count = active.len() as u32;
     let slots: u32 = active.iter().map(|worker| worker.slots).sum();
-    Pool {
+    WorkerPool {
         name: String::new(),
         slots: f64::from(slots) / f64::from(count.max(1)),
         price_per_hour: 0.0,
@@ -166,8 +167,13 @@ fn everybody(active: &[&WorkerView]) -> Pool {
 }
 
 /// The pools as they are: those of the file, and behind them whoever is of none, for as long as they like to stay.
-fn pools(of_file: &Pools, active: &[&WorkerView], held: Option<&Held>, now: f64) -> Vec<Pool> {
-    let mut pools: Vec<Pool> = Vec::with_capacity(of_file.0.len() + 1);
+fn pools(
+    of_file: &Pools,
+    active: &[&WorkerView],
+    held: Option<&PreviousDecision>,
+    now: f64,
+) -> Vec<WorkerPool> {
+    let mut pools: Vec<WorkerPool> = Vec::with_capacity(of_file.0.len() + 1);
     for (number, (spec, _)) in of_file.0.iter().enumerate() {
         let own: Vec<&WorkerView> =
             active.iter().copied().filter(|worker| of_file.of(&worker.name) == Some(number)).collect();
@@ -179,7 +185,7 @@ fn pools(of_file: &Pools, active: &[&WorkerView], held: Option<&Held>, now: f64)
         let (starting, starting_seconds) = coming.map_or((0, 0.0), |(wanted, since)| {
             (wanted - running, spec.startup_seconds - (now - since).max(0.0))
         });
-        pools.push(Pool { slots, running, starting, starting_seconds, ..spec.empty() });
+        pools.push(WorkerPool { slots, running, starting, starting_seconds, ..spec.empty() });
     }
     let others: Vec<&WorkerView> =
         active.iter().copied().filter(|worker| of_file.of(&worker.name).is_none()).collect();
@@ -189,49 +195,52 @@ fn pools(of_file: &Pools, active: &[&WorkerView], held: Option<&Held>, now: f64)
 
 fn shown(
     of_file: &Pools,
-    pools: &[Pool],
-    answer: &Answer,
+    pools: &[WorkerPool],
+    answer: &ScalingDecision,
     view: &ManagerView,
     active: &[&WorkerView],
     spent: f64,
-) -> Scaling {
+) -> ScalingStatus {
     let is_of = |worker: &WorkerView, pool: usize| of_file.of(&worker.name) == Some(pool);
     let mut leave = Vec::new();
     for pool in 0..of_file.0.len() {
         let own = active.iter().filter(|worker| is_of(worker, pool));
-        let load = |worker: &&WorkerView| Load {
+        let load = |worker: &&WorkerView| WorkerLoad {
             name: worker.name.clone(),
             leases: worker.leases,
             bytes: worker.bytes,
             came: 0,
         };
-        let order = leave_order(own.map(load).collect());
+        let order = removal_order(own.map(load).collect());
         leave.extend(order.into_iter().take(answer.surplus(pools, pool) as usize).map(|load| load.name));
     }
     let draining = |pool: usize| {
         let drains = |worker: &&WorkerView| worker.state == WorkerState::Draining && is_of(worker, pool);
         view.workers.iter().filter(drains).count() as u32
     };
-    let wanted = of_file.0.iter().enumerate().map(|(number, (spec, _))| PoolWanted {
+    let wanted = of_file.0.iter().enumerate().map(|(number, (spec, _))| PoolStatus {
         name: spec.name.clone(),
-        wanted: answer.wanted[number],
+        desired: answer.wanted[number],
         running: pools[number].running,
         starting: pools[number].starting,
         draining: draining(number),
     });
-    let price = |forecast: Forecast| Price { seconds: finite(forecast.seconds), cost: finite(forecast.cost) };
+    let price = |forecast: MakespanForecast| CostEstimate {
+        seconds: finite(forecast.seconds),
+        cost: finite(forecast.cost),
+    };
     let seconds = finite(answer.forecast.seconds).filter(|seconds| *seconds > 0.0);
-    Scaling {
-        workers_wanted: Some(answer.wanted.iter().sum()),
+    ScalingStatus {
+        workers_desired: Some(answer.wanted.iter().sum()),
         workers_active: active.len() as u32,
         reason: Some(answer.reason.name().to_owned()),
-        predicted_seconds_left: seconds,
+        predicted_remaining_seconds: seconds,
         predicted_cost: finite(answer.forecast.cost).filter(|_| seconds.is_some()),
-        spent: Some(spent),
+        cost_so_far: Some(spent),
         fastest: answer.fastest.as_ref().map(|fastest| price(fastest.forecast)),
-        beyond_budget: answer.beyond_budget.map(price),
+        without_budget: answer.without_budget.map(price),
         pools: wanted.collect(),
-        leave,
+        drain_order: leave,
     }
 }
 

@@ -8,10 +8,10 @@ pub(crate) mod quarantine;
 pub(crate) mod record;
 
 use super::results::Checksums;
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::checksum;
 use crate::command::node::random;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
 use crate::service::submission::Submission;
 use pleach_storage::files::private::{self, Claim};
@@ -41,7 +41,7 @@ pub(crate) const REMOVED: &str = "removed";
 /// Who the manager is, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Identity {
+pub(crate) struct ManagerIdentity {
     /// A number that no other manager has: workers know it by that.
     number: u64,
     /// How often it has been started: no lease of one start is one of another.
@@ -54,8 +54,8 @@ pub(crate) struct Identity {
 /// How a study ended, as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Ended {
-    pub(crate) state: crate::api::view::StudyState,
+pub(crate) struct StudyEnd {
+    pub(crate) state: crate::api::schema::StudyState,
     pub(crate) message: Option<String>,
     pub(crate) evaluations_done: u64,
     pub(crate) tasks_executed: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Ended {
 
 /// What is written down of a study as it is submitted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredSubmission {
     pub(crate) submission: Submission,
     /// By which a client submits it again.
     pub(crate) key: Option<String>,
@@ -82,40 +82,41 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct KeptStudy {
     pub(crate) id: u32,
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredSubmission,
     /// How it ended, if it has.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<StudyEnd>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct StateDir {
     folder: PathBuf,
-    identity: Mutex<Identity>,
+    identity: Mutex<ManagerIdentity>,
     /// Held as long as the process lives.
     _lock: File,
 }
 
-impl State {
+impl StateDir {
     /// Takes the folder for this process, and counts the start. Studies that were being removed are gone afterwards.
     ///
     /// # Errors
-    /// [`Stop::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
-    pub(crate) fn open(folder: &Path) -> Outcome<Self> {
-        let fail =
-            |error: std::io::Error| Stop::writing(format_args!("--state {}", folder.display()), &error);
+    /// [`CommandError::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
+    pub(crate) fn open(folder: &Path) -> CommandResult<Self> {
+        let fail = |error: std::io::Error| {
+            CommandError::writing(format_args!("--state {}", folder.display()), &error)
+        };
         match private::claim(folder).map_err(fail)? {
             Claim::Private => {}
             claim => warn!("--state {}: {claim}", folder.display()),
         }
         private::create_folders(&folder.join(STUDIES)).map_err(fail)?;
         let path = folder.join(LOCK);
-        let at = |error: std::io::Error| Stop::writing(path.display(), &error);
+        let at = |error: std::io::Error| CommandError::writing(path.display(), &error);
         let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Stop::Input(format!(
+                return Err(CommandError::Input(format!(
                     "--state {}: another manager is at work there; one manager for each folder is allowed",
                     folder.display()
                 )));
@@ -125,7 +126,7 @@ impl State {
         let mut identity = identity(folder)?;
         identity.starts = identity.starts.checked_add(1).ok_or_else(|| {
             let path = folder.join(IDENTITY);
-            Stop::Input(format!("{}: starts: {} is the last one; {REMEDY}", path.display(), u32::MAX))
+            CommandError::Input(format!("{}: starts: {} is the last one; {REMEDY}", path.display(), u32::MAX))
         })?;
         write(&folder.join(IDENTITY), &identity)?;
         let state = Self { folder: folder.to_owned(), identity: Mutex::new(identity), _lock: lock };
@@ -133,7 +134,7 @@ impl State {
         Ok(state)
     }
 
-    fn identity(&self) -> MutexGuard<'_, Identity> {
+    fn identity(&self) -> MutexGuard<'_, ManagerIdentity> {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -186,11 +187,11 @@ impl State {
     /// read stays where it is, and is left out. A study that was being submitted when the process ended is none.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the folder of studies cannot be read.
-    pub(crate) fn studies(&self) -> Outcome<Vec<KeptStudy>> {
+    /// [`CommandError::Input`] when the folder of studies cannot be read.
+    pub(crate) fn studies(&self) -> CommandResult<Vec<KeptStudy>> {
         let folder = self.folder.join(STUDIES);
         let listed = record::list(&folder);
-        let listed = listed.map_err(|error| Stop::Input(format!("{}: {error}", folder.display())))?;
+        let listed = listed.map_err(|error| CommandError::Input(format!("{}: {error}", folder.display())))?;
         for other in &listed.others {
             warn!("{}: it is no folder of a study, and is left as it is", other.display());
         }
@@ -227,7 +228,7 @@ impl State {
                 ended.ended = ended.ended.or_else(|| written(&file));
                 Ok(Some(ended))
             }
-            Record::Unreadable(why) => Err(Stop::Input(why)),
+            Record::Unreadable(why) => Err(CommandError::Input(why)),
             Record::Corrupt(why) => self.restore_ended(id, &kept, &file, Some(&why)),
         };
         match ended {
@@ -258,8 +259,8 @@ impl State {
     /// Brings a corrupt file of a study to quarantine: a copy where the file is replaced afterwards, in one step.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be moved or copied.
-    pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> Outcome {
+    /// [`CommandError::Input`] when it cannot be moved or copied.
+    pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> CommandResult {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
         let name = format!("study-{id}-{}", within.replace('/', "-"));
         let why = format!("{}: corrupt: {why}", file.display());
@@ -273,18 +274,18 @@ impl State {
     fn restore_ended(
         &self,
         id: u32,
-        kept: &Kept,
+        kept: &StoredSubmission,
         file: &Path,
         corrupt: Option<&str>,
-    ) -> Outcome<Option<Ended>> {
+    ) -> CommandResult<Option<StudyEnd>> {
         let results = self.results(id);
         let mut ended = match record::complete_by_results(kept, &results) {
             Some(ended) => ended,
-            None if corrupt.is_some() => record::cancelled(),
+            None if corrupt.is_some() => record::canceled(),
             None => return Ok(None),
         };
         if ended.state == StudyState::Complete {
-            ended.results = Some(super::results::checksums(&results).map_err(Stop::input)?);
+            ended.results = Some(super::results::checksums(&results).map_err(CommandError::input)?);
         }
         if let Some(why) = corrupt {
             self.set_aside(id, file, Way::Copy, why)?;
@@ -323,7 +324,7 @@ impl State {
     }
 
     /// Sees to it, on disk, that no other study gets this id.
-    fn reserve(&self, id: u32) -> Outcome {
+    fn reserve(&self, id: u32) -> CommandResult {
         let mut identity = self.identity();
         identity.last_study = identity.last_study.max(id);
         write(&self.folder.join(IDENTITY), &*identity)
@@ -332,10 +333,10 @@ impl State {
     /// Keeps a study; when this returns it is on disk.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be written.
-    pub(crate) fn keep(&self, id: u32, kept: &Kept) -> Outcome {
+    /// [`CommandError::Input`] when it cannot be written.
+    pub(crate) fn keep(&self, id: u32, kept: &StoredSubmission) -> CommandResult {
         let folder = self.study(id);
-        private::create_folders(&folder).map_err(|error| Stop::writing(folder.display(), &error))?;
+        private::create_folders(&folder).map_err(|error| CommandError::writing(folder.display(), &error))?;
         write(&folder.join(record::SUBMISSION), kept)?;
         sync(&self.folder.join(STUDIES))?;
         let mut identity = self.identity();
@@ -346,21 +347,21 @@ impl State {
     /// Keeps how a study ended.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be written.
-    pub(crate) fn end(&self, id: u32, ended: &Ended) -> Outcome {
+    /// [`CommandError::Input`] when it cannot be written.
+    pub(crate) fn end(&self, id: u32, ended: &StudyEnd) -> CommandResult {
         write(&self.study(id).join(record::ENDED), ended)
     }
 
     /// Removes a study in one step: a process that is killed leaves all of it, or nothing that is read again. Its room is
-    /// free after [`State::clear_removed`].
+    /// free after [`StateDir::clear_removed`].
     ///
     /// # Errors
-    /// [`Stop::Input`] when it cannot be removed. All of it is there then.
-    pub(crate) fn remove(&self, id: u32) -> Outcome {
+    /// [`CommandError::Input`] when it cannot be removed. All of it is there then.
+    pub(crate) fn remove(&self, id: u32) -> CommandResult {
         self.reserve(id)?;
         let (from, removed) = (self.study(id), self.folder.join(REMOVED));
         let to = removed.join(id.to_string());
-        let fail = |error: std::io::Error| Stop::Input(format!("{}: {error}", from.display()));
+        let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", from.display()));
         fs::create_dir_all(&removed).map_err(fail)?;
         if !from.exists() {
             // An operator has been there.
@@ -391,13 +392,15 @@ const REMEDY: &str = "it identifies this manager: bring it back from a backup, o
                       studies under a new number, and has computed again what workers have in hand";
 
 /// Identity in a state directory, or a new one.
-fn identity(folder: &Path) -> Outcome<Identity> {
+fn identity(folder: &Path) -> CommandResult<ManagerIdentity> {
     let path = folder.join(IDENTITY);
     match record::read(&path) {
         Record::Sound(content) => Ok(content.value),
-        Record::Missing => Ok(Identity { number: random()?, starts: 0, last_study: 0 }),
-        Record::Corrupt(why) => Err(Stop::Input(format!("{}: corrupt: {why}; {REMEDY}", path.display()))),
-        Record::Unreadable(why) => Err(Stop::Input(format!("{}: {why}", path.display()))),
+        Record::Missing => Ok(ManagerIdentity { number: random()?, starts: 0, last_study: 0 }),
+        Record::Corrupt(why) => {
+            Err(CommandError::Input(format!("{}: corrupt: {why}; {REMEDY}", path.display())))
+        }
+        Record::Unreadable(why) => Err(CommandError::Input(format!("{}: {why}", path.display()))),
     }
 }
 
@@ -407,14 +410,14 @@ fn written(path: &Path) -> Option<OffsetDateTime> {
 }
 
 /// Writes a file with its checksum: whole, or not at all.
-fn write(path: &Path, content: &impl Serialize) -> Outcome {
-    let bytes = checksum::encode(content).map_err(Stop::defect)?;
-    publish(path, &bytes).map_err(|error| Stop::writing(path.display(), &error))
+fn write(path: &Path, content: &impl Serialize) -> CommandResult {
+    let bytes = checksum::encode(content).map_err(CommandError::defect)?;
+    publish(path, &bytes).map_err(|error| CommandError::writing(path.display(), &error))
 }
 
-fn sync(folder: &Path) -> Outcome {
+fn sync(folder: &Path) -> CommandResult {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| Stop::writing(folder.display(), &error))
+    synced.map_err(|error| CommandError::writing(folder.display(), &error))
 }
 
 #[cfg(test)]

@@ -7,22 +7,22 @@ mod forget;
 mod remarks;
 
 use super::inputs::{InputDigest, InputStore};
-use super::job::{self, Manager, Ready, Workers};
 use super::local::{Irregular, Lookup};
 use super::scaling::{Scaler, StudyNeed};
-use super::state::{Ended, Kept, KeptStudy, State};
+use super::state::{KeptStudy, StateDir, StoredSubmission, StudyEnd};
+use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy};
 use super::submission::Submission;
-use crate::api::control::Refused;
-use crate::api::view::{Scaling, StudyState, Submitted};
-use crate::exit::{Outcome, Stop};
+use crate::api::control::ControlError;
+use crate::api::schema::{ScalingStatus, StudyState, Submitted};
+use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
 use crate::pools::Pools;
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
 pub(crate) use forget::Retention;
-use pleach_actors::manager::{Cancel, Forget, Keep, Look, ManagerView, WorkerView};
+use pleach_actors::manager::{Cancel, DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
@@ -39,8 +39,8 @@ const RUNNING_AT_ONCE: usize = 16;
 const SCALE_EVERY: Duration = Duration::from_secs(5);
 
 /// What all studies of a manager share.
-pub(crate) struct Shared {
-    pub(crate) state: State,
+pub(crate) struct StudyContext {
+    pub(crate) state: StateDir,
     pub(crate) store: Arc<InputStore>,
     pub(crate) manager: Manager,
     pub(crate) network: tokio::runtime::Handle,
@@ -54,18 +54,18 @@ pub(crate) struct Shared {
     scaler: Scaler,
 }
 
-impl Shared {
+impl StudyContext {
     /// The studies of a folder: those that have not ended go on.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the folder of studies cannot be read.
+    /// [`CommandError::Input`] when the folder of studies cannot be read.
     pub(crate) fn open(
-        state: State,
+        state: StateDir,
         store: Arc<InputStore>,
         manager: Manager,
         network: tokio::runtime::Handle,
         pools: Option<Pools>,
-    ) -> Outcome<Arc<Self>> {
+    ) -> CommandResult<Arc<Self>> {
         let kept = state.studies()?;
         let (studies, taking) = (Mutex::default(), Mutex::default());
         let (taken, ended) = (Condvar::new(), Condvar::new());
@@ -86,7 +86,7 @@ impl Shared {
             }
             // Before workers come back: they ask.
             if is_queued && kept.submission.has_parts() {
-                shared.manager.do_send(Keep(id));
+                shared.manager.do_send(RetainResults(id));
             }
             shared.entries().insert(id, Entry::new(kept, phase));
             if is_queued {
@@ -106,7 +106,7 @@ impl Shared {
     }
 
     /// How many workers are wanted now.
-    pub(crate) fn scale(&self, view: &ManagerView) -> Scaling {
+    pub(crate) fn scale(&self, view: &ManagerView) -> ScalingStatus {
         self.scaler.step(view, &self.needs(), now_seconds())
     }
 
@@ -125,7 +125,7 @@ impl Shared {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let Ok(view) = self.manager.send(Look).await else { return };
+            let Ok(view) = self.manager.send(GetView).await else { return };
             self.scale(&view);
         }
     }
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// The files of a study, as its workers are told of them.
-    pub(crate) fn input_files(&self, id: u32, prepared: &Prepared) -> HashMap<RegionKey, InputFile> {
+    pub(crate) fn input_files(&self, id: u32, prepared: &PreparedStudy) -> HashMap<RegionKey, InputFile> {
         let entries = self.entries();
         let Some(entry) = entries.get(&id) else { return HashMap::new() };
         inputs::specified(prepared, &entry.kept.submission)
@@ -228,7 +228,7 @@ impl Shared {
         key: Option<String>,
         client: &str,
         view: &ManagerView,
-    ) -> Result<Submitted, Refused> {
+    ) -> Result<Submitted, ControlError> {
         let taking = match self.begin_taking(key.as_deref()) {
             Ok(taking) => taking,
             Err(Taken::Before(id)) => {
@@ -236,27 +236,27 @@ impl Shared {
             }
             Err(Taken::All(last)) => {
                 let text = format!("study {last} is the last one that this state directory can hold");
-                return Err(Refused::Study(text));
+                return Err(ControlError::Study(text));
             }
         };
         let id = taking.id;
         let (missing, irregular) = self.missing(&submission);
         if let Some(irregular) = irregular {
-            return Err(Refused::Study(format!("study {}: {irregular}", submission.name)));
+            return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
         }
         let submitted = OffsetDateTime::now_utc();
-        let kept = Kept { submission, key, submitted };
+        let kept = StoredSubmission { submission, key, submitted };
         // Planned now, so that what cannot be executed is refused now.
         let ready = self.ready(id, &kept, view).map_err(|stop| match stop {
-            Stop::Input(text) => Refused::Study(text),
-            stop => Refused::Defect(said(&stop)),
+            CommandError::Input(text) => ControlError::Study(text),
+            stop => ControlError::Defect(said(&stop)),
         })?;
-        let least = |worker: &WorkerView| ready.needs().with_below(worker.below_bytes);
+        let least = |worker: &WorkerView| ready.needs().with_spill(worker.below_bytes);
         let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
         let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
         if let Some(largest) = largest.filter(|largest| !fits(largest)) {
             let (most, least_bytes) = (largest.memory_bytes, least(largest));
-            return Err(Refused::Study(format!(
+            return Err(ControlError::Study(format!(
                 "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
                  are needed",
                 kept.submission.name,
@@ -265,7 +265,7 @@ impl Shared {
                 least_bytes.div_ceil(1_000_000),
             )));
         }
-        self.state.keep(id, &kept).map_err(|stop| Refused::NotReady(said(&stop)))?;
+        self.state.keep(id, &kept).map_err(|stop| ControlError::NotReady(said(&stop)))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
         events::submitted(id, &kept, client, &ready, missing.len());
@@ -303,13 +303,15 @@ impl Shared {
         self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ready(&self, id: u32, kept: &Kept, view: &ManagerView) -> Outcome<Ready> {
-        let planning = || job::ready(id, kept, &self.store, Workers::of(view));
+    fn ready(&self, id: u32, kept: &StoredSubmission, view: &ManagerView) -> CommandResult<ReadyStudy> {
+        let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
         // What a client has made up may not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
         ready.unwrap_or_else(|_| {
             let name = &kept.submission.name;
-            Err(Stop::Input(format!("study {name}: it cannot be planned: it is no study of this pleach")))
+            Err(CommandError::Input(format!(
+                "study {name}: it cannot be planned: it is no study of this pleach"
+            )))
         })
     }
 
@@ -329,7 +331,7 @@ impl Shared {
     }
 
     /// Has a study executed, when it is its turn.
-    fn start(self: &Arc<Self>, id: u32, ready: Option<Ready>) {
+    fn start(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
         let shared = Arc::clone(self);
         // As threads that run tasks are: what fails there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
@@ -354,7 +356,7 @@ impl Shared {
         }
     }
 
-    fn run(self: &Arc<Self>, id: u32, ready: Option<Ready>) {
+    fn run(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
         {
             let mut entries = self.entries();
             loop {
@@ -376,7 +378,7 @@ impl Shared {
             return;
         }
         let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
-        let choice = choice.ok_or_else(|| Stop::defect("a study that is not there"));
+        let choice = choice.ok_or_else(|| CommandError::defect("a study that is not there"));
         let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
         let follow = |followed| {
             if let Some(entry) = self.entries().get_mut(&id)
@@ -387,24 +389,24 @@ impl Shared {
         };
         let start = Instant::now();
         let ready = ready.inspect(|(_, ready)| events::started(id, ready));
-        let ended = ready.and_then(|(choice, ready)| job::run(self, id, choice, ready, follow));
+        let ended = ready.and_then(|(choice, ready)| study_runner::run(self, id, choice, ready, follow));
         match ended {
             Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
-            // Cancelled: whoever did so has written that down.
+            // Canceled: whoever did so has written that down.
             Ok(None) => {}
             Err(stop) => self.fail(id, said(&stop)),
         }
     }
 
-    fn ready_again(&self, id: u32) -> Outcome<Ready> {
+    fn ready_again(&self, id: u32) -> CommandResult<ReadyStudy> {
         let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
-        let kept = kept.ok_or_else(|| Stop::defect("a study that is not there"))?;
-        let view = self.network.block_on(self.manager.send(Look)).map_err(Stop::defect)?;
+        let kept = kept.ok_or_else(|| CommandError::defect("a study that is not there"))?;
+        let view = self.network.block_on(self.manager.send(GetView)).map_err(CommandError::defect)?;
         self.ready(id, &kept, &view)
     }
 
-    /// A study has ended: that is written down, unless it was cancelled at the last moment.
-    fn over(&self, id: u32, ended: Ended, reused: u64, took: Duration) {
+    /// A study has ended: that is written down, unless it was canceled at the last moment.
+    fn over(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
         let mut entries = self.entries();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
@@ -417,7 +419,7 @@ impl Shared {
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);
-        self.manager.do_send(Forget(id));
+        self.manager.do_send(DropStudyResults(id));
         self.ended.notify_all();
     }
 
@@ -429,7 +431,7 @@ impl Shared {
             && !matches!(entry.phase, Phase::Ended(_))
         {
             let before = entry.view(id);
-            entry.phase = Phase::Ended(Ended {
+            entry.phase = Phase::Ended(StudyEnd {
                 state: StudyState::Failed,
                 message: Some(message),
                 evaluations_done: before.evaluations_done,
@@ -453,7 +455,7 @@ enum Taken {
 
 /// The id of a study that is being taken. Dropped, the study is among those that are there, or was refused.
 struct Taking {
-    shared: Arc<Shared>,
+    shared: Arc<StudyContext>,
     id: u32,
 }
 
@@ -479,13 +481,13 @@ fn now_seconds() -> f64 {
 }
 
 /// What a command would have said.
-pub(super) fn said(stop: &Stop) -> String {
+pub(super) fn said(stop: &CommandError) -> String {
     match stop {
-        Stop::Input(text)
-        | Stop::SomeFailed(text)
-        | Stop::Refused(text)
-        | Stop::Interrupted(text)
-        | Stop::NoSpace(text)
-        | Stop::Defect(text) => text.clone(),
+        CommandError::Input(text)
+        | CommandError::SomeFailed(text)
+        | CommandError::Refused(text)
+        | CommandError::Interrupted(text)
+        | CommandError::NoSpace(text)
+        | CommandError::Internal(text) => text.clone(),
     }
 }

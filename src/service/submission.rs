@@ -2,18 +2,18 @@
 //!
 //! The files themselves are sent apart ([`inputs`](super::inputs)), and only where the manager lacks them.
 
-mod check;
 mod rows;
+mod validate;
 
 use super::inputs::InputDigest;
-use crate::cli::{ReuseName, StrategyName, SubmitArgs, Until};
-use crate::exit::{Outcome, Stop};
-use crate::study::{Prepared, Received};
-use crate::weave::{TileFacts, identity};
-use pleach_actors::files::digest_of_all;
+use crate::cli::{ReuseName, StrategyName, SubmitArgs, TimeArg};
+use crate::exit::{CommandError, CommandResult};
+use crate::planning::{PlanTile, identity};
+use crate::study::{PreparedStudy, SubmittedStudy};
+use pleach_actors::input_files::digest_of_all;
 use pleach_dispatch::message::{self, FileContent};
 use pleach_slides::files_of;
-use pleach_workflow::{Reference, SlideTile, Study, Value};
+use pleach_workflow::{ReferenceSource, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -133,11 +133,11 @@ impl Submission {
     /// The study of a file, its input files digested.
     ///
     /// # Errors
-    /// [`Stop::Input`] as for `pleach run`, and when a file cannot be read.
-    pub(crate) fn of(args: &SubmitArgs) -> Outcome<Self> {
-        let mut prepared = Prepared::load(&args.study, args.table.as_deref())?;
+    /// [`CommandError::Input`] as for `pleach run`, and when a file cannot be read.
+    pub(crate) fn of(args: &SubmitArgs) -> CommandResult<Self> {
+        let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
         prepared.warn_of_unreadable_tiles();
-        crate::command::weigh(&mut prepared, args.way.buckets, None)?;
+        crate::command::load_costs(&mut prepared, args.way.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
         let (mut inputs, mut companions) = (Vec::new(), BTreeMap::new());
@@ -157,17 +157,18 @@ impl Submission {
         }
         let mut study = prepared.study.clone();
         let absolute = |path: &mut PathBuf| {
-            let fail = |error| Stop::Input(format!("{}: {error}", path.display()));
+            let fail = |error| CommandError::Input(format!("{}: {error}", path.display()));
             *path = path.canonicalize().map_err(fail)?;
             Ok(())
         };
         study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
         let slides = study.slides.iter_mut().flat_map(|slides| &mut slides.files);
         slides.map(|slide| &mut slide.path).try_for_each(absolute)?;
-        if let Reference::Masks(masks) = &mut study.reference {
+        if let ReferenceSource::Masks(masks) = &mut study.reference {
             masks.iter_mut().try_for_each(absolute)?;
         }
-        let is_table = args.table.is_some() || matches!(study.method, pleach_workflow::Method::Table { .. });
+        let is_table =
+            args.parameter_sets.is_some() || matches!(study.method, pleach_workflow::Method::Table { .. });
         Ok(Self {
             version: VERSION,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -194,14 +195,14 @@ impl Submission {
     /// it is at the client.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the submission is not what this build of pleach makes of a study.
+    /// [`CommandError::Input`] when the submission is not what this build of pleach makes of a study.
     pub(crate) fn prepare(
         &self,
         id: u32,
         find: impl Fn(&FileContent) -> Option<PathBuf>,
-    ) -> Outcome<Prepared> {
-        self.check().map_err(|what| Stop::Input(format!("study {}: {what}", self.name)))?;
-        let received = Received {
+    ) -> CommandResult<PreparedStudy> {
+        self.check().map_err(|what| CommandError::Input(format!("study {}: {what}", self.name)))?;
+        let received = SubmittedStudy {
             study: self.study.clone(),
             evaluations: self.evaluations.clone(),
             is_table: self.is_table,
@@ -209,7 +210,7 @@ impl Submission {
             tiles: self.tiles(id),
             file_digests: self.inputs.iter().map(|input| Some(digest_of_all(&self.content(input)))).collect(),
         };
-        let mut prepared = Prepared::received(received)?;
+        let mut prepared = PreparedStudy::received(received)?;
         // Only now: what a study is does not depend on where its files lie.
         // The tiles of a slide are one file.
         let mut known: HashMap<String, Option<PathBuf>> = HashMap::new();
@@ -221,7 +222,7 @@ impl Submission {
         };
         let (tiles, masks) = self.inputs.split_at(self.pixels.len());
         prepared.study.tiles.iter_mut().zip(tiles).for_each(|(tile, input)| place(&mut tile.path, input));
-        if let Reference::Masks(paths) = &mut prepared.study.reference {
+        if let ReferenceSource::Masks(paths) = &mut prepared.study.reference {
             paths.iter_mut().zip(masks).for_each(|(path, input)| place(path, input));
         }
         Ok(prepared)
@@ -233,7 +234,7 @@ impl Submission {
     }
 
     /// Keys are of this study alone, the same in all its parts: another one may read the same files, and let go of them at another time.
-    fn tiles(&self, id: u32) -> Vec<TileFacts> {
+    fn tiles(&self, id: u32) -> Vec<PlanTile> {
         let workflow = &self.study.workflow;
         let of = |what: &str, input: &InputFile, part: Option<&SlideTile>| {
             identity::of_tile(&format!("study {id} {what}"), Path::new(&input.path), part)
@@ -247,17 +248,17 @@ impl Submission {
             if let Some(mask) = self.inputs.get(count + number) {
                 inputs.extend(elements.iter().map(|element| of(&format!("reference {element}"), mask, None)));
             }
-            TileFacts { pixels: self.pixels[number], inputs }
+            PlanTile { pixels: self.pixels[number], inputs }
         };
         (0..count).map(facts).collect()
     }
 }
 
 /// A deadline in seconds since 1970.
-fn deadline(until: Until) -> Outcome<u64> {
+fn deadline(until: TimeArg) -> CommandResult<u64> {
     let (now, deadline) = (now(), until.seconds(now()));
     if deadline <= now {
-        return Err(Stop::Input(format!(
+        return Err(CommandError::Input(format!(
             "--deadline: {} is over; a time to come is allowed",
             time::OffsetDateTime::from_unix_timestamp(deadline as i64)
                 .ok()
@@ -273,10 +274,10 @@ fn now() -> u64 {
     u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
 }
 
-fn input_file(path: &Path) -> Outcome<(InputFile, Vec<Companion>)> {
-    let fail = |path: &Path, error: io::Error| Stop::Input(format!("{}: {error}", path.display()));
+fn input_file(path: &Path) -> CommandResult<(InputFile, Vec<Companion>)> {
+    let fail = |path: &Path, error: io::Error| CommandError::Input(format!("{}: {error}", path.display()));
     let path = path.canonicalize().map_err(|error| fail(path, error))?;
-    let look = |path: &Path| -> Outcome<(InputDigest, u64)> {
+    let look = |path: &Path| -> CommandResult<(InputDigest, u64)> {
         let mut hasher = blake3::Hasher::new();
         let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
         read.map_err(|error| fail(path, error))?;
@@ -286,10 +287,10 @@ fn input_file(path: &Path) -> Outcome<(InputFile, Vec<Companion>)> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let companion = |file: &PathBuf| {
         let (digest, bytes) = look(file)?;
-        let name = file.strip_prefix(folder).map_err(Stop::defect)?.to_string_lossy().into_owned();
+        let name = file.strip_prefix(folder).map_err(CommandError::defect)?.to_string_lossy().into_owned();
         Ok(Companion { name, digest, bytes })
     };
-    let files = files_of(&path).map_err(Stop::input)?;
-    let companions = files.iter().skip(1).map(companion).collect::<Outcome<_>>()?;
+    let files = files_of(&path).map_err(CommandError::input)?;
+    let companions = files.iter().skip(1).map(companion).collect::<CommandResult<_>>()?;
     Ok((InputFile { path: path.to_string_lossy().into_owned(), digest, bytes }, companions))
 }

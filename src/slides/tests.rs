@@ -1,9 +1,9 @@
 //! The slide of the test data: that each nucleus counts once, however the slide is cut.
 
 use super::*;
-use crate::application;
-use crate::replay::{Replay, of_stage};
-use pleach_pathology::objects::{Objects, PixelObjects};
+use crate::builtin;
+use crate::single_run::{SingleRun, of_stage};
+use pleach_pathology::objects::{ObjectSet, PixelObjects};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::Value;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ fn data(test: &str) -> Option<PathBuf> {
 
 /// The mask of the nuclei workflow on the whole slide, at some values of its parameters, without normalization.
 fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
-    let registry = application::registry();
-    let workflow = application::workflow("nuclei", &registry).unwrap().unwrap();
+    let registry = builtin::registry();
+    let workflow = builtin::workflow("nuclei", &registry).unwrap().unwrap();
     let workflow = workflow.without(&["normalize".to_owned()]);
     let value = |parameter: &pleach_workflow::Parameter| {
         let set = set.iter().find(|(name, _)| *name == parameter.name);
@@ -32,7 +32,8 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     let values: Vec<Value> = workflow.parameters.iter().map(value).collect();
     let own = workflow.reference.clone().unwrap();
     let tile = Arc::new(DataRegion::Bgr8(image));
-    let replay = Replay { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+    let replay =
+        SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
     let wanted = [of_stage(&workflow, own.stage, own.output)];
     let region = replay.run(&wanted, |_, _| {}).unwrap().remove(0);
     region.raster(ElementType::Mask).unwrap().clone()
@@ -42,8 +43,8 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
 fn counted(mask: &Raster, tile_px: u64, halo_px: u64) -> usize {
     let region = SpatialBounds::of_image(mask.width_px(), mask.height_px(), None);
     let partition = Partition::new(region, &[tile_px; 2], &[halo_px; 2]).unwrap();
-    let operation = application::registry().get("compare.owned-objects", 1).unwrap().clone();
-    let nuclei = |tile: pleach_regions::Tile| {
+    let operation = builtin::registry().get("compare.owned-objects", 1).unwrap().clone();
+    let nuclei = |tile: pleach_regions::PartitionTile| {
         let part = SlideTile { magnification: None, core: sides(&tile.core), window: sides(&tile.window) };
         let window = DataRegion::Mask(partition.window_of(tile.index, mask).unwrap().to_raster());
         let core = DataRegion::Table(part.core_table());

@@ -1,7 +1,7 @@
 //! Annotations that lie outside their tiles: refused where they are many, told where they are few.
 
-use crate::exit::{Outcome, Stop};
-use pleach_workflow::{Annotations, Reference, Study};
+use crate::exit::{CommandError, CommandResult};
+use pleach_workflow::{Annotations, ReferenceSource, Study};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -11,16 +11,18 @@ const MAX_TOLD: usize = 5;
 /// Refuses a study of which a reference file has too many annotations outside its tile.
 ///
 /// # Errors
-/// [`Stop::Input`] with the first such file, its numbers, and how to allow them.
-pub(super) fn check(file: &Path, study: &Study) -> Outcome {
+/// [`CommandError::Input`] with the first such file, its numbers, and how to allow them.
+pub(super) fn check(file: &Path, study: &Study) -> CommandResult {
     let allowed = study.annotations_outside;
     let mut exceeding = study.annotations.iter().filter(|found| found.exceed(allowed));
-    let (Some(first), Reference::Masks(masks)) = (exceeding.next(), &study.reference) else { return Ok(()) };
+    let (Some(first), ReferenceSource::Masks(masks)) = (exceeding.next(), &study.reference) else {
+        return Ok(());
+    };
     let others = match exceeding.count() {
         0 => String::new(),
         others => format!(", and {others} more files have too many"),
     };
-    Err(Stop::Input(format!(
+    Err(CommandError::Input(format!(
         "{}: input.annotations_outside: {}: {} of {} annotations ({}) lie outside tile {}{others}; up to {} of a file are \
          allowed; annotations_outside = {} in [input] allows these",
         file.display(),
@@ -51,7 +53,7 @@ fn allowing(study: &Study) -> f64 {
 
 /// Annotations that are not used whole, in lines for a terminal: file by file, as far as there are few.
 pub(crate) fn told(study: &Study) -> Vec<String> {
-    let Reference::Masks(masks) = &study.reference else { return Vec::new() };
+    let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
     let of_note: Vec<&Annotations> = study.annotations.iter().filter(|found| !found.are_whole()).collect();
     let mut lines: Vec<String> = of_note
         .iter()

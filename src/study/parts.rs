@@ -1,21 +1,21 @@
 //! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
 
-use super::{PLACES, Prepared, design, digest_of, digests, evaluations_of, room};
-use crate::exit::{Outcome, Stop};
-use pleach_dispatch::costs::Costs;
+use super::{PLACES, PreparedStudy, design, digest_of, digests, evaluations_of, room};
+use crate::exit::{CommandError, CommandResult};
+use pleach_dispatch::cost_model::CostModel;
 use pleach_workflow::Study;
 
-impl Prepared {
+impl PreparedStudy {
     /// One phase (from 0) of the study, in which of all parameters only the survivors vary, if it is known which.
     ///
     /// # Errors
-    /// [`Stop::Input`] when its parameter sets cannot be drawn.
-    pub(crate) fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> Outcome<Self> {
-        let study = self.study.of_phase(number, survivors);
-        let phase = self.redrawn(study.ok_or_else(|| Stop::defect("a phase that is none"))?)?;
+    /// [`CommandError::Input`] when its parameter sets cannot be drawn.
+    pub(crate) fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> CommandResult<Self> {
+        let study = self.study.for_phase(number, survivors);
+        let phase = self.redrawn(study.ok_or_else(|| CommandError::defect("a phase that is none"))?)?;
         let (first, until) = (phase.design.evaluations.len(), phase.study.until);
         if let Some(until) = until.filter(|until| until.max_evaluations < first) {
-            return Err(Stop::Input(format!(
+            return Err(CommandError::Input(format!(
                 "{}: phase[{}].until.max_evaluations: {} is not allowed; allowed: {first} or more, the evaluations that \
                  the sample begins with",
                 self.parameter_sets.display(),
@@ -30,8 +30,8 @@ impl Prepared {
     /// is.
     ///
     /// # Errors
-    /// [`Stop::Input`] when its parameter sets cannot be drawn.
-    pub(crate) fn grown(&self, times: usize) -> Outcome<Self> {
+    /// [`CommandError::Input`] when its parameter sets cannot be drawn.
+    pub(crate) fn grown(&self, times: usize) -> CommandResult<Self> {
         let study = Study { method: self.study.method.grown(times), ..self.study.clone() };
         let grown = self.redrawn(study)?;
         debug_assert!(grown.design.evaluations.starts_with(&self.design.evaluations));
@@ -40,7 +40,7 @@ impl Prepared {
     }
 
     /// Another study of the same files.
-    fn redrawn(&self, study: Study) -> Outcome<Self> {
+    fn redrawn(&self, study: Study) -> CommandResult<Self> {
         room::check(&self.parameter_sets, &study, None)?;
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design, &self.registry);
@@ -61,7 +61,7 @@ impl Prepared {
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles.clone(),
             unreadable: self.unreadable.clone(),
-            costs: Costs::default(),
+            costs: CostModel::default(),
             file_digests: self.file_digests.clone(),
             digests,
             digest,

@@ -1,18 +1,18 @@
 //! Memory of a study's parameter sets, estimated before they are drawn.
 
-use crate::exit::{Outcome, Stop};
-use crate::machine;
-use pleach_sensitivity::sampling::{MOST_EVALUATIONS, footprint};
+use crate::exit::{CommandError, CommandResult};
+use crate::memory_limit;
+use pleach_sensitivity::sampling::{MAX_EVALUATIONS, footprint};
 use pleach_workflow::{Method, Study};
 use std::path::Path;
 
 /// Refuses a study whose parameter sets do not fit into memory: drawn, and once more beside the defaults. Tables are limited
 /// where they are read.
-pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> Outcome {
+pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult {
     let parameters = &study.workflow.parameters;
     let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let rows = study.method.evaluations(varied) as u64;
-    if table.is_some() || matches!(study.method, Method::Table { .. }) || rows > MOST_EVALUATIONS {
+    if table.is_some() || matches!(study.method, Method::Table { .. }) || rows > MAX_EVALUATIONS {
         return Ok(());
     }
     let sets = footprint::rows_bytes(rows, parameters.len());
@@ -30,9 +30,9 @@ pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> Outcome
     };
     let work = format!("{rows} evaluations of {} parameters", parameters.len());
     let advice = "fewer samples or trajectories, or more memory, are needed";
-    machine::check_room(drawn.saturating_add(sets), &work, advice).map_err(|problem| {
+    memory_limit::check_room(drawn.saturating_add(sets), &work, advice).map_err(|problem| {
         let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
         let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
-        Stop::Input(format!("{}: {section}: {problem}", file.display()))
+        CommandError::Input(format!("{}: {section}: {problem}", file.display()))
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! What values mean is not known here.
 
-use super::problem::{Problem, TierListError};
+use super::error::{Problem, TierListError};
 use std::path::Path;
 use toml::{Table, Value};
 

@@ -3,17 +3,19 @@
 //! Nothing here decides what goes where, and RAM is left to whoever holds it.
 
 use super::{Place, TierEntry, TierList};
-use pleach_storage::files::{Disk, Files, SharedDisk};
-use pleach_storage::{FolderSettings, FolderTier, Level, Tier, TierError, Upkeep, locks_are_local};
+use pleach_storage::files::{FileSystem, OsFileSystem, SharedDisk};
+use pleach_storage::{
+    FolderSettings, FolderTier, Tier, TierError, TierLevel, TierMaintenance, locks_are_local,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// An open tier and what it was said to be.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) level: Level,
+pub(crate) struct OpenTier {
+    pub(crate) level: TierLevel,
     /// The same tier, as whoever looks after it sees it.
-    pub(crate) upkeep: Arc<dyn Upkeep>,
+    pub(crate) upkeep: Arc<dyn TierMaintenance>,
     /// Where the folder is, if it is one.
     pub(crate) folder: Option<PathBuf>,
 }
@@ -22,8 +24,8 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// [`TierError`] of the first that cannot be opened.
-pub(crate) fn open(list: &TierList) -> Result<Vec<Opened>, TierError> {
-    let mut opened: Vec<Opened> = Vec::new();
+pub(crate) fn open(list: &TierList) -> Result<Vec<OpenTier>, TierError> {
+    let mut opened: Vec<OpenTier> = Vec::new();
     for entry in &list.0 {
         let same = opened.iter().filter(|other| other.level.name.starts_with(entry.kind.name())).count();
         let name = match same {
@@ -35,9 +37,9 @@ pub(crate) fn open(list: &TierList) -> Result<Vec<Opened>, TierError> {
     Ok(opened)
 }
 
-fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError> {
+fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierError> {
     let capacity_bytes = entry.capacity_bytes;
-    let (upkeep, folder): (Arc<dyn Upkeep>, _) = match &entry.place {
+    let (upkeep, folder): (Arc<dyn TierMaintenance>, _) = match &entry.place {
         Place::Ram => return Ok(None),
         Place::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
@@ -48,12 +50,13 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<Opened>, TierError
                 settings.pack_below_bytes = 0;
             }
             // Users of a shared folder decide by its mode and their umask who reads what they write there.
-            let files: Arc<dyn Files> = if kind.is_shared() { Arc::new(SharedDisk) } else { Arc::new(Disk) };
+            let files: Arc<dyn FileSystem> =
+                if kind.is_shared() { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) };
             (Arc::new(FolderTier::open(files, path, settings)?), Some(path.clone()))
         }
         Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
     };
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
     let tier = Arc::clone(&upkeep) as Arc<dyn Tier>;
-    Ok(Some(Opened { level: Level { name, tier, policy, write, shared }, upkeep, folder }))
+    Ok(Some(OpenTier { level: TierLevel { name, tier, policy, write, shared }, upkeep, folder }))
 }

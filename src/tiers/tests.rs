@@ -45,15 +45,15 @@ fn a_list_of_all_kinds() {
         capacity = "5TB"
     "#;
     let TierList(tiers) = read(folder.path(), text).unwrap();
-    let kinds: Vec<Kind> = tiers.iter().map(|tier| tier.kind).collect();
-    assert_eq!(kinds, Kind::ALL);
+    let kinds: Vec<StorageKind> = tiers.iter().map(|tier| tier.kind).collect();
+    assert_eq!(kinds, StorageKind::ALL);
     assert_eq!(
         (tiers[0].capacity_bytes, tiers[0].policy, &tiers[0].place),
-        (1 << 30, Policy::Lru, &Place::Ram)
+        (1 << 30, EvictionPolicy::Lru, &Place::Ram)
     );
     let Place::Folder { path, reserve_bytes, .. } = &tiers[1].place else { panic!() };
     assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
-    assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, Policy::CostBenefit));
+    assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, EvictionPolicy::CostBenefit));
     // A node's own disk is scratch, unless it is said not to be; what others see is durable.
     let durable = |place: &Place| match place {
         Place::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),

@@ -15,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 use study::Study;
 
 /// More than a process takes however many clients do not read.
-const MOST_KB: u64 = 200_000;
+const MAX_KB: u64 = 200_000;
 
 /// The longest that a probe waits is 100 ms on a machine that does nothing else; tests share theirs.
-const MOST_MS: f64 = 1000.0;
+const MAX_MS: f64 = 1000.0;
 
 /// One attack at a time: readers of two would take each other's processors.
 static ATTACK: Mutex<()> = Mutex::new(());
@@ -36,8 +36,8 @@ fn is_answered(what: &str, pid: u32, sources: u8, probe: &Probe) {
         resident / 1000,
         most / 1000
     );
-    assert!(at(0.99) < MOST_MS, "{what}: a probe waited for {} ms", at(0.99));
-    assert!(most <= MOST_KB, "{what}: {most} kB");
+    assert!(at(0.99) < MAX_MS, "{what}: a probe waited for {} ms", at(0.99));
+    assert!(most <= MAX_KB, "{what}: {most} kB");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn what_is_allowed_is_listed() {
     let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma";
     refused_as(&["run", "a.toml", "--strategy", "best"], strategies);
     refused_as(&["plan", "a.toml", "--strategy", "best"], strategies);
-    let order = "invalid value 'worst' for '--task-order <TASK_ORDER>'; [possible values: given, best";
+    let order = "invalid value 'worst' for '--task-order <TASK_ORDER>'; [possible values: declared, best";
     refused_as(&["run", "a.toml", "--task-order", "worst"], order);
     let reuse = "invalid value 'all' for '--reuse <REUSE>'; [possible values: tree, dataflow, value";
     refused_as(&["run", "a.toml", "--reuse", "all"], reuse);

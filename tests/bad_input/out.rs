@@ -42,7 +42,7 @@ fn results_of_another_study() {
     }
     study.edit(&[]);
     study.write("t.csv", "G1\n60\n");
-    refused(study.folder(), &[&run_into("out")[..], &["--table", "t.csv"]].concat(), other);
+    refused(study.folder(), &[&run_into("out")[..], &["--parameter-sets", "t.csv"]].concat(), other);
     study.edit(&[("seed = 500", "seed = 501")]);
     let overwrite = [&run_into("out")[..], &["--overwrite"]].concat();
     refused(study.folder(), &overwrite, other);

@@ -49,15 +49,18 @@ fn fields_of_slides() {
         "magnification: slides/a.svs: magnification 40; the slide was scanned at 20, and 0.1 to 20 is allowed",
     );
     edited("skip_background = 1", "skip_background: 1 is given, true or false is wanted");
-    edited("tissue = { leas = 0.1 }", "tissue.leas: unknown; known are least, saturation");
-    edited("tissue = { least = 2 }", "tissue.least: 2 is not allowed; allowed: 0 to 1, a share of the tile");
+    edited("tissue = { leas = 0.1 }", "tissue.leas: unknown; known are min_fraction, saturation");
     edited(
-        "tissue = { least = nan }",
-        "tissue.least: nan is not allowed; allowed: 0 to 1, a share of the tile",
+        "tissue = { min_fraction = 2 }",
+        "tissue.min_fraction: 2 is not allowed; allowed: 0 to 1, a share of the tile",
+    );
+    edited(
+        "tissue = { min_fraction = nan }",
+        "tissue.min_fraction: nan is not allowed; allowed: 0 to 1, a share of the tile",
     );
     edited("tissue = { saturation = 256 }", "tissue.saturation: 256 is not allowed; allowed: 0 to 255");
     edited(
-        "skip_background = false\ntissue = { least = 0.5 }",
+        "skip_background = false\ntissue = { min_fraction = 0.5 }",
         "tissue: a rule is not allowed; allowed: none with skip_background = false",
     );
     edited(

@@ -26,9 +26,9 @@ fn fields() {
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
     edited("seed = 500", "seed = \"500\"", "study.seed: the text \"500\" is given, a whole number is wanted");
     edited("seed = 500", "seed = -1", "study.seed: -1 is not allowed; allowed: 0 or more");
-    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed, durable");
-    let durable = "study.durable: \"disk\" is not allowed; allowed: \"none\", \"outputs\", \"all\"";
-    edited("seed = 500", "durable = \"disk\"", durable);
+    edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed, durability");
+    let durable = "study.durability: \"disk\" is not allowed; allowed: \"none\", \"outputs\", \"all\"";
+    edited("seed = 500", "durability = \"disk\"", durable);
     edited("name = \"nuclei-moat\"\n", "", "study.name: missing; a text is needed");
     edited("\"nuclei-moat\"", "7", "study.name: 7 is given, a text is wanted");
     let name =
@@ -38,9 +38,9 @@ fn fields() {
         "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, noop";
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
     edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
-    let input = "input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
+    let input = "input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
                  reference, annotations_outside, normalize";
-    edited("normalize = true", "normalise = true", input);
+    edited("normalize = true", "normalized = true", input);
     edited(
         "[response]\n",
         "[responses]\n",

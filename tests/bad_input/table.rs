@@ -14,8 +14,12 @@ fn tables() {
     let refused = |table: &str, expected: &str| {
         study.write("t.csv", table);
         let expected = format!("t.csv: {expected}");
-        refused(study.folder(), &["run", "study.toml", "--table", "t.csv", "--out", "out"], &expected);
-        refused(study.folder(), &["plan", "study.toml", "--table", "t.csv"], &expected);
+        refused(
+            study.folder(),
+            &["run", "study.toml", "--parameter-sets", "t.csv", "--out", "out"],
+            &expected,
+        );
+        refused(study.folder(), &["plan", "study.toml", "--parameter-sets", "t.csv"], &expected);
         refused(study.folder(), &["run", "by_method.toml", "--out", "out"], &expected);
     };
     let unknown =
@@ -38,8 +42,8 @@ fn values_that_an_operation_refuses() {
     study.write("t.csv", "FillHoles,G1\n4,60\n6,60\n");
     let expected =
         "t.csv: evaluation 2: parameter FillHoles = 6: operation nuclei.candidates accepts one of 4 8";
-    refused(study.folder(), &["run", "study.toml", "--table", "t.csv", "--out", "out"], expected);
-    refused(study.folder(), &["plan", "study.toml", "--table", "t.csv"], expected);
+    refused(study.folder(), &["run", "study.toml", "--parameter-sets", "t.csv", "--out", "out"], expected);
+    refused(study.folder(), &["plan", "study.toml", "--parameter-sets", "t.csv"], expected);
     study.write(
         "by_method.toml",
         crate::study::STUDY
@@ -52,7 +56,7 @@ fn values_that_an_operation_refuses() {
 #[test]
 fn files_that_are_no_tables() {
     let study = Study::of_tissue(64);
-    let run = |table| ["run", "study.toml", "--out", "out", "--table", table];
+    let run = |table| ["run", "study.toml", "--out", "out", "--parameter-sets", table];
     refused(
         study.folder(),
         &run("none.csv"),

@@ -81,7 +81,7 @@ fn text_named_as_tile_fails_its_own_runs() {
     let failed = rows(&study.path("out/failed.csv"));
     assert!(failed.len() == 32 && failed.iter().all(|row| row["tile"] == "tissue_03"), "{failed:?}");
     assert!(failed.iter().all(|row| row["cause"] == why), "{failed:?}");
-    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!(["tissue_03"]));
+    assert_eq!(json(&study.path("out/run.json"))["excluded_tiles"], serde_json::json!(["tissue_03"]));
     // The others are as without it.
     fs::remove_file(study.path("tiles/tissue_03.png")).expect("removed");
     pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "without"]).done();
@@ -151,7 +151,7 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
     }
     let run = json(&study.path("out/run.json"));
     assert_eq!((&run["failed"], &run["runs"]), (&32.into(), &96.into()));
-    assert_eq!(run["tiles_left_out"], serde_json::json!(["tissue_00"]));
+    assert_eq!(run["excluded_tiles"], serde_json::json!(["tissue_00"]));
     check_moat(&study.path("out"), "dice", &nuclei_ranges());
     assert!(study.path("out/report.html").is_file());
     for name in ["samples.csv", "responses.csv", "failed.csv", "indices.json", "indices.csv"] {
@@ -181,7 +181,7 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
     pleach(study.folder(), &[&run[..], &["--overwrite"]].concat()).done();
     assert_eq!(rows(&study.path("out/failed.csv")).len(), 0);
     assert_eq!(rows(&study.path("out/responses.csv")).len(), 96);
-    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!([]));
+    assert_eq!(json(&study.path("out/run.json"))["excluded_tiles"], serde_json::json!([]));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_damaged_reference_mask_takes_its_tile_out() {
     );
     let failed = rows(&study.path("out/failed.csv"));
     assert!(failed.len() == 32 && failed.iter().all(|row| row["stage"] == "comparison"), "{failed:?}");
-    assert_eq!(json(&study.path("out/run.json"))["tiles_left_out"], serde_json::json!(["tissue_02"]));
+    assert_eq!(json(&study.path("out/run.json"))["excluded_tiles"], serde_json::json!(["tissue_02"]));
     check_moat(&study.path("out"), "dice", &nuclei_ranges());
 }
 
@@ -216,7 +216,7 @@ fn all_tiles_damaged() {
     // What is printed is still one document.
     let printed: serde_json::Value = serde_json::from_str(&answer.stdout).expect("one JSON document");
     assert_eq!(printed, json(&study.path("out/run.json")));
-    assert_eq!(printed["tiles_left_out"], serde_json::json!(["tissue_01", "tissue_02"]));
+    assert_eq!(printed["excluded_tiles"], serde_json::json!(["tissue_01", "tissue_02"]));
     assert_eq!(rows(&study.path("out/failed.csv")).len(), 64);
     assert_eq!(rows(&study.path("out/responses.csv")).len(), 0);
     let indices = json(&study.path("out/indices.json"));

@@ -93,7 +93,7 @@ fn half_the_time_is_met_by_those_that_know_of_it() {
     assert!(workers <= number(&document, "budget"), "{budget}");
     // Everybody works most of the time, and most of what can be shared is.
     for policy in document["policies"].as_array().expect("policies") {
-        assert!((0.5..=1.0).contains(&number(policy, "utilisation")), "{policy}");
+        assert!((0.5..=1.0).contains(&number(policy, "utilization")), "{policy}");
         assert!((0.5..=1.0).contains(&number(policy, "reuse_kept")), "{policy}");
         assert_eq!((number(policy, "interruptions"), number(policy, "lost_seconds")), (0.0, 0.0));
     }

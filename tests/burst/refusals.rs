@@ -18,7 +18,7 @@ fn refused(edits: &[(&str, &str)], expected: &str) {
 
 #[test]
 fn unknown_fields_are_named_with_those_that_are_known() {
-    refused(&[("max = 64", "max = 64\ncolour = 1")], "pool 1.colour: unknown; known are name, cores");
+    refused(&[("max = 64", "max = 64\ncolor = 1")], "pool 1.color: unknown; known are name, cores");
     refused(&[("seed = 500", "sead = 500")], "burst.sead: unknown; known are deadline_seconds");
     refused(&[("[base]", "[basis]\n[base]")], "basis: unknown; known are study, base, pool, burst, policy");
     refused(&[("variation = 0.2", "variance = 0.2")], "study.variance: unknown; known are file");

@@ -73,7 +73,7 @@ enum How {
 /// Whether `pleach doctor` has to name a file: one that is read again, and whose content says that it is another one.
 fn is_to_be_found(name: &str, how: &How, content: &[u8], ids: &Ids) -> bool {
     let of = |id: &str| name.strip_prefix(&format!("studies/{id}/results/"));
-    if ["token", "lock"].contains(&name) || of(&ids.cancelled).is_some() {
+    if ["token", "lock"].contains(&name) || of(&ids.canceled).is_some() {
         return false;
     }
     if *how == How::Removed {
@@ -116,13 +116,13 @@ fn damage(file: &Path, random: &mut Random) -> (How, Vec<u8>) {
 /// Ids of the studies in a state directory.
 struct Ids {
     complete: Vec<String>,
-    cancelled: String,
+    canceled: String,
     /// Killed in its second phase.
     open: String,
 }
 
 /// A cluster, with its processes killed, whose state directory holds complete studies (a plain one and one in phases), one
-/// that is cancelled, an open one in phases, and an input file that a client has sent.
+/// that is canceled, an open one in phases, and an input file that a client has sent.
 fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     let mut cluster = Cluster::of(study, 2);
     let plain = cluster.submit(&[]);
@@ -131,8 +131,8 @@ fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     let complete = vec![plain, in_phases];
     cluster.wait_until(|cluster| complete.iter().all(|id| cluster.state_of(id) == "complete"));
     study.edit(&[(METHOD, &phases(200))]);
-    let cancelled = cluster.submit(&[]);
-    cluster.ask(&["cancel", &cancelled]).done();
+    let canceled = cluster.submit(&[]);
+    cluster.ask(&["cancel", &canceled]).done();
     let content = b"a tile that is sent before its study";
     fs::write(cluster.state.join("inputs").join(blake3::hash(content).to_hex().as_str()), content)
         .expect("written");
@@ -141,7 +141,7 @@ fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     cluster.wait_until(|_| fs::metadata(&journal).is_ok_and(|found| found.len() > 2_000));
     cluster.kill_manager();
     ["w0", "w1"].iter().for_each(|name| cluster.kill_worker(name));
-    (cluster, Ids { complete, cancelled, open })
+    (cluster, Ids { complete, canceled, open })
 }
 
 /// What `pleach doctor` has to say of the state directory.
@@ -318,7 +318,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     }
     for id in [50, 51, 52, 53, 55, 56, 70, 71, 72, 73] {
         assert!(quarantine.join(format!("study-{id}-ended.json")).exists(), "{id}");
-        assert_eq!(cluster.study_of(&id.to_string())["state"], "cancelled", "it has no results");
+        assert_eq!(cluster.study_of(&id.to_string())["state"], "canceled", "it has no results");
     }
     assert_eq!(cluster.study_of("54")["state"], "complete");
     assert!(cluster.end_manager().success());

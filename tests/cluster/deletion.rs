@@ -64,14 +64,14 @@ fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
     kubernetes.fail(None);
     cluster.wait_for_costs(&kubernetes, &["w0", "w1", "w2"]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("the cluster knows again"));
-    assert_eq!(cluster.status()["scaling"]["leave"], serde_json::json!(["w0", "w1", "w2"]));
+    assert_eq!(cluster.status()["scaling"]["drain_order"], serde_json::json!(["w0", "w1", "w2"]));
     assert_eq!(kubernetes.costs()[0], (-1_000_000, "w0".to_owned()));
 
     // All are wanted, and for a while from then on, which the cluster does not hear. Studies do not depend on it.
     kubernetes.fail(Some(503));
     let id = cluster.submit(&["--deadline", "1s"]);
     cluster.wait_until(|cluster| cluster.counted("failed") >= 1);
-    assert_eq!(cluster.status()["scaling"]["leave"], serde_json::json!([]));
+    assert_eq!(cluster.status()["scaling"]["drain_order"], serde_json::json!([]));
     assert_eq!(cluster.completed(&id), expected);
     // Another start knows whom the last one told of, though it wants them from the beginning, and has another token.
     cluster.kill_manager();

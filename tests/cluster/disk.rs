@@ -83,11 +83,11 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_study_that_was_halted_can_be_cancelled() {
+fn a_study_that_was_halted_can_be_canceled() {
     let study = cluster::study(8, 192);
     let mut cluster = Cluster::to_be(&study);
     let Some(disk) = Disk::tmpfs(&cluster.path("state"), MEGABYTES) else {
-        return skipped("a_study_that_was_halted_can_be_cancelled", "the system does not let us mount");
+        return skipped("a_study_that_was_halted_can_be_canceled", "the system does not let us mount");
     };
     cluster.places.insert("manager".to_owned(), place(&disk));
     cluster.state = disk.seen();
@@ -99,6 +99,6 @@ fn a_study_that_was_halted_can_be_cancelled() {
     cluster.wait_until(|cluster| cluster.study_of(&id)["state"] == "failed");
     fs::remove_file(filler).expect("it is there");
     cluster.ask(&["cancel", &id]).done();
-    assert_eq!(cluster.state_of(&id), "cancelled");
+    assert_eq!(cluster.state_of(&id), "canceled");
     cluster.nothing_is_left();
 }

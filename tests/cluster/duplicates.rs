@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const WHILE: Duration = Duration::from_secs(12);
 
 /// Attempts in that time: waits of 0.5 s at least, then twice as long each time.
-const MOST_ATTEMPTS: u64 = 6;
+const MAX_ATTEMPTS: u64 = 6;
 
 /// The liveness timeout of a link, and as much again for a busy machine.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     assert!(!copy.contains("connected to"), "{copy}");
     let attempts = refused(&cluster);
     eprintln!("{attempts} attempts in {} s", WHILE.as_secs());
-    assert!((2..=MOST_ATTEMPTS).contains(&attempts), "{attempts} attempts");
+    assert!((2..=MAX_ATTEMPTS).contains(&attempts), "{attempts} attempts");
     let status = cluster.status();
     let workers = status["workers"].as_array().expect("workers");
     assert_eq!(workers.len(), 1, "{status}");

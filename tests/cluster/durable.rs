@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A study of which so much is to be durable.
 fn study(durable: &str) -> Study {
     let study = cluster::study(8, 192);
-    let seed = format!("seed = 500\ndurable = \"{durable}\"");
+    let seed = format!("seed = 500\ndurability = \"{durable}\"");
     study.edit(&[("trajectories = 2", "trajectories = 8"), ("seed = 500", &seed)]);
     study
 }

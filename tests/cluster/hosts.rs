@@ -19,7 +19,7 @@ fn submitted<'a>(study: &'a Study, hosts: &Hosts) -> Option<(Cluster<'a>, String
     cluster.places.insert("client".to_owned(), hosts.place("manager"));
     cluster.start_manager();
     for name in ["w0", "w1"] {
-        cluster.start_worker(name, &["--shared", "nowhere"]);
+        cluster.start_worker(name, &["--shm-dir", "nowhere"]);
     }
     let id = cluster.submit_from_elsewhere()?;
     Some((cluster, id))

@@ -195,20 +195,20 @@ fn survivors_that_were_written_down_are_taken_by_the_next_manager() {
 }
 
 #[test]
-fn a_study_in_phases_is_cancelled_in_its_second_one() {
+fn a_study_in_phases_is_canceled_in_its_second_one() {
     let study = study(&PHASES.replace("samples = 8", "samples = 200"));
     let mut cluster = Cluster::of(&study, 2);
     let id = cluster.submit(&[]);
     wait_for(&cluster, &id, &format!("{SECOND}/journal"), 300);
     cluster.ask(&["cancel", &id]).done();
     let view = cluster.study_of(&id);
-    assert_eq!(view["state"], "cancelled");
+    assert_eq!(view["state"], "canceled");
     assert!(number(&view, "/evaluations_done") >= 48, "{view}");
     cluster.nothing_is_left();
     // It stays so.
     cluster.kill_manager();
     cluster.start_manager();
-    assert_eq!(cluster.state_of(&id), "cancelled");
+    assert_eq!(cluster.state_of(&id), "canceled");
     // Others go on.
     study.edit(&[]);
     let expected = cluster::expected(&study);

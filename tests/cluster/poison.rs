@@ -45,7 +45,7 @@ fn what_kills_workers_is_given_up_and_the_rest_goes_on() {
         let start = |cluster: &mut Cluster<'_>, number: u32| {
             let name = format!("w{number}");
             cluster.places.insert(name.clone(), limited.clone());
-            cluster.start_worker(&name, &["--shared", "nowhere"]);
+            cluster.start_worker(&name, &["--shm-dir", "nowhere"]);
         };
         let workers = 1 + (seed >> 32) as u32 % 3;
         (0..workers).for_each(|number| start(&mut cluster, number));

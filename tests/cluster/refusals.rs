@@ -3,7 +3,7 @@
 use crate::cluster::{self, Cluster};
 use pleach_actors::transport::certs::{Authority, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
-use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
 use std::time::Duration;
 
 #[test]
@@ -71,19 +71,19 @@ fn who_is_no_worker_is_told_why() {
 }
 
 #[test]
-fn a_study_is_cancelled() {
+fn a_study_is_canceled() {
     let study = cluster::study(40, 256);
     let mut cluster = Cluster::new(&study);
     cluster.start_worker("w0", &[]);
     let id = cluster.submit(&[]);
     cluster.wait_for_responses(&id, 300);
     cluster.ask(&["cancel", &id]);
-    assert_eq!(cluster.state_of(&id), "cancelled");
+    assert_eq!(cluster.state_of(&id), "canceled");
     cluster.nothing_is_left();
     // It stays so.
     cluster.kill_manager();
     cluster.start_manager();
-    assert_eq!(cluster.state_of(&id), "cancelled");
+    assert_eq!(cluster.state_of(&id), "canceled");
     cluster.wait_until(|cluster| cluster.log("w0").matches("connected to manager").count() == 2);
     cluster.nothing_is_left();
 }
@@ -92,7 +92,7 @@ fn a_study_is_cancelled() {
 fn a_worker_joins_with_a_token_once() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::new(&study);
-    let token = cluster.call(&["certs", "token", "--dir", "ca", "--once"]).done();
+    let token = cluster.call(&["certs", "token", "--dir", "ca", "--single-use"]).done();
     let with_token = |name: &str| -> Vec<String> {
         ["--token", token.trim(), "--name", name].iter().map(ToString::to_string).collect()
     };
@@ -139,7 +139,7 @@ fn a_certificate_that_is_over_is_replaced_where_there_is_a_token() {
     let authority = Authority::open(&cluster.path("ca")).expect("an authority");
     let days_ago = |days: u32| SystemClock.now() - Duration::from_secs(86_400) * days;
     for (name, made) in [("old", days_ago(3)), ("good", days_ago(0))] {
-        let identity = Identity { name: name.parse().expect("a name"), role: Role::Worker };
+        let identity = NodeIdentity { name: name.parse().expect("a name"), role: Role::Worker };
         let validity = Validity::days(1, made).expect("a day");
         authority.issue(&identity, validity, &cluster.path("ca").join(name)).expect("a certificate");
     }

@@ -15,7 +15,7 @@ fn study_without_workers_says_so_and_has_no_time_left() {
     cluster.wait_until(|cluster| cluster.study_of(&id)["remarks"][0] == "no workers");
     let waiting = cluster.study_of(&id);
     assert_eq!(waiting["state"], "running", "{waiting}");
-    assert!(waiting["seconds_left"].is_null(), "{waiting}");
+    assert!(waiting["remaining_seconds"].is_null(), "{waiting}");
     let table = cluster.ask(&["status"]).done();
     assert!(table.contains("DONE") && table.contains("no workers"), "{table}");
 
@@ -60,7 +60,7 @@ fn log_of_the_manager_names_each_step_of_a_study() {
     cluster.wait_until(|cluster| logged(cluster, &["study 1 started: ", " buckets for 1 slots"]));
     let other = cluster.submit(&[]);
     cluster.ask(&["cancel", &other]).done();
-    assert!(logged(&cluster, &["study 2 (", "cancelled by node me at 127.0.0.1"]));
+    assert!(logged(&cluster, &["study 2 (", "canceled by node me at 127.0.0.1"]));
     cluster.kill_manager();
     assert!(!logged(&cluster, &["resumed"]));
     cluster.start_manager();
@@ -68,5 +68,5 @@ fn log_of_the_manager_names_each_step_of_a_study() {
     cluster.start_worker("w0", &[]);
     cluster.completed(&id);
     assert!(logged(&cluster, &["study 1 (", "is complete after ", " tasks executed, "]));
-    assert!(!logged(&cluster, &["study 2 (", "resumed"]), "it was cancelled");
+    assert!(!logged(&cluster, &["study 2 (", "resumed"]), "it was canceled");
 }

@@ -31,23 +31,26 @@ fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
     let expected = cluster::expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
     let idle = cluster.status()["scaling"].clone();
-    assert_eq!((&idle["workers_wanted"], &idle["reason"]), (&Value::from(0), &Value::from("idle")));
+    assert_eq!((&idle["workers_desired"], &idle["reason"]), (&Value::from(0), &Value::from("idle")));
     // Nobody is there, so it waits; an hour is enough for one.
     let id = cluster.submit(&["--deadline", "60m", "--budget", "1000"]);
-    cluster.wait_until(|cluster| cluster.study_of(&id)["work_seconds_left"].as_f64().is_some());
+    cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     let told = cluster.study_of(&id);
     assert!(told["deadline"].is_string() && told["budget"] == 1000.0, "{told}");
     let scaling = cluster.status()["scaling"].clone();
-    assert_eq!((&scaling["workers_wanted"], &scaling["reason"]), (&Value::from(1), &Value::from("deadline")));
-    assert!(scaling["predicted_seconds_left"].as_f64().is_some_and(|left| left < 3600.0), "{scaling}");
+    assert_eq!(
+        (&scaling["workers_desired"], &scaling["reason"]),
+        (&Value::from(1), &Value::from("deadline"))
+    );
+    assert!(scaling["predicted_remaining_seconds"].as_f64().is_some_and(|left| left < 3600.0), "{scaling}");
     assert!(scaling["predicted_cost"].as_f64().is_some_and(|cost| cost > 0.0), "{scaling}");
     // In a second it cannot be done, and what could be is told, in words too.
     let hasty = cluster.submit(&["--deadline", "1s"]);
-    cluster.wait_until(|cluster| cluster.status()["scaling"]["reason"] == "unreachable");
+    cluster.wait_until(|cluster| cluster.status()["scaling"]["reason"] == "infeasible");
     let fastest = cluster.status()["scaling"]["fastest"].clone();
     assert!(fastest["seconds"].as_f64().is_some_and(|seconds| seconds > 1.0), "{fastest}");
     let words = cluster.ask(&["status"]).done();
-    assert!(words.contains("workers wanted: ") && words.contains("(unreachable)"), "{words}");
+    assert!(words.contains("workers wanted: ") && words.contains("(infeasible)"), "{words}");
     assert!(words.contains("a deadline cannot be met: at the fastest, "), "{words}");
     // They come, and it is counted what they cost; then there are more than wanted, and who goes first is told.
     cluster.start_workers(0..2);
@@ -63,7 +66,7 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
     let expected = cluster::expected(&study);
     let mut cluster = Cluster::new(&study);
     let id = cluster.submit(&["--strategy", "trtma"]);
-    cluster.wait_until(|cluster| cluster.study_of(&id)["work_seconds_left"].as_f64().is_some());
+    cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     cluster.start_workers(0..2);
     cluster
         .wait_until(|cluster| cluster.log("manager").contains("instances are in other buckets, for 2 slots"));
@@ -99,7 +102,7 @@ fn deadlines_and_budgets_that_cannot_be_are_refused() {
     refused(&["--budget", "NaN"], "a number, 0 or more, is allowed");
     assert_eq!(cluster.status()["studies"], Value::Array(Vec::new()));
     // Without pools nothing is wanted, and nothing is said of it in words.
-    assert_eq!(cluster.status()["scaling"]["workers_wanted"], Value::Null);
+    assert_eq!(cluster.status()["scaling"]["workers_desired"], Value::Null);
     assert!(!cluster.ask(&["status"]).done().contains("wanted"));
 }
 

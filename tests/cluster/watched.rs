@@ -48,13 +48,13 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
     // With a deadline there is something to be said of what it will cost.
     let id = cluster.submit(&["--deadline", "60m"]);
     // As soon as something is known of each stage.
-    prometheus.wait_for("max(pleach_predicted_seconds_left) > 0");
+    prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
     cluster.start_worker("w2", &[]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 has joined"));
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
     cluster.ask_to_leave("w2");
     assert!(cluster.left("w2").success());
-    prometheus.wait_for("sum(pleach_worker_leaves_total{reason=\"left\"}) >= 1");
+    prometheus.wait_for("sum(pleach_worker_leaves_total{reason=\"drained\"}) >= 1");
     assert_eq!(cluster.completed(&id), expected, "watching changes nothing");
     // The study's series end with it.
     prometheus.wait_for("absent(pleach_study_info) and sum(pleach_studies{state=\"complete\"}) == 1");

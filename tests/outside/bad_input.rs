@@ -266,7 +266,7 @@ fn problems_that_are_none() {
     );
     study(
         "[study]\nsed = 4\n[parameters.a]\nrange = [0, 1]\n",
-        "study.sed: unknown; known are name, workflow, seed, durable\n",
+        "study.sed: unknown; known are name, workflow, seed, durability\n",
     );
     study(
         "[input]\n[parameters.a]\nrange = [0, 1]\n",

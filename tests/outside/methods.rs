@@ -54,29 +54,29 @@ fn files_do_not_change_a_result() {
     outside.done("sample problem.json --method vbd --samples 16 --out x.tsv");
     let responses = outside.respond("x.csv", "y.csv");
     let rows = outside.samples("x.csv");
-    let analysed = |samples: &str, responses: &str| {
+    let analyzed = |samples: &str, responses: &str| {
         let responses = if responses.is_empty() { String::new() } else { format!("--responses {responses}") };
         let found =
             outside.json(&format!("analyze problem.json --method vbd --samples {samples} {responses}"));
         found["responses"].clone()
     };
-    let expected = analysed("x.csv", "y.csv");
+    let expected = analyzed("x.csv", "y.csv");
     assert!(expected[0]["indices"]["parameters"][0]["first"]["value"].is_number());
-    assert_eq!(analysed("x.parquet", "y.csv"), expected);
-    assert_eq!(analysed("x.tsv", "y.csv"), expected);
+    assert_eq!(analyzed("x.parquet", "y.csv"), expected);
+    assert_eq!(analyzed("x.tsv", "y.csv"), expected);
 
     // As numpy writes them: blanks, and no names.
     let text = |row: &Vec<f64>| row.iter().map(|x| format!("{x:e}")).collect::<Vec<_>>().join(" ") + "\n";
     outside.write("x.txt", rows.iter().map(text).collect::<String>());
     outside.write("y.txt", responses.iter().map(|y| format!("  {y:e}\n")).collect::<String>());
-    assert_eq!(analysed("x.txt", "y.txt"), expected);
+    assert_eq!(analyzed("x.txt", "y.txt"), expected);
 
     // By number, backwards; and all in one table, whose rows came as workers were done, as a spreadsheet writes it.
     let mut numbered: Vec<String> =
         responses.iter().zip(1..).map(|(y, number)| format!("{number},{y}\r\n")).collect();
     numbered.reverse();
     outside.write("back.csv", format!("\u{feff}evaluation,y\r\n{}", numbered.concat()));
-    assert_eq!(analysed("x.csv", "back.csv"), expected);
+    assert_eq!(analyzed("x.csv", "back.csv"), expected);
     let comma = |number: &f64| number.to_string().replace('.', ",");
     let mut all: Vec<String> = rows
         .iter()
@@ -89,7 +89,7 @@ fn files_do_not_change_a_result() {
         .collect();
     all.rotate_left(31);
     outside.write("all.csv", format!("x1;x2;x3;y;evaluation\r\n{}", all.concat()));
-    assert_eq!(analysed("all.csv", ""), expected);
+    assert_eq!(analyzed("all.csv", ""), expected);
 
     // Dakota's annotated table.
     let line = |((row, y), number): ((&Vec<f64>, &f64), i32)| {
@@ -98,7 +98,7 @@ fn files_do_not_change_a_result() {
     };
     let lines: String = rows.iter().zip(&responses).zip(1..).map(line).collect();
     outside.write("dakota_tabular.dat", format!("%eval_id interface x1 x2 x3 y\n{lines}"));
-    assert_eq!(analysed("dakota_tabular.dat", ""), expected);
+    assert_eq!(analyzed("dakota_tabular.dat", ""), expected);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn other_methods_agree_that_x2_matters_and_x3_less() {
 }
 
 #[test]
-fn several_responses_are_analysed_at_once() {
+fn several_responses_are_analyzed_at_once() {
     let outside = Outside::ishigami();
     outside.done("sample problem.json --method moat --trajectories 5 --levels 4 --out x.csv");
     let rows = outside.samples("x.csv");

@@ -7,7 +7,7 @@ use crate::study::Study;
 
 /// What `pleach sample` draws is what `pleach run` evaluates, and its long table of responses comes to the same indices.
 #[test]
-fn a_study_that_ran_can_be_analysed_again() {
+fn a_study_that_ran_can_be_analyzed_again() {
     let study = Study::of_tissue(64);
     let moat = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
     for (method, kind) in [

@@ -5,10 +5,10 @@
 use crate::data::data;
 use crate::pleach::{Answer, pleach};
 use pleach_regions::{
-    DataRegion, DenseArray, Effort, Interval, LabelMap, Objects, Points, Polygons, RaggedArray, Raster,
-    RegionKey, Resolution, SpatialBounds, Table,
+    AnnotatedObjects, CompressionEffort, DataRegion, DenseArray, Interval, LabelMap, Points, Polygons,
+    RaggedArray, Raster, RegionKey, Resolution, SpatialBounds, Table,
 };
-use pleach_storage::files::Disk;
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use serde_json::{Value, json};
 use std::fs;
@@ -22,7 +22,7 @@ fn stored(folder: &Path, region: &DataRegion) -> String {
     let place = folder.join("tier");
     fs::create_dir_all(&place).unwrap();
     let settings = FolderSettings::new(FolderKind::Lustre, 1 << 30);
-    let tier = FolderTier::open(Arc::new(Disk), &place, settings).unwrap();
+    let tier = FolderTier::open(Arc::new(OsFileSystem), &place, settings).unwrap();
     let mut key = [0; 16];
     key.copy_from_slice(&region.digest().0[..16]);
     tier.insert(RegionKey(key), &Arc::new(region.clone())).unwrap();
@@ -111,8 +111,8 @@ fn npy(file: &Path) -> (String, String, Vec<u8>) {
 fn images_are_what_they_were() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let colours = Raster::new(3, 2, 3, (0..18).collect()).unwrap();
-    let file = stored(folder, &DataRegion::Bgr8(colours));
+    let colors = Raster::new(3, 2, 3, (0..18).collect()).unwrap();
+    let file = stored(folder, &DataRegion::Bgr8(colors));
     for name in ["a.png", "a.tiff"] {
         export(folder, &file, name).done();
         let image = image::open(folder.join(name)).unwrap().into_rgb8();
@@ -188,7 +188,7 @@ fn outlines_and_numbers_are_exported() {
     let collection: Value = serde_json::from_str(&text(&polygons, "q.geojson")).unwrap();
     let rings = collection["features"][0]["geometry"]["coordinates"].as_array().unwrap();
     assert_eq!((rings.len(), rings[0].as_array().unwrap().len()), (2, 5));
-    let mut objects = Objects::new(["area"]).unwrap();
+    let mut objects = AnnotatedObjects::new(["area"]).unwrap();
     objects.push_box([0.0; 2], [2.0, 3.0], "lymphocyte", &[6.0]).unwrap();
     let objects = DataRegion::Objects(Box::new(objects));
     let collection: Value = serde_json::from_str(&text(&objects, "o.geojson")).unwrap();
@@ -206,7 +206,7 @@ fn what_cannot_be_read_is_said() {
     let region = DataRegion::Gray8(Raster::filled(4, 3, 1, 9).unwrap());
     let axes = [Interval::new(8, 12).unwrap(), Interval::new(-3, 0).unwrap()];
     let bounds = SpatialBounds::new(&axes, Some(Resolution::from_microns_per_px(0.25).unwrap())).unwrap();
-    let (head, body) = region.encode_with(&region.digest(), Effort::None, Some(&bounds));
+    let (head, body) = region.encode_with(&region.digest(), CompressionEffort::None, Some(&bounds));
     let bytes = [&head.0[..], &body].concat();
     let with = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = bytes.clone();

@@ -18,7 +18,7 @@ const WAYS: [(&str, &[&str]); 6] = [
 ];
 
 /// The least megabytes with which a study runs at all, as a refusal names them, and a tenth more: a tile may have more
-/// colours than the estimates think, and its normalization a larger table of them.
+/// colors than the estimates think, and its normalization a larger table of them.
 fn least_megabytes(study: &Study, options: &[&str]) -> u64 {
     let command = [&["run", "study.toml", "--out", "none", "--memory", "1MB"], options].concat();
     let refused = pleach(study.folder(), &command);

@@ -16,7 +16,7 @@ fn least_megabytes(said: &str) -> u64 {
 #[test]
 fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
     let study = Study::of_tissue(512);
-    // Without normalization, whose table of colours is larger than such a tile.
+    // Without normalization, whose table of colors is larger than such a tile.
     study.edit(&[("trajectories = 2", "trajectories = 1"), ("normalize = true", "normalize = false")]);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1MB"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{refused:?}");

@@ -145,7 +145,7 @@ fn what_is_pinned_is_pinned_in_the_reference_and_in_tables() {
     assert_eq!(rows(&study.path("out/samples.csv")).len(), 2 * 15);
     check_responses(&study, "out", &tiles, &[1, 15, 30], &["--normalize"], reference);
     study.write("table.csv", "G2\n45\n20\n");
-    run(&study, "table", &["--table", "table.csv"]);
+    run(&study, "table", &["--parameter-sets", "table.csv"]);
     let sampled = rows(&study.path("table/samples.csv"));
     assert!(sampled.iter().all(|row| row["G1"] == "30" && row["minSize"] == "3"), "{sampled:?}");
     let responses = rows(&study.path("table/responses.csv"));
@@ -161,7 +161,7 @@ fn what_is_pinned_is_pinned_in_the_reference_and_in_tables() {
 fn samples_fed_back_give_the_same_findings() {
     let study = Study::of_tissue(96);
     let drawn = findings(&study, "drawn", &[]);
-    let read = findings(&study, "read", &["--table", "drawn/samples.csv", "--strategy", "naive"]);
+    let read = findings(&study, "read", &["--parameter-sets", "drawn/samples.csv", "--strategy", "naive"]);
     assert_eq!(read, drawn);
 
     // As a table, nothing says that the rows are trajectories: the same responses, and no indices.

@@ -46,7 +46,7 @@ fn previews_are_what_the_tasks_made() {
     let names = previews(&study, "out");
     let (evaluations, tile) = shown(&names);
     assert_eq!((evaluations.len(), names.len()), (2, 3 * 4), "{names:?}");
-    for (ending, colours) in [
+    for (ending, colors) in [
         ("normalization-normalize-normalized", image::ColorType::Rgb8),
         ("segmentation-t3-diff", image::ColorType::L8),
         ("segmentation-t3-bw1", image::ColorType::L8),
@@ -55,7 +55,7 @@ fn previews_are_what_the_tasks_made() {
         for evaluation in evaluations.iter().chain([&0]) {
             let name = format!("previews/{evaluation}-{tile}-{ending}.png");
             let image = image::open(study.path("out").join(&name)).expect("an image");
-            assert_eq!((image.width(), image.height(), image.color()), (128, 128, colours), "{name}");
+            assert_eq!((image.width(), image.height(), image.color()), (128, 128, colors), "{name}");
         }
     }
 
@@ -113,7 +113,7 @@ fn a_page_shows_outlines_and_is_the_same_again() {
     study.write("t.csv", "G1,G2\n80,45\n20,10\n60,30\n");
     // Without what depends on the machine and the clock: times, shares of them, memory.
     let lasting = |out: &str, options: &[&str]| {
-        run(&study, out, &[&["--table", "t.csv"][..], options].concat());
+        run(&study, out, &[&["--parameter-sets", "t.csv"][..], options].concat());
         let page = text(&study.path(out).join("report.html"));
         let (_, rest) = page.split_once(">What results look like</h2>").expect("pictures");
         rest.split_once("</section>").expect("its end").0.to_owned()

@@ -47,7 +47,7 @@ fn check_record(study: &Study, out: &str, strategy: &str, workers: &str) -> u64 
     assert_eq!(over_stages(&plan, "buckets"), number(&plan, "/buckets"));
     assert!(number(&run, "/peak_bytes_admitted") > 0 && number(&run, "/peak_rss_bytes") > 0);
     assert_eq!(run["tiles"], serde_json::json!(["tissue_01", "tissue_02"]));
-    assert_eq!(run["tiles_left_out"], serde_json::json!([]));
+    assert_eq!(run["excluded_tiles"], serde_json::json!([]));
     assert_eq!(run["version"], env!("CARGO_PKG_VERSION"));
     executed
 }
@@ -97,7 +97,7 @@ fn the_order_of_tasks_changes_what_is_executed_and_no_result() {
     let mut tasks = Vec::new();
     let mut expected = None;
     for (strategy, reuse) in [("trtma", "tree"), ("rtma", "tree"), ("trtma", "value")] {
-        for order in ["given", "best"] {
+        for order in ["declared", "best"] {
             let out = format!("{strategy}-{reuse}-{order}");
             let options = ["--strategy", strategy, "--reuse", reuse, "--task-order", order, "--workers", "2"];
             let found = findings(&study, &out, &options);

@@ -111,16 +111,16 @@ fn core_of(mask: &[bool], core: Sides, window: Sides) -> Vec<bool> {
     (0..core[3]).flat_map(|row| mask[(top + row) * window[2] + left..][..core[2]].to_vec()).collect()
 }
 
-/// Number of components whose centroid is in the core, by the mean of their pixels' centres.
+/// Number of components whose centroid is in the core, by the mean of their pixels' centers.
 fn owned(mask: &[bool], core: Sides, window: Sides) -> usize {
     let labels = components(mask, window[2]);
     let count = labels.iter().copied().max().unwrap_or(0);
     let is_owned = |label: &u32| {
         let pixels = labels.iter().enumerate().filter(|(_, found)| *found == label).map(|(pixel, _)| pixel);
-        let centres: Vec<[f64; 2]> =
+        let centers: Vec<[f64; 2]> =
             pixels.map(|pixel| [pixel % window[2], pixel / window[2]].map(|at| at as f64 + 0.5)).collect();
         (0..2).all(|axis| {
-            let mean = centres.iter().map(|centre| centre[axis]).sum::<f64>() / centres.len() as f64;
+            let mean = centers.iter().map(|center| center[axis]).sum::<f64>() / centers.len() as f64;
             let at = mean + window[axis] as f64 - core[axis] as f64;
             (0.0..core[axis + 2] as f64).contains(&at)
         })
@@ -210,7 +210,7 @@ fn background_is_left_out_and_shown() {
         assert!(page.contains(expected), "{expected}");
     }
     // More of the tile than it shows is asked for.
-    edit(&study, &format!("{lines}\ntissue = {{ least = 0.99, saturation = 10 }}"), &[]);
+    edit(&study, &format!("{lines}\ntissue = {{ min_fraction = 0.99, saturation = 10 }}"), &[]);
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 12);
     edit(&study, &format!("{lines}\nskip_background = false"), &[]);
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 24);

@@ -37,12 +37,12 @@ fn refused(name: &'static str, bytes: Vec<u8>, message: &'static str) -> Case {
     Case { name, bytes, expected: Expected::Refused(message) }
 }
 
-/// R, G, B of a pixel; colours are few, so that a palette can hold them.
+/// R, G, B of a pixel; colors are few, so that a palette can hold them.
 fn rgb(x: u32, y: u32) -> [u8; 3] {
     [40 * x as u8 + 1, 60 * y as u8 + 2, 7 * x as u8 + 9 * y as u8 + 3]
 }
 
-fn grey(x: u32, y: u32) -> u8 {
+fn gray(x: u32, y: u32) -> u8 {
     rgb(x, y)[0]
 }
 
@@ -51,11 +51,11 @@ fn each<T>(of: impl Fn(u32, u32) -> T) -> Vec<T> {
     (0..SIDES[1]).flat_map(|y| (0..SIDES[0]).map(move |x| (x, y))).map(|(x, y)| of(x, y)).collect()
 }
 
-fn colours() -> Expected {
+fn colors() -> Expected {
     Expected::Pixels(each(|x, y| rgb(x, y).into_iter().rev()).into_iter().flatten().collect())
 }
 
-fn greys(of: impl Fn(u32, u32) -> u8) -> Expected {
+fn grays(of: impl Fn(u32, u32) -> u8) -> Expected {
     Expected::Pixels(each(|x, y| [of(x, y); 3]).concat())
 }
 
@@ -74,10 +74,10 @@ fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// A PNG of these sides, bits, colour type and interlacing; `more` stands before the pixels' chunk.
-fn png(sides: [u32; 2], [bits, colour, interlaced]: [u8; 3], more: &[Vec<u8>], rows: &[u8]) -> Vec<u8> {
+/// A PNG of these sides, bits, color type and interlacing; `more` stands before the pixels' chunk.
+fn png(sides: [u32; 2], [bits, color, interlaced]: [u8; 3], more: &[Vec<u8>], rows: &[u8]) -> Vec<u8> {
     let [width, height] = sides.map(u32::to_be_bytes);
-    let header = [&width[..], &height, &[bits, colour, 0, 0, interlaced]].concat();
+    let header = [&width[..], &height, &[bits, color, 0, 0, interlaced]].concat();
     let chunks =
         [chunk(b"IHDR", &header), more.concat(), chunk(b"IDAT", &deflated(rows)), chunk(b"IEND", &[])];
     [&b"\x89PNG\r\n\x1a\n"[..], &chunks.concat()].concat()
@@ -145,24 +145,24 @@ fn png_cases() -> Vec<Case> {
     // A profile that unpacks to 40 MB, a thousand times its length.
     let bomb = chunk(b"iCCP", &[&b"bomb\0\0"[..], &deflated(&vec![0; 40_000_000])].concat());
     vec![
-        read("rgb8.png", png(SIDES, [8, 2, 0], &[], &rgb8()), colours()),
+        read("rgb8.png", png(SIDES, [8, 2, 0], &[], &rgb8()), colors()),
         read(
             "rgba8.png",
             png(SIDES, [8, 6, 0], &[], &rows(|x, y| [&rgb(x, y)[..], &[9]].concat())),
-            colours(),
+            colors(),
         ),
-        read("rgb16.png", png(SIDES, [16, 2, 0], &[], &rows(|x, y| doubled(rgb(x, y)))), colours()),
-        read("grey8.png", png(SIDES, [8, 0, 0], &[], &rows(|x, y| vec![grey(x, y)])), greys(grey)),
+        read("rgb16.png", png(SIDES, [16, 2, 0], &[], &rows(|x, y| doubled(rgb(x, y)))), colors()),
+        read("gray8.png", png(SIDES, [8, 0, 0], &[], &rows(|x, y| vec![gray(x, y)])), grays(gray)),
         read(
             "palette8.png",
             png(SIDES, [8, 3, 0], std::slice::from_ref(&palette), &rows(|x, y| vec![number(x, y)])),
-            colours(),
+            colors(),
         ),
-        read("palette4.png", png(SIDES, [4, 3, 0], &[palette], &four_bits), colours()),
-        read("bits.png", png(SIDES, [1, 0, 0], &[], &one_bit), greys(|x, y| ((x + y) % 2) as u8 * 255)),
-        read("interlaced.png", interlaced(), colours()),
-        read("animated.png", animated(), colours()),
-        read("bomb.png", png(SIDES, [8, 2, 0], &[bomb], &rgb8()), colours()),
+        read("palette4.png", png(SIDES, [4, 3, 0], &[palette], &four_bits), colors()),
+        read("bits.png", png(SIDES, [1, 0, 0], &[], &one_bit), grays(|x, y| ((x + y) % 2) as u8 * 255)),
+        read("interlaced.png", interlaced(), colors()),
+        read("animated.png", animated(), colors()),
+        read("bomb.png", png(SIDES, [8, 2, 0], &[bomb], &rgb8()), colors()),
         refused("check.png", wrong, "the image is damaged or cut short: "),
         refused("zero.png", png([0, 3], [8, 2, 0], &[], &[]), "the image is damaged or cut short: "),
         refused(
@@ -247,7 +247,7 @@ impl Layout {
     }
 }
 
-/// Fields of an image of these channels and bits, of this photometric interpretation (1 grey, 2 R, G, B, 3 palette,
+/// Fields of an image of these channels and bits, of this photometric interpretation (1 gray, 2 R, G, B, 3 palette,
 /// 5 inks).
 fn fields(channels: u64, bits: u64, photometric: u64) -> Vec<Field> {
     vec![
@@ -267,7 +267,7 @@ fn with(mut fields: Vec<Field>, field: Field) -> Vec<Field> {
 }
 
 fn tiff_cases() -> Vec<Case> {
-    let colour = || with(fields(3, 8, 2), (278, 3, vec![1]));
+    let color = || with(fields(3, 8, 2), (278, 3, vec![1]));
     let strips: Vec<Vec<u8>> =
         (0..SIDES[1]).map(|y| (0..SIDES[0]).flat_map(|x| rgb(x, y)).collect()).collect();
     let tile: Vec<u8> = (0..16)
@@ -277,28 +277,28 @@ fn tiff_cases() -> Vec<Case> {
         .collect();
     let tiled = || with(with(fields(3, 8, 2), (322, 3, vec![16])), (323, 3, vec![16]));
     let planes: Vec<Vec<u8>> = (0..3).map(|channel| each(|x, y| rgb(x, y)[channel])).collect();
-    let deep = each(|x, y| [grey(x, y); 2]).concat();
+    let deep = each(|x, y| [gray(x, y); 2]).concat();
     let read = |name, bytes, expected| Case { name, bytes, expected };
     let damaged = "the image is damaged or cut short: ";
     vec![
-        read("strips.tif", PLAIN.write(&colour(), &strips), colours()),
+        read("strips.tif", PLAIN.write(&color(), &strips), colors()),
         read(
             "tiles.tif",
             Layout { tiled: true, ..PLAIN }.write(&tiled(), std::slice::from_ref(&tile)),
-            colours(),
+            colors(),
         ),
-        read("big.tif", Layout { big: true, ..PLAIN }.write(&colour(), &strips), colours()),
+        read("big.tif", Layout { big: true, ..PLAIN }.write(&color(), &strips), colors()),
         read(
             "big-tiles.tif",
             Layout { big: true, little: false, tiled: true, ..PLAIN }.write(&tiled(), &[tile]),
-            colours(),
+            colors(),
         ),
-        read("order.tif", Layout { little: false, ..PLAIN }.write(&fields(1, 16, 1), &[deep]), greys(grey)),
-        read("planes.tif", PLAIN.write(&with(fields(3, 8, 2), (284, 3, vec![2])), &planes), colours()),
+        read("order.tif", Layout { little: false, ..PLAIN }.write(&fields(1, 16, 1), &[deep]), grays(gray)),
+        read("planes.tif", PLAIN.write(&with(fields(3, 8, 2), (284, 3, vec![2])), &planes), colors()),
         refused(
             "inks.tif",
             PLAIN.write(&fields(4, 8, 5), &[vec![7; 60]]),
-            "Cmyk8 pixels are not read; grey and colour of 8 or 16 bits a channel are",
+            "Cmyk8 pixels are not read; gray and color of 8 or 16 bits a channel are",
         ),
         refused(
             "palette.tif",
@@ -307,22 +307,22 @@ fn tiff_cases() -> Vec<Case> {
         ),
         refused(
             "jpeg.tif",
-            PLAIN.write(&with(colour(), (259, 3, vec![7])), &strips),
+            PLAIN.write(&with(color(), (259, 3, vec![7])), &strips),
             "TIFF with compression 7 is not read; TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4, is",
         ),
         refused(
             "wide.tif",
-            PLAIN.write(&with(colour(), (256, 4, vec![4_000_000_000])), &strips),
+            PLAIN.write(&with(color(), (256, 4, vec![4_000_000_000])), &strips),
             "4000000000 x 3 px is too large; up to 65536 px a side and 2048 MiB decoded are allowed",
         ),
-        refused("zero.tif", PLAIN.write(&with(colour(), (256, 4, vec![0])), &strips), damaged),
+        refused("zero.tif", PLAIN.write(&with(color(), (256, 4, vec![0])), &strips), damaged),
         refused(
             "tile-sides.tif",
             Layout { tiled: true, ..PLAIN }.write(&with(tiled(), (322, 4, vec![u32::MAX.into()])), &strips),
             damaged,
         ),
-        refused("loop.tif", Layout { loops: true, ..PLAIN }.write(&colour(), &strips), damaged),
-        refused("lost.tif", lost(&PLAIN.write(&colour(), &strips)), damaged),
+        refused("loop.tif", Layout { loops: true, ..PLAIN }.write(&color(), &strips), damaged),
+        refused("lost.tif", lost(&PLAIN.write(&color(), &strips)), damaged),
     ]
 }
 
@@ -353,7 +353,7 @@ fn jpeg_cases() -> Vec<Case> {
     let plain = RgbImage::from_pixel(SIDES[0], SIDES[1], image::Rgb([200, 100, 50]));
     plain.write_to(&mut bytes, ImageFormat::Jpeg).expect("memory");
     let near = Expected::Near([50, 100, 200].repeat((SIDES[0] * SIDES[1]) as usize));
-    let inks = "CMYK pixels are not read; grey and colour of 8 or 16 bits a channel are";
+    let inks = "CMYK pixels are not read; gray and color of 8 or 16 bits a channel are";
     vec![
         Case { name: "rgb.jpg", bytes: bytes.into_inner(), expected: near },
         refused("inks.jpg", frame(0, 8, [5, 3], 4), inks),

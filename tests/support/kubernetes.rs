@@ -1,5 +1,5 @@
 //! What answers for the API of a Kubernetes cluster where a manager asks it: over TLS, by a token that changes, it takes merge
-//! patches of pods. As there, whoever shows no good token is unauthorised (401), and a pod that is not there is not found
+//! patches of pods. As there, whoever shows no good token is unauthorized (401), and a pod that is not there is not found
 //! (404). Nothing else of a cluster is here.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};

@@ -8,7 +8,7 @@
 mod image;
 
 use image::{Change, Content, Image, Node};
-use pleach_files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use pleach_files::{DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Cursor, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -24,8 +24,8 @@ struct State {
     medium: Image,
     now: Image,
     log: Vec<Change>,
-    locks: HashMap<PathBuf, Sharing>,
-    /// Files that are locked through one that has them open, by its number.
+    locks: HashMap<PathBuf, LockMode>,
+    /// FileSystem that are locked through one that has them open, by its number.
     locked: HashMap<Node, u64>,
     opened: u64,
     /// Changes until nothing works any more, as for a process that is killed.
@@ -122,7 +122,7 @@ impl State {
         Ok((folder, path.file_name().unwrap().to_str().unwrap().to_owned()))
     }
 
-    fn found(&self, node: Node) -> Found {
+    fn found(&self, node: Node) -> FileMeta {
         let (is_folder, length_bytes) = match &self.now.0[node] {
             Content::Folder(_) => (true, BLOCK_BYTES),
             Content::File(bytes) => (false, bytes.len() as u64),
@@ -130,7 +130,7 @@ impl State {
         let taken_bytes = length_bytes.next_multiple_of(BLOCK_BYTES);
         // Later nodes are younger.
         let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(node as u64);
-        Found { is_folder, length_bytes, taken_bytes, modified }
+        FileMeta { is_folder, length_bytes, taken_bytes, modified }
     }
 
     fn alive(&self) -> io::Result<()> {
@@ -158,8 +158,8 @@ impl State {
     }
 }
 
-impl Files for Memory {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for Memory {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         let state = self.state();
         state.alive()?;
         let Content::Folder(names) = &state.now.0[state.node(folder)?] else {
@@ -168,7 +168,7 @@ impl Files for Memory {
         Ok(names.iter().map(|(name, node)| (name.clone(), state.found(*node))).collect())
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
         let state = self.state();
         state.alive()?;
         Ok(state.found(state.node(path)?))
@@ -192,16 +192,16 @@ impl Files for Memory {
         }
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut state = self.state();
         state.alive()?;
-        let is_new = how == Opening::Create;
+        let is_new = how == OpenMode::Create;
         let node = if is_new { state.add(path, Content::File(Vec::new()))? } else { state.node(path)? };
         if matches!(state.now.0[node], Content::Folder(_)) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         state.opened += 1;
-        let (number, may_write) = (state.opened, how != Opening::Read);
+        let (number, may_write) = (state.opened, how != OpenMode::Read);
         Ok(Box::new(MemoryFile { files: self.clone(), node, number, may_write }))
     }
 
@@ -229,21 +229,21 @@ impl Files for Memory {
         state.change(Change::Sync { node })
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         let mut state = self.state();
         if state.node(path).is_err() {
             state.add(path, Content::File(Vec::new()))?;
         }
         match state.locks.get(path) {
-            Some(held) if *held == Sharing::Private || sharing == Sharing::Private => return Ok(None),
+            Some(held) if *held == LockMode::Exclusive || sharing == LockMode::Exclusive => return Ok(None),
             _ => state.locks.insert(path.to_owned(), sharing),
         };
         Ok(Some(Box::new(MemoryLock { files: self.clone(), path: path.to_owned() })))
     }
 
-    fn space(&self, _: &Path) -> io::Result<Space> {
+    fn space(&self, _: &Path) -> io::Result<DiskSpace> {
         self.state().alive()?;
-        Ok(Space { total_bytes: u64::MAX / 2, free_bytes: u64::MAX / 2, block_bytes: BLOCK_BYTES })
+        Ok(DiskSpace { total_bytes: u64::MAX / 2, free_bytes: u64::MAX / 2, block_bytes: BLOCK_BYTES })
     }
 }
 
@@ -372,7 +372,7 @@ struct MemoryLock {
     path: PathBuf,
 }
 
-impl Held for MemoryLock {}
+impl FileLock for MemoryLock {}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {

@@ -6,10 +6,10 @@ use pleach_actors::exchange::{Exchange, ExchangeSetup};
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, Version};
-use pleach_actors::transport::identity::{Identity, Role};
-use pleach_actors::transport::quic::{Board, Network};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
+use pleach_actors::transport::quic::{QuicRuntime, RefusalReporter};
 use pleach_actors::transport::settings::Settings;
-use pleach_regions::{DataRegion, Ledger, RamTier, Raster, RegionKey};
+use pleach_regions::{DataRegion, MemoryCounter, RamTier, Raster, RegionKey};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(crate) struct Rates {
 }
 
 /// `None` where there is no shared memory.
-pub(crate) fn rates(near: &Network, far: &Network, rounds: usize) -> Outcome<Option<Rates>> {
+pub(crate) fn rates(near: &QuicRuntime, far: &QuicRuntime, rounds: usize) -> Outcome<Option<Rates>> {
     if !Path::new(SHARED).is_dir() {
         return Ok(None);
     }
@@ -37,15 +37,15 @@ pub(crate) fn rates(near: &Network, far: &Network, rounds: usize) -> Outcome<Opt
     let worker = |network, name: &str, shared: Option<PathBuf>| -> Outcome<(Exchange, Arc<RamTier>)> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let folder = place.path().join(name);
-        let identity = Identity { name: name.parse()?, role: Role::Worker };
+        let identity = NodeIdentity { name: name.parse()?, role: Role::Worker };
         authority.issue(&identity, Validity::days(1, clock.now())?, &folder)?;
-        let ram = Arc::new(RamTier::new(Arc::new(Ledger::default())));
+        let ram = Arc::new(RamTier::new(Arc::new(MemoryCounter::default())));
         let setup = ExchangeSetup {
             credentials: Arc::new(Credentials::load(&folder)?),
             hello: Hello::default(),
             version: Version::here(),
             settings: Settings::default(),
-            board: Board::new(Arc::clone(&clock), Arc::new(|_| {})),
+            board: RefusalReporter::new(Arc::clone(&clock), Arc::new(|_| {})),
             clock,
             ram: Arc::clone(&ram),
             below: None,

@@ -1,9 +1,9 @@
 //! Fetches regions: one transfer for all who want the same, from one holder after the other.
 
-use super::Hub;
-use super::failure::{Failure, FetchError, Tried};
-use super::message::{NotGiven, Way};
-use super::neighbour::Answer;
+use super::ExchangeState;
+use super::error::{FailedHolder, FetchError, HolderError};
+use super::message::{DenyReason, TransferPath};
+use super::peer::Answer;
 use pleach_regions::{DataRegion, RegionKey};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -21,7 +21,11 @@ pub(super) struct Transfer {
 }
 
 /// Joins the transfer of a region, or starts it.
-pub(super) fn join(hub: &Arc<Hub>, key: RegionKey, from: &[SocketAddr]) -> watch::Receiver<Option<Fetched>> {
+pub(super) fn join(
+    hub: &Arc<ExchangeState>,
+    key: RegionKey,
+    from: &[SocketAddr],
+) -> watch::Receiver<Option<Fetched>> {
     let mut transfers = hub.transfers();
     if let Some(transfer) = transfers.get(&key) {
         transfer.holders.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(from);
@@ -37,7 +41,7 @@ pub(super) fn join(hub: &Arc<Hub>, key: RegionKey, from: &[SocketAddr]) -> watch
 
 /// A transfer's entry among those that are under way; gone with this, even if the network's threads end.
 struct UnderWay {
-    hub: Arc<Hub>,
+    hub: Arc<ExchangeState>,
     key: RegionKey,
     done: watch::Sender<Option<Fetched>>,
 }
@@ -64,7 +68,7 @@ pub(super) async fn wait(
         return fetched.clone();
     }
     // The network's threads have ended.
-    let tried = from.into_iter().map(|holder| Tried { holder, failure: Failure::Ended }).collect();
+    let tried = from.into_iter().map(|holder| FailedHolder { holder, failure: HolderError::Ended }).collect();
     Err(FetchError { key, tried })
 }
 
@@ -86,10 +90,10 @@ async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
     }
 }
 
-async fn transfer(hub: &Arc<Hub>, key: RegionKey, holders: &Mutex<Vec<SocketAddr>>) -> Fetched {
+async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<SocketAddr>>) -> Fetched {
     // The semaphore is never closed.
     let _turn = hub.fetching.acquire().await.ok();
-    let mut tried: Vec<Tried> = Vec::new();
+    let mut tried: Vec<FailedHolder> = Vec::new();
     loop {
         let next = {
             let known = holders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,39 +110,39 @@ async fn transfer(hub: &Arc<Hub>, key: RegionKey, holders: &Mutex<Vec<SocketAddr
                 });
                 return Ok(Arc::new(region));
             }
-            Err(failure) => tried.push(Tried { holder, failure }),
+            Err(failure) => tried.push(FailedHolder { holder, failure }),
         }
     }
 }
 
 /// Those who have been reached before those who have not; else an order that differs by region and by who asks.
-fn rank(hub: &Hub, key: RegionKey, holder: SocketAddr) -> (bool, u64) {
+fn rank(hub: &ExchangeState, key: RegionKey, holder: SocketAddr) -> (bool, u64) {
     let mut hasher = DefaultHasher::new();
     (key, holder, hub.address).hash(&mut hasher);
     (hub.has_failed(holder), hasher.finish())
 }
 
 async fn fetch_from(
-    hub: &Arc<Hub>,
+    hub: &Arc<ExchangeState>,
     key: RegionKey,
     holder: SocketAddr,
-) -> Result<(DataRegion, bool), Failure> {
-    let (mut way, mut is_again) = (Way::Any, false);
+) -> Result<(DataRegion, bool), HolderError> {
+    let (mut way, mut is_again) = (TransferPath::Any, false);
     loop {
-        let (neighbour, is_new) = hub.neighbour(holder).await?;
-        match neighbour.ask(key, way, hub.settings.stalled).await {
+        let (neighbor, is_new) = hub.neighbor(holder).await?;
+        match neighbor.ask(key, way, hub.settings.stalled).await {
             // It may have been closed as unused in this moment.
-            Err(Failure::Refused(_)) if !is_new && !is_again => {
-                hub.gone(&neighbour);
+            Err(HolderError::Refused(_)) if !is_new && !is_again => {
+                hub.gone(&neighbor);
                 is_again = true;
             }
             Err(failure) => return Err(failure),
             Ok(Answer::Region(region, is_shared)) => return Ok((region, is_shared)),
-            Ok(Answer::NotGiven(NotGiven::Lacking)) => return Err(Failure::Lacking),
-            Ok(Answer::NotGiven(NotGiven::Busy)) => return Err(Failure::Busy),
-            Ok(Answer::NotShared) if way == Way::Any => way = Way::Network,
-            Ok(Answer::NotShared) => return Err(Failure::Damaged("it was lent".to_owned())),
-            Ok(Answer::Damaged(what)) => return Err(Failure::Damaged(what)),
+            Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Lacking),
+            Ok(Answer::NotGiven(DenyReason::Busy)) => return Err(HolderError::Busy),
+            Ok(Answer::NotShared) if way == TransferPath::Any => way = TransferPath::Network,
+            Ok(Answer::NotShared) => return Err(HolderError::Damaged("it was lent".to_owned())),
+            Ok(Answer::Damaged(what)) => return Err(HolderError::Damaged(what)),
         }
     }
 }

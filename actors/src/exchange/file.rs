@@ -1,7 +1,7 @@
 //! A file by the digest of its content, sent as a data region is: how workers get input files that they do not have.
 
-use crate::transport::quic::Regions;
-use crate::transport::quic::regions::NotSent;
+use crate::transport::quic::RegionStreams;
+use crate::transport::quic::regions::SendError;
 use bytes::Bytes;
 use pleach_regions::{Digest, RegionKey};
 use std::fs::File;
@@ -32,7 +32,7 @@ pub enum SendFileError {
     },
     /// The receiver did not get it.
     #[error("{0}")]
-    NotSent(#[from] NotSent),
+    NotSent(#[from] SendError),
 }
 
 /// The key under which a file of this content is sent: the first half of its digest.
@@ -50,12 +50,12 @@ const PIECE_BYTES: usize = 1 << 20;
 const AHEAD: usize = 2;
 
 /// Sends the file at `path`, whose content has this digest ([`Digest::of_bytes`]), piece by piece as it is read. It
-/// arrives as any region does ([`Arrival`](crate::transport::quic::Arrival)). It may be called on any tokio runtime.
+/// arrives as any region does ([`RegionArrival`](crate::transport::quic::RegionArrival)). It may be called on any tokio runtime.
 ///
 /// # Errors
 /// [`SendFileError`]; then nothing arrives.
 pub async fn send_file(
-    regions: &Regions,
+    regions: &RegionStreams,
     key: RegionKey,
     digest: Digest,
     path: &Path,

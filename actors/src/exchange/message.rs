@@ -1,6 +1,6 @@
 //! What workers say to each other about regions. The regions themselves travel beside the messages.
 
-use super::shared::Place;
+use super::shared_memory::SharedMemoryId;
 use crate::transport::codec::{self, CodecError};
 use pleach_regions::{Head, RegionKey};
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use serde_bytes::ByteBuf;
 use thiserror::Error;
 
 /// No message is longer: a name of a file and some numbers.
-pub(super) const LONGEST_BYTES: usize = 4096;
+pub(super) const MAX_BYTES: usize = 4096;
 
 /// How a region may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Way {
+pub(super) enum TransferPath {
     /// However it is fastest.
     Any,
     /// Over the network: the other way has been tried.
@@ -21,7 +21,7 @@ pub(super) enum Way {
 
 /// Why a region is not given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum NotGiven {
+pub(super) enum DenyReason {
     /// It is not here.
     Lacking,
     /// As many are under way to this peer as may be.
@@ -32,28 +32,28 @@ pub(super) enum NotGiven {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Message {
     /// The first one, either way: where this worker listens, and where it could share memory.
-    Here {
+    Listening {
         /// At the address that the other side sees.
         port: u16,
         /// None where there is no folder for it.
-        place: Option<Place>,
+        place: Option<SharedMemoryId>,
     },
-    /// Asks for a region: it comes on a stream of its own, as [`Lent`](Self::Lent), or is [`NotGiven`](Self::NotGiven).
-    Ask {
+    /// Asks for a region: it comes on a stream of its own, as [`Lent`](Self::BufferOffered), or is [`NotGiven`](Self::NotGiven).
+    Request {
         /// Its key.
         key: RegionKey,
         /// How it may come.
-        way: Way,
+        way: TransferPath,
     },
     /// A region that was asked for does not come.
     NotGiven {
         /// Its key.
         key: RegionKey,
         /// Why.
-        why: NotGiven,
+        why: DenyReason,
     },
     /// A region that was asked for is in shared memory, and stays there until it is returned.
-    Lent {
+    BufferOffered {
         /// Its key.
         key: RegionKey,
         /// Which piece of shared memory.
@@ -66,19 +66,19 @@ pub(super) enum Message {
         head: ByteBuf,
     },
     /// A piece of shared memory is open here, and its file needs no name any more.
-    Opened {
+    BufferMapped {
         /// Which.
         slot: u32,
     },
     /// A piece of shared memory has been read, or cannot be.
-    Returned {
+    BufferReturned {
         /// Which.
         slot: u32,
         /// Nothing else need be lent if it cannot.
         is_read: bool,
     },
     /// A piece of shared memory will not be lent again.
-    Withdrawn {
+    BufferWithdrawn {
         /// Which.
         slot: u32,
     },
@@ -87,7 +87,7 @@ pub(super) enum Message {
 /// Why a frame is no message.
 #[derive(Debug, Error)]
 pub(super) enum MessageError {
-    #[error("a message of {0} bytes; at most {LONGEST_BYTES} are allowed")]
+    #[error("a message of {0} bytes; at most {MAX_BYTES} are allowed")]
     TooLong(usize),
     #[error(transparent)]
     Codec(#[from] CodecError),
@@ -95,7 +95,7 @@ pub(super) enum MessageError {
 
 impl Message {
     pub(super) fn read(frame: &[u8]) -> Result<Self, MessageError> {
-        if frame.len() > LONGEST_BYTES {
+        if frame.len() > MAX_BYTES {
             return Err(MessageError::TooLong(frame.len()));
         }
         Ok(codec::decode(frame)?)
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_longest_one_fits() {
-        let lent = Message::Lent {
+        let lent = Message::BufferOffered {
             key: RegionKey([255; 16]),
             slot: u32::MAX,
             file: Some("x".repeat(255)),
@@ -126,9 +126,9 @@ mod tests {
             head: ByteBuf::from([255; Head::BYTES]),
         };
         let frame = lent.write().unwrap();
-        assert!(frame.len() < LONGEST_BYTES / 4, "{}", frame.len());
+        assert!(frame.len() < MAX_BYTES / 4, "{}", frame.len());
         assert_eq!(Message::read(&frame).unwrap(), lent);
-        assert!(matches!(Message::read(&[0; LONGEST_BYTES + 1]), Err(MessageError::TooLong(_))));
+        assert!(matches!(Message::read(&[0; MAX_BYTES + 1]), Err(MessageError::TooLong(_))));
     }
 
     proptest! {

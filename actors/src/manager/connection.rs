@@ -1,12 +1,12 @@
 //! A worker's connection: from its first frame to its last, with what it has reported and not been told is safe.
 
 use super::ManagerActor;
-use crate::transport::quic::Regions;
+use crate::transport::quic::RegionStreams;
 use crate::transport::{Frame, Incoming, Link, codec};
 use actix::prelude::*;
-use pleach_dispatch::manager::Facts;
+use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::ToWorker;
-use pleach_dispatch::{StudyId, WorkerId};
+use pleach_dispatch::{PlanId, WorkerId};
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub struct Connect {
     /// Frames from it.
     pub incoming: Incoming,
     /// Who it is.
-    pub newcomer: Newcomer,
+    pub newcomer: PendingWorker,
 }
 
 impl Message for Connect {
@@ -36,7 +36,7 @@ impl fmt::Debug for Connect {
 
 /// What is known of a worker before it speaks.
 #[derive(Clone, Debug)]
-pub struct Newcomer {
+pub struct PendingWorker {
     /// Its name: one worker of a name is connected at a time.
     pub name: String,
     /// Where it is, if it is elsewhere.
@@ -44,20 +44,20 @@ pub struct Newcomer {
     /// The same for operators: host name, address and port, as far as they are known.
     pub location: String,
     /// What it can do; slots are what it says as it joins.
-    pub facts: Facts,
+    pub facts: WorkerInfo,
     /// For files to it.
-    pub regions: Option<Regions>,
+    pub regions: Option<RegionStreams>,
     /// When it has to end, in seconds since 1970, if it has to.
     pub lease_end_seconds: Option<u64>,
 }
 
-impl Newcomer {
+impl PendingWorker {
     /// A worker within the process.
     #[must_use]
     pub fn local() -> Self {
         let name = "local".to_owned();
         let location = "this process".to_owned();
-        Self { name, host: None, location, facts: Facts::ANY, regions: None, lease_end_seconds: None }
+        Self { name, host: None, location, facts: WorkerInfo::ANY, regions: None, lease_end_seconds: None }
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Event {
 
 pub(super) struct Connection {
     pub(super) link: Box<dyn Link>,
-    pub(super) newcomer: Newcomer,
+    pub(super) newcomer: PendingWorker,
     pub(super) worker: Option<WorkerId>,
     /// The process behind it.
     pub(super) incarnation: u64,
@@ -83,7 +83,7 @@ pub(super) struct Connection {
     /// Bytes of regions in its storage.
     pub(super) bytes: u64,
     /// Reports that it has not been told are safe, in order: which record of which study has to be on disk for each.
-    unsafe_reports: VecDeque<Option<(StudyId, u64)>>,
+    unsafe_reports: VecDeque<Option<(PlanId, u64)>>,
     /// Reports that it may be told are safe.
     safe_reports: u64,
     told_safe: u64,
@@ -98,12 +98,12 @@ impl Connection {
     }
 
     /// The worker has reported; `record` has to be on disk before it may forget that.
-    pub(super) fn reported(&mut self, record: Option<(StudyId, u64)>) {
+    pub(super) fn queue_ack(&mut self, record: Option<(PlanId, u64)>) {
         self.unsafe_reports.push_back(record);
     }
 
     /// Tells the worker what is on disk by now.
-    pub(super) fn tell_safe(&mut self, is_safe: impl Fn(StudyId, u64) -> bool) {
+    pub(super) fn send_acks(&mut self, is_safe: impl Fn(PlanId, u64) -> bool) {
         while let Some(report) = self.unsafe_reports.front() {
             if report.is_some_and(|(study, record)| !is_safe(study, record)) {
                 break;
@@ -113,7 +113,7 @@ impl Connection {
         }
         if self.safe_reports > self.told_safe {
             self.told_safe = self.safe_reports;
-            self.send(&ToWorker::Durable { reports: self.safe_reports });
+            self.send(&ToWorker::AckReports { reports: self.safe_reports });
         }
     }
 }

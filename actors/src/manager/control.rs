@@ -1,10 +1,10 @@
 //! What operators, and the studies' own keepers, ask of the manager.
 
-use super::running::{Replanner, Running, StudyRun};
+use super::study_run::{Replanner, RunningStudy, StudyRequest};
 use super::view::ManagerView;
-use super::{ConnectionId, ManagerActor, Outcome};
+use super::{ConnectionId, ManagerActor, StudyOutcome};
 use actix::prelude::*;
-use pleach_dispatch::StudyId;
+use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
 use pleach_dispatch::study::{self, Study};
@@ -15,21 +15,21 @@ use thiserror::Error;
 /// Ends all studies early: what runs is finished, nothing more is started.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Stop;
+pub struct StopAll;
 
 /// Ends a manager that has no study left, and its workers.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Finish;
+pub struct Shutdown;
 
 /// Begins a study.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<(), BeginError>")]
-pub struct Begin {
+pub struct StartPlan {
     /// Its number, never used before.
-    pub id: StudyId,
+    pub id: PlanId,
     /// The study.
-    pub study: StudyRun,
+    pub study: StudyRequest,
 }
 
 /// Why a study was not begun.
@@ -48,23 +48,23 @@ pub struct Cancel(pub u32);
 /// A study of several parts goes on that an earlier start of the manager began: what workers have kept of it stays.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Keep(pub u32);
+pub struct RetainResults(pub u32);
 
 /// No part of a study follows: workers need not keep anything of it.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Forget(pub u32);
+pub struct DropStudyResults(pub u32);
 
 /// Halts a study: what is reported of it can no longer be kept. Nothing more of it is granted, what its workers report is
-/// not taken, and they keep all that they have: the study's next manager is told, or it is cancelled.
+/// not taken, and they keep all that they have: the study's next manager is told, or it is canceled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Halt(pub StudyId);
+pub struct SuspendStudy(pub PlanId);
 
 /// Puts what nobody has begun of a study into the buckets of another plan, for workers with another amount of memory.
 pub struct Recut {
     /// The study.
-    pub id: StudyId,
+    pub id: PlanId,
     /// The other plan.
     pub recut: study::Recut,
     /// Takes the place of the study's replanner.
@@ -84,9 +84,9 @@ impl fmt::Debug for Recut {
 /// So many of a study's results are on disk.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Durable {
+pub struct RecordDurable {
     /// The study.
-    pub study: StudyId,
+    pub study: PlanId,
     /// Results reported, since the study was begun.
     pub records: u64,
 }
@@ -94,7 +94,7 @@ pub struct Durable {
 /// Has a worker leave when it has nothing left that is needed.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<(), DrainError>")]
-pub struct Drain {
+pub struct DrainWorker {
     /// Its name.
     pub name: String,
 }
@@ -115,43 +115,43 @@ pub enum DrainError {
 /// Gives out nothing for a while: workers of an earlier start of the manager come back with what they have.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub struct Hold(pub Duration);
+pub struct PauseGrants(pub Duration);
 
 /// Asks how things are.
 #[derive(Debug, Message)]
 #[rtype(result = "ManagerView")]
-pub struct Look;
+pub struct GetView;
 
-impl Handler<Stop> for ManagerActor {
+impl Handler<StopAll> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Stop: Stop, ctx: &mut Self::Context) {
+    fn handle(&mut self, StopAll: StopAll, ctx: &mut Self::Context) {
         self.core.handle_stop();
-        self.perform(ctx);
+        self.apply_effects(ctx);
     }
 }
 
-impl Handler<Finish> for ManagerActor {
+impl Handler<Shutdown> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Finish: Finish, ctx: &mut Self::Context) {
-        self.broadcast(&ToWorker::Finished);
+    fn handle(&mut self, Shutdown: Shutdown, ctx: &mut Self::Context) {
+        self.broadcast(&ToWorker::Shutdown);
         ctx.stop();
     }
 }
 
-impl Handler<Begin> for ManagerActor {
+impl Handler<StartPlan> for ManagerActor {
     type Result = Result<(), BeginError>;
 
-    fn handle(&mut self, Begin { id, study }: Begin, ctx: &mut Self::Context) -> Self::Result {
-        let StudyRun { plan, finished, inputs, observer, replanner, keeps, done } = study;
-        if self.cancelled.contains(&id.study) {
+    fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) -> Self::Result {
+        let StudyRequest { plan, finished, inputs, observer, replanner, keeps, done } = study;
+        if self.canceled.contains(&id.study) {
             // Whoever wanted to know may have given up.
-            let _ = done.send(Outcome { stopped: true, ..Outcome::default() });
+            let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
             return Ok(());
         }
         // Before it is submitted: what follows from that is told to it.
-        let mut running = Running::new(&self.core, id, done, observer);
+        let mut running = RunningStudy::new(&self.core, id, done, observer);
         running.inputs = inputs;
         running.replanner = replanner;
         running.keeps = keeps;
@@ -165,7 +165,7 @@ impl Handler<Begin> for ManagerActor {
             return Err(error.into());
         }
         self.replan_soon_all(ctx);
-        self.perform(ctx);
+        self.apply_effects(ctx);
         Ok(())
     }
 }
@@ -174,8 +174,8 @@ impl Handler<Cancel> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, Cancel(study): Cancel, ctx: &mut Self::Context) {
-        self.cancelled.insert(study);
-        let parts: Vec<StudyId> = self.studies.keys().filter(|id| id.study == study).copied().collect();
+        self.canceled.insert(study);
+        let parts: Vec<PlanId> = self.studies.keys().filter(|id| id.study == study).copied().collect();
         for id in parts {
             self.core.handle_cancel(id);
             if let Some(mut running) = self.studies.remove(&id) {
@@ -183,38 +183,38 @@ impl Handler<Cancel> for ManagerActor {
                 running.end();
             }
         }
-        self.perform(ctx);
+        self.apply_effects(ctx);
         self.forget(study);
     }
 }
 
-impl Handler<Keep> for ManagerActor {
+impl Handler<RetainResults> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Keep(study): Keep, _: &mut Self::Context) {
+    fn handle(&mut self, RetainResults(study): RetainResults, _: &mut Self::Context) {
         self.kept.insert(study);
     }
 }
 
-impl Handler<Forget> for ManagerActor {
+impl Handler<DropStudyResults> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Forget(study): Forget, _: &mut Self::Context) {
+    fn handle(&mut self, DropStudyResults(study): DropStudyResults, _: &mut Self::Context) {
         self.forget(study);
     }
 }
 
-impl Handler<Halt> for ManagerActor {
+impl Handler<SuspendStudy> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Halt(id): Halt, ctx: &mut Self::Context) {
-        self.core.handle_halt(id);
+    fn handle(&mut self, SuspendStudy(id): SuspendStudy, ctx: &mut Self::Context) {
+        self.core.handle_suspend(id);
         if let Some(running) = self.studies.get_mut(&id) {
             running.is_halted = true;
             running.outcome.stopped = true;
             running.end();
         }
-        self.perform(ctx);
+        self.apply_effects(ctx);
     }
 }
 
@@ -226,16 +226,16 @@ impl Handler<Recut> for ManagerActor {
         let Some(running) = self.studies.get_mut(&id) else { return Ok(()) };
         self.core.handle_recut(id, recut)?;
         running.replanner = replanner;
-        self.replan_soon(id, ctx);
-        self.perform(ctx);
+        self.schedule_replan(id, ctx);
+        self.apply_effects(ctx);
         Ok(())
     }
 }
 
-impl Handler<Durable> for ManagerActor {
+impl Handler<RecordDurable> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Durable { study, records }: Durable, _: &mut Self::Context) {
+    fn handle(&mut self, RecordDurable { study, records }: RecordDurable, _: &mut Self::Context) {
         if let Some(running) = self.studies.get_mut(&study) {
             running.durable = running.durable.max(records);
         }
@@ -244,10 +244,10 @@ impl Handler<Durable> for ManagerActor {
     }
 }
 
-impl Handler<Drain> for ManagerActor {
+impl Handler<DrainWorker> for ManagerActor {
     type Result = Result<(), DrainError>;
 
-    fn handle(&mut self, Drain { name }: Drain, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, DrainWorker { name }: DrainWorker, ctx: &mut Self::Context) -> Self::Result {
         let named = |connection: &&super::Connection| connection.newcomer.name == name;
         let worker = self.connections.values().find(named).and_then(|connection| connection.worker);
         let Some(worker) = worker else {
@@ -257,27 +257,27 @@ impl Handler<Drain> for ManagerActor {
             return Err(DrainError::Unknown { name, there });
         };
         self.core.handle_drain(worker);
-        self.perform(ctx);
+        self.apply_effects(ctx);
         Ok(())
     }
 }
 
-impl Handler<Hold> for ManagerActor {
+impl Handler<PauseGrants> for ManagerActor {
     type Result = ();
 
-    fn handle(&mut self, Hold(time): Hold, ctx: &mut Self::Context) {
-        self.core.handle_hold();
+    fn handle(&mut self, PauseGrants(time): PauseGrants, ctx: &mut Self::Context) {
+        self.core.pause_grants();
         ctx.run_later(time, |actor, ctx| {
-            actor.core.handle_resume();
-            actor.perform(ctx);
+            actor.core.resume_grants();
+            actor.apply_effects(ctx);
         });
     }
 }
 
-impl Handler<Look> for ManagerActor {
-    type Result = MessageResult<Look>;
+impl Handler<GetView> for ManagerActor {
+    type Result = MessageResult<GetView>;
 
-    fn handle(&mut self, Look: Look, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetView: GetView, _: &mut Self::Context) -> Self::Result {
         MessageResult(self.look())
     }
 }
@@ -286,16 +286,16 @@ impl ManagerActor {
     /// Workers that are away are told when they come back.
     fn forget(&mut self, study: u32) {
         if self.kept.remove(&study) {
-            self.broadcast(&ToWorker::Forget { study });
+            self.broadcast(&ToWorker::DropRetained { study });
         }
     }
 
     /// A study that is begun was cut for as many processors as its planner thought of.
     fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
-        let ids: Vec<StudyId> = self.studies.keys().copied().collect();
+        let ids: Vec<PlanId> = self.studies.keys().copied().collect();
         for id in ids {
             if self.core.study(id).is_some_and(|study: &Study| study.leases() == 0) {
-                self.replan_soon(id, ctx);
+                self.schedule_replan(id, ctx);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! What a study comes to, and what is told on the way.
 
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::{Reused, TaskDone, TaskFailure, TaskReport};
+use pleach_dispatch::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 
 /// A failed instance: the one whose task failed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct InstanceFailure {
     /// The instance whose task failed: this one or an ancestor.
     pub origin: InstanceId,
     /// Why.
@@ -16,11 +16,11 @@ pub struct Failure {
 
 /// What a study came to.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct StudyOutcome {
     /// Reported tables of finished instances.
     pub results: HashMap<InstanceId, Vec<Table>>,
     /// Instances that failed.
-    pub failures: BTreeMap<InstanceId, Failure>,
+    pub failures: BTreeMap<InstanceId, InstanceFailure>,
     /// Tasks run and the seconds they took, by (stage, task).
     pub tasks: BTreeMap<(usize, usize), TaskTotal>,
     /// Stage instances finished.
@@ -71,7 +71,7 @@ pub struct Progress {
 
 /// What an observer is told.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice<'a> {
+pub enum StudyEvent<'a> {
     /// An instance that reports results is finished. It is told before anything that follows from it.
     Reported {
         /// The instance.
@@ -88,7 +88,7 @@ pub enum Notice<'a> {
 }
 
 /// Follows a study.
-pub type Observer = Box<dyn FnMut(Notice<'_>) + Send>;
+pub type Observer = Box<dyn FnMut(StudyEvent<'_>) + Send>;
 
 impl TaskTotal {
     /// Adds what it came to elsewhere.
@@ -107,7 +107,7 @@ impl TaskTotal {
     }
 }
 
-impl Outcome {
+impl StudyOutcome {
     /// What all tasks came to until now.
     pub(super) fn all_tasks(&self) -> TaskTotal {
         let mut all = TaskTotal::default();
@@ -120,7 +120,7 @@ impl Outcome {
         for task in tasks {
             let total = self.tasks.entry((task.stage as usize, task.task as usize)).or_default();
             match task.done {
-                TaskDone::Ran { seconds, predicted_seconds, digests, digest_seconds } => {
+                TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds } => {
                     total.runs += 1;
                     total.seconds += seconds;
                     total.predicted_seconds += predicted_seconds;
@@ -128,10 +128,10 @@ impl Outcome {
                     total.digests += u64::from(digests);
                     total.digest_seconds += digest_seconds;
                 }
-                TaskDone::Reused(Reused::Dataflow) => total.reused_by_dataflow += 1,
-                TaskDone::Reused(Reused::Value) => total.reused_by_value += 1,
-                TaskDone::Reused(Reused::Cache) => total.reused_by_cache += 1,
-                TaskDone::Reused(Reused::Before) => total.reused_from_before += 1,
+                TaskOutcome::Reused(ReuseSource::Dataflow) => total.reused_by_dataflow += 1,
+                TaskOutcome::Reused(ReuseSource::Value) => total.reused_by_value += 1,
+                TaskOutcome::Reused(ReuseSource::Cache) => total.reused_by_cache += 1,
+                TaskOutcome::Reused(ReuseSource::Before) => total.reused_from_before += 1,
             }
             total.cache_seconds += task.cache_seconds;
         }

@@ -1,7 +1,7 @@
 //! What operators are shown: studies and workers, as they are at one moment.
 
 use super::ManagerActor;
-use pleach_dispatch::StudyId;
+use pleach_dispatch::PlanId;
 use pleach_dispatch::study::Study;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct ManagerView {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyView {
     /// Its number.
-    pub id: StudyId,
+    pub id: PlanId,
     /// Stage instances finished or failed since it was begun here.
     pub instances: usize,
     /// Stage instances that there were to do.
@@ -119,12 +119,12 @@ impl ManagerActor {
                 name: connection.newcomer.name.clone(),
                 host: connection.newcomer.host,
                 state: if draining { WorkerState::Draining } else { WorkerState::Active },
-                slots: self.core.facts(worker)?.slots,
+                slots: self.core.worker_info(worker)?.slots,
                 leases,
                 bytes: connection.bytes,
                 memory_bytes: connection.newcomer.facts.memory_bytes,
                 below_bytes: connection.newcomer.facts.below_bytes,
-                lacking: self.core.lacking(worker),
+                lacking: self.core.missing_operations(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
                 duplicate: self.duplicates.recent(&connection.newcomer.name, Instant::now()),
             })

@@ -1,14 +1,14 @@
 //! Regions that come from files: read here, or, where inputs are shared, taken from whoever has read them first.
 
-use super::{Loaded, NotDone, NotShared, Source, StorageActor};
-use crate::below::Below;
+use super::{Loaded, NotShared, RegionUnavailable, Source, StorageActor};
+use crate::spill::SpillStore;
 use actix::prelude::*;
 use pleach_regions::RegionKey;
 use std::sync::Arc;
 
 impl StorageActor {
     /// Looks for a region where others may have put it; if it is not there, it is read.
-    pub(super) fn look_shared(&self, key: RegionKey, below: &Arc<Below>, ctx: &mut Context<Self>) {
+    pub(super) fn look_shared(&self, key: RegionKey, below: &Arc<SpillStore>, ctx: &mut Context<Self>) {
         let (storage, from) = (ctx.address(), Arc::clone(below));
         below.spawn(move || match from.get_shared(key) {
             Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
@@ -25,8 +25,8 @@ impl StorageActor {
         let shares = self.below.clone().filter(|_| self.shares_inputs);
         let load = move || {
             pool.spawn(move || {
-                let result = crate::task::guarded("input", || source.load());
-                let result = result.map(Arc::new).map_err(NotDone::Failed);
+                let result = crate::task::catch_panic("input", || source.load());
+                let result = result.map(Arc::new).map_err(RegionUnavailable::Failed);
                 if let (Some(below), Ok(region)) = (shares, &result) {
                     let (to, region) = (Arc::clone(&below), Arc::clone(region));
                     // Where that fails, others read the file.
@@ -41,9 +41,11 @@ impl StorageActor {
                 let load = async move {
                     match preparation.await {
                         Ok(()) => load(),
-                        Err(cause) => {
-                            told.do_send(Loaded { key, result: Err(NotDone::Failed(cause)), took: None })
-                        }
+                        Err(cause) => told.do_send(Loaded {
+                            key,
+                            result: Err(RegionUnavailable::Failed(cause)),
+                            took: None,
+                        }),
                     }
                 };
                 ctx.spawn(load.into_actor(self));

@@ -1,7 +1,7 @@
 //! Second copies of what other workers have stored: fetched into a tier below memory, or into memory where there is none.
 
 use super::StorageActor;
-use crate::below::Below;
+use crate::spill::SpillStore;
 use actix::prelude::*;
 use pleach_regions::{DataRegion, RegionKey};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// Fetches a region that nobody here reads; says whether it is here.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "bool")]
-pub struct Keep {
+pub struct FetchReplica {
     /// The region.
     pub key: RegionKey,
     /// Who has it.
@@ -20,10 +20,14 @@ pub struct Keep {
     pub bytes: u64,
 }
 
-impl Handler<Keep> for StorageActor {
+impl Handler<FetchReplica> for StorageActor {
     type Result = ResponseFuture<bool>;
 
-    fn handle(&mut self, Keep { key, from, bytes }: Keep, _: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        FetchReplica { key, from, bytes }: FetchReplica,
+        _: &mut Self::Context,
+    ) -> Self::Result {
         let is_below = self.below.as_ref().is_some_and(|below| below.bytes(key).is_some());
         if is_below || self.ram.get(key).is_some() {
             return Box::pin(async { true });
@@ -59,12 +63,12 @@ impl Handler<Keep> for StorageActor {
     }
 }
 
-async fn put(below: &Arc<Below>, key: RegionKey, region: Arc<DataRegion>) -> bool {
+async fn put(below: &Arc<SpillStore>, key: RegionKey, region: Arc<DataRegion>) -> bool {
     let (done, is_done) = oneshot::channel();
     let to = Arc::clone(below);
     below.spawn(move || {
         // Whoever asked may be gone.
-        let _ = done.send(to.put(key, &region, None));
+        let _ = done.send(to.write(key, &region, None));
     });
     is_done.await.unwrap_or(false)
 }

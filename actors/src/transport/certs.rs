@@ -2,13 +2,13 @@
 //!
 //! An authority is a folder (`ca.pem`, `ca-key.pem`, `token-key`, and `used-tokens` once there are any); a node's
 //! credentials are one as well (`node.pem`, the node's certificate and the authority's; `node-key.pem`). Keys are
-//! written for their owner alone, whole or not at all, and nothing is ever overwritten ([`files`]). Nothing is revoked:
+//! written for their owner alone, whole or not at all, and nothing is ever overwritten ([`secret_files`]). Nothing is revoked:
 //! certificates are short-lived instead. What is verified when two nodes meet is in [`quic`](super::quic).
 
-pub(crate) mod applicant;
 mod authority;
 mod credentials;
-pub mod files;
+pub mod secret_files;
+pub(crate) mod signing_request;
 
 pub use authority::{Authority, Issued, MAX_DAYS, Validity};
 pub use credentials::Credentials;

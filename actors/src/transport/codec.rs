@@ -10,10 +10,10 @@ use thiserror::Error;
 
 /// The longest frame. A bucket of 10,000 stage instances with 15 parameters takes some 4 MB; regions travel
 /// outside of messages. A length beyond it is refused before anything is allocated for it.
-pub const LONGEST_FRAME_BYTES: usize = 16 << 20;
+pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
-const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<LONGEST_FRAME_BYTES>> =
-    bincode::config::standard().with_limit::<LONGEST_FRAME_BYTES>();
+const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_FRAME_BYTES>> =
+    bincode::config::standard().with_limit::<MAX_FRAME_BYTES>();
 
 /// A message that is no frame, or a frame that is no message.
 #[derive(Debug, Error)]
@@ -22,7 +22,7 @@ pub enum CodecError {
     #[error("failed to encode a message: {0}")]
     Encode(bincode::error::EncodeError),
     /// The encoded message is longer than a frame may be.
-    #[error("a message of {bytes} bytes is longer than a frame may be ({LONGEST_FRAME_BYTES} bytes)")]
+    #[error("a message of {bytes} bytes is longer than a frame may be ({MAX_FRAME_BYTES} bytes)")]
     TooLong {
         /// Its length.
         bytes: usize,
@@ -41,7 +41,7 @@ pub enum CodecError {
 /// [`CodecError::Encode`] and [`CodecError::TooLong`].
 pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
     let frame = bincode::serde::encode_to_vec(message, CONFIGURATION).map_err(CodecError::Encode)?;
-    if frame.len() > LONGEST_FRAME_BYTES {
+    if frame.len() > MAX_FRAME_BYTES {
         return Err(CodecError::TooLong { bytes: frame.len() });
     }
     Ok(frame)
@@ -63,8 +63,8 @@ pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_dispatch::message::{TaskDone, TaskReport, ToManager};
-    use pleach_dispatch::{InstanceId, LeaseId, StudyId};
+    use pleach_dispatch::message::{TaskOutcome, TaskReport, ToManager};
+    use pleach_dispatch::{InstanceId, LeaseId, PlanId};
     use pleach_regions::{RegionKey, Table};
     use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ mod tests {
             lease: u64, instance: u32, seconds in 0.0..1e6f64, name in ".{0,20}", value in -1e9..1e9f64,
         ) {
             let message = ToManager::Done {
-                study: StudyId::whole(0),
+                study: PlanId::whole(0),
                 lease: LeaseId(lease),
                 instance: InstanceId(instance),
                 results: vec![Table::new([(name, value)])],
@@ -82,7 +82,7 @@ mod tests {
                     task: 3,
                     stage: 1,
                     cache_seconds: 0.25,
-                    done: TaskDone::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
+                    done: TaskOutcome::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
                 }],
                 shared: vec![RegionKey([lease as u8; 16])],
             };
@@ -101,7 +101,7 @@ mod tests {
     fn a_hostile_length_allocates_nothing() {
         // Done, lease 0, instance 0, then a list that claims 2^60 tables.
         let mut frame = encode(&ToManager::Done {
-            study: StudyId::whole(0),
+            study: PlanId::whole(0),
             lease: LeaseId(0),
             instance: InstanceId(0),
             results: vec![],

@@ -5,7 +5,7 @@
 //! certificate, not this.
 
 use super::codec;
-use super::identity::Identity;
+use super::identity::NodeIdentity;
 use pleach_workflow::Registry;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -17,7 +17,7 @@ use thiserror::Error;
 pub const PROTOCOL: u16 = 5;
 
 /// The longest first frame: room for thousands of operations.
-pub const LONGEST_HELLO_BYTES: usize = 256 << 10;
+pub const MAX_HELLO_BYTES: usize = 256 << 10;
 
 /// What every first frame begins with.
 const MAGIC: &[u8; 6] = b"pleach";
@@ -152,8 +152,8 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     frame.push(u8::try_from(build.len()).unwrap_or(u8::MAX));
     frame.extend_from_slice(build);
     frame.extend_from_slice(&body);
-    if frame.len() > LONGEST_HELLO_BYTES {
-        let what = format!("{} bytes; at most {LONGEST_HELLO_BYTES} are allowed", frame.len());
+    if frame.len() > MAX_HELLO_BYTES {
+        let what = format!("{} bytes; at most {MAX_HELLO_BYTES} are allowed", frame.len());
         return Err(HelloError::Content(what));
     }
     Ok(frame)
@@ -166,8 +166,8 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
 pub fn read(
     frame: &[u8],
     here: &Version,
-    here_who: &Identity,
-    there_who: &Identity,
+    here_who: &NodeIdentity,
+    there_who: &NodeIdentity,
 ) -> Result<Hello, HelloError> {
     let rest = frame.strip_prefix(MAGIC).ok_or(HelloError::Magic)?;
     let (protocol, rest) = rest.split_first_chunk().ok_or(HelloError::Magic)?;
@@ -193,8 +193,8 @@ mod tests {
     use crate::transport::identity::Role;
     use proptest::prelude::*;
 
-    fn who(role: Role) -> Identity {
-        Identity { name: "n1".parse().unwrap(), role }
+    fn who(role: Role) -> NodeIdentity {
+        NodeIdentity { name: "n1".parse().unwrap(), role }
     }
 
     fn read_by(frame: &[u8], protocol: u16) -> Result<Hello, HelloError> {

@@ -4,7 +4,7 @@
 //! cluster's authority says who a manager is, wherever it runs. What a client may do is decided by whoever speaks HTTP,
 //! and HTTP itself is not known here.
 
-use super::certs::files::read;
+use super::certs::secret_files::read;
 use super::certs::{CA_FILE, CertsError, Credentials, NODE_FILE};
 use super::clock::Clock;
 use super::identity::Role;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::transport::certs::{Authority, Validity};
     use crate::transport::clock::SystemClock;
-    use crate::transport::identity::Identity;
+    use crate::transport::identity::NodeIdentity;
     use std::fs;
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (ca, node) = (place.path().join("ca"), place.path().join("c1"));
         let authority = Authority::init(&ca, SystemClock.now()).unwrap();
-        let identity = Identity { name: "c1".parse().unwrap(), role: Role::Client };
+        let identity = NodeIdentity { name: "c1".parse().unwrap(), role: Role::Client };
         authority.issue(&identity, Validity::days(1, SystemClock.now()).unwrap(), &node).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         for (folder, is_certified) in [(&ca, false), (&node, true)] {

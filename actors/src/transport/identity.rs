@@ -120,14 +120,14 @@ impl fmt::Display for NodeName {
 
 /// Who a certificate is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
+pub struct NodeIdentity {
     /// The node's name.
     pub name: NodeName,
     /// What it is for.
     pub role: Role,
 }
 
-impl Identity {
+impl NodeIdentity {
     /// The DNS names of its certificate.
     #[must_use]
     pub fn dns_names(&self) -> [String; 2] {
@@ -153,7 +153,7 @@ impl Identity {
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for NodeIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.role, self.name)
     }
@@ -174,16 +174,16 @@ mod tests {
     proptest! {
         #[test]
         fn names_come_back(name in "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", role in 0..3usize) {
-            let identity = Identity { name: name.parse().unwrap(), role: Role::ALL[role] };
+            let identity = NodeIdentity { name: name.parse().unwrap(), role: Role::ALL[role] };
             let [full, any] = identity.dns_names();
-            prop_assert_eq!(Identity::of_dns_name(&full), Some(identity));
-            prop_assert_eq!(Identity::of_dns_name(&any), None);
+            prop_assert_eq!(NodeIdentity::of_dns_name(&full), Some(identity));
+            prop_assert_eq!(NodeIdentity::of_dns_name(&any), None);
         }
 
         #[test]
         fn nothing_makes_it_panic(text in ".{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Identity::of_dns_name(&text);
-            prop_assert!(Identity::of_certificate(&CertificateDer::from(bytes)).is_err());
+            let _ = NodeIdentity::of_dns_name(&text);
+            prop_assert!(NodeIdentity::of_certificate(&CertificateDer::from(bytes)).is_err());
         }
     }
 }

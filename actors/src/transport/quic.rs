@@ -5,7 +5,7 @@
 //! connections are few and short, and everyone who is turned away is told why. [`client`] connects, and [`join`] gets a
 //! certificate for a token.
 //!
-//! All of it runs on threads of its own ([`Network`]); actors send through channels and never wait. What frames mean,
+//! All of it runs on threads of its own ([`QuicRuntime`]); actors send through channels and never wait. What frames mean,
 //! and which regions go where, is not known here.
 
 pub mod client;
@@ -16,17 +16,17 @@ pub mod server;
 pub(super) mod tls;
 
 pub use client::Connector;
-pub use join::JoinDesk;
+pub use join::JoinService;
 pub use link::{LinkEnd, QuicLink};
-pub use regions::{Arrival, Region, Regions};
+pub use regions::{ReceivedRegion, RegionArrival, RegionStreams};
 pub use server::{Server, ServerSetup};
 
 use super::Incoming;
 use super::clock::Clock;
 use super::hello::Hello;
-use super::identity::Identity;
-use super::notices::{Notice, Notices};
+use super::identity::NodeIdentity;
 use super::refusal::{Cause, Refusal};
+use super::refusal_log::{RefusalLimiter, RefusalNotice};
 use super::settings::Settings;
 use quinn::{Endpoint, EndpointConfig};
 use socket2::SockRef;
@@ -42,7 +42,7 @@ use tokio::sync::mpsc::Receiver;
 #[derive(Debug)]
 pub struct Peer {
     /// Who it is, by its certificate.
-    pub identity: Identity,
+    pub identity: NodeIdentity,
     /// What it is and has, by its own word.
     pub hello: Hello,
     /// Where it is.
@@ -52,9 +52,9 @@ pub struct Peer {
     /// Frames from it.
     pub incoming: Incoming,
     /// For data regions to it.
-    pub regions: Regions,
+    pub regions: RegionStreams,
     /// Data regions from it.
-    pub arrivals: Receiver<Arrival>,
+    pub arrivals: Receiver<RegionArrival>,
 }
 
 /// Why nothing can be sent or received here at all.
@@ -78,18 +78,18 @@ pub enum NetworkError {
 
 /// Threads for everything that is sent and received. Actix has one thread, on which connections would wait for actors:
 /// on it, regions moved at a third of the speed.
-pub struct Network {
+pub struct QuicRuntime {
     runtime: Option<Runtime>,
     handle: Handle,
 }
 
-impl fmt::Debug for Network {
+impl fmt::Debug for QuicRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Network").finish_non_exhaustive()
     }
 }
 
-impl Network {
+impl QuicRuntime {
     /// Starts so many threads.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+impl Drop for QuicRuntime {
     /// Does not wait: it may be dropped where nobody may. Whoever has something to say first, waits for
     /// [`Server::close`] or [`Connector::close`].
     fn drop(&mut self) {
@@ -120,26 +120,26 @@ impl Drop for Network {
 }
 
 /// Where the operator is told.
-pub type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+pub type OperatorLog = Arc<dyn Fn(&RefusalNotice) + Send + Sync>;
 
 /// Tells the operator who was turned away, within bounds.
 #[derive(Clone)]
-pub struct Board {
-    notices: Arc<Mutex<Notices>>,
+pub struct RefusalReporter {
+    notices: Arc<Mutex<RefusalLimiter>>,
     clock: Arc<dyn Clock>,
-    tell: Tell,
+    tell: OperatorLog,
 }
 
-impl fmt::Debug for Board {
+impl fmt::Debug for RefusalReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Board").finish_non_exhaustive()
     }
 }
 
-impl Board {
+impl RefusalReporter {
     /// What is to be told goes to `tell`, on a thread of the network.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, tell: Tell) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, tell: OperatorLog) -> Self {
         Self { notices: Arc::default(), clock, tell }
     }
 
@@ -166,7 +166,7 @@ fn endpoint(
     let fail = |source| NetworkError::Address { address, source };
     let mut config = EndpointConfig::default();
     config
-        .max_udp_payload_size(Settings::LARGEST_DATAGRAM_BYTES)
+        .max_udp_payload_size(Settings::MAX_DATAGRAM_BYTES)
         .map_err(|error| fail(io::Error::other(error)))?;
     let socket = UdpSocket::bind(address).map_err(fail)?;
     if let Some(bytes) = settings.socket_bytes {

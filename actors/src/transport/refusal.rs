@@ -92,7 +92,7 @@ impl Cause {
 }
 
 /// The longest sentence sent or shown. The close of a connection has to fit one packet of the smallest size.
-const LONGEST_TEXT_BYTES: usize = 900;
+const MAX_TEXT_BYTES: usize = 900;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,8 +204,8 @@ fn of_alert(alert: u8) -> (Cause, &'static str) {
 fn printable(text: &str) -> String {
     let mut line: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    if line.len() > LONGEST_TEXT_BYTES {
-        line.truncate(line.floor_char_boundary(LONGEST_TEXT_BYTES));
+    if line.len() > MAX_TEXT_BYTES {
+        line.truncate(line.floor_char_boundary(MAX_TEXT_BYTES));
     }
     line
 }
@@ -227,7 +227,7 @@ mod tests {
     fn what_a_peer_says_is_one_printable_line() {
         let text = format!("a\n\u{1b}[31mb{}", "é".repeat(2000));
         let refusal = Refusal::new(Cause::Lost, text);
-        assert!(refusal.text.starts_with("a  [31mbé") && refusal.text.len() <= LONGEST_TEXT_BYTES);
+        assert!(refusal.text.starts_with("a  [31mbé") && refusal.text.len() <= MAX_TEXT_BYTES);
         assert!(!refusal.text.contains(char::is_control));
     }
 }

@@ -46,7 +46,7 @@ pub struct Settings {
     /// milliseconds, and what one keeps in memory is some hundred kB.
     pub unused: Duration,
     /// Workers that a worker is connected to for what it needs, and as many again that come for what it has.
-    pub neighbours: usize,
+    pub neighbors: usize,
     /// Regions that a worker may ask another one for at once; of more, it is told that too much is under way.
     pub requests: usize,
     /// Regions that a worker fetches at once, from all others: each is held until somebody takes it.
@@ -81,7 +81,7 @@ impl Default for Settings {
             longest_region_bytes: 4 << 30,
             arriving_bytes: 256 << 20,
             unused: Duration::from_secs(60),
-            neighbours: 128,
+            neighbors: 128,
             requests: 64,
             fetches: 16,
             sending_bytes: 512 << 20,
@@ -109,7 +109,7 @@ const FIRST_WINDOW_BYTES: u64 = 256 << 10;
 
 impl Settings {
     /// The largest datagram received, and sent within one machine, where no wire limits it.
-    pub const LARGEST_DATAGRAM_BYTES: u16 = 32_000;
+    pub const MAX_DATAGRAM_BYTES: u16 = 32_000;
 
     /// What sockets hold that are there for regions, see [`socket_bytes`](Self::socket_bytes).
     pub const REGIONS_SOCKET_BYTES: usize = 1 << 20;
@@ -119,7 +119,7 @@ impl Settings {
     pub fn transport(&self, peer: IpAddr) -> Arc<TransportConfig> {
         let is_local = peer.to_canonical().is_loopback();
         let mut discovery = MtuDiscoveryConfig::default();
-        discovery.upper_bound(if is_local { Self::LARGEST_DATAGRAM_BYTES } else { NETWORK_DATAGRAM_BYTES });
+        discovery.upper_bound(if is_local { Self::MAX_DATAGRAM_BYTES } else { NETWORK_DATAGRAM_BYTES });
         let mut cubic = CubicConfig::default();
         cubic.initial_window(FIRST_WINDOW_BYTES);
         let mut transport = TransportConfig::default();

@@ -28,7 +28,7 @@ const KEY_BYTES: usize = 32;
 
 /// The longest time for which a token can be made. Who holds one can join as a worker: what has to live longer should
 /// be a certificate.
-pub const LONGEST_TTL: Duration = Duration::from_secs(30 * 86_400);
+pub const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 
 /// Which token it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,7 +133,7 @@ impl fmt::Debug for TokenKey {
 
 /// What a token is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Good {
+pub struct TokenGrant {
     /// Which one it is.
     pub id: TokenId,
     /// It must not have been used before, and is used now.
@@ -187,16 +187,16 @@ impl TokenKey {
     ///
     /// # Errors
     /// [`TokenError::Seal`] and [`TokenError::Ended`].
-    pub fn check(&self, token: &Token, now: Duration) -> Result<Good, TokenError> {
+    pub fn check(&self, token: &Token, now: Duration) -> Result<TokenGrant, TokenError> {
         hmac::verify(&self.hmac(), &token.sealed(), &token.seal).map_err(|_| TokenError::Seal)?;
         match now.as_secs().checked_sub(token.ends) {
             Some(ago) => Err(TokenError::Ended(ago)),
-            None => Ok(Good { id: token.id, is_once: token.is_once }),
+            None => Ok(TokenGrant { id: token.id, is_once: token.is_once }),
         }
     }
 }
 
-/// How long a token lasts: 1 s to [`LONGEST_TTL`].
+/// How long a token lasts: 1 s to [`MAX_TTL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl(Duration);
 
@@ -206,7 +206,7 @@ impl Ttl {
     /// # Errors
     /// [`TokenError::Ttl`].
     pub fn new(ttl: Duration) -> Result<Self, TokenError> {
-        let is_allowed = ttl >= Duration::from_secs(1) && ttl <= LONGEST_TTL;
+        let is_allowed = ttl >= Duration::from_secs(1) && ttl <= MAX_TTL;
         if is_allowed { Ok(Self(ttl)) } else { Err(TokenError::Ttl(ttl.as_secs())) }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_token_does_not_last_for_ever() {
-        for ttl in [Duration::ZERO, Duration::from_millis(999), LONGEST_TTL + HOUR, Duration::MAX] {
+        for ttl in [Duration::ZERO, Duration::from_millis(999), MAX_TTL + HOUR, Duration::MAX] {
             assert!(matches!(Ttl::new(ttl), Err(TokenError::Ttl(_))));
         }
     }

@@ -1,13 +1,13 @@
 //! Buckets as they arrive, and as they end before they are finished.
 
-use super::{Bucket, HandBack, Which, WorkerActor};
-use crate::stage::{Runnable, StageActor, Surroundings};
-use crate::storage::{Ahead, Expect, Origin, Wish};
+use super::{Bucket, InstanceSelection, TakeInstances, WorkerActor};
+use crate::stage::{ResolvedStage, StageActor, StageContext};
+use crate::storage::{ExpectRegions, Prefetch, RegionOrigin, SetPlacement};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
-use pleach_dispatch::{LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Origin as StageOrigin, Read, Registry, Stage, StageInput, Task, TierKind};
+use pleach_workflow::{InputOrigin as StageOrigin, Registry, Stage, StageInput, Task, TaskInput, TierKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tracing::{Span, debug_span};
@@ -20,9 +20,9 @@ impl WorkerActor {
         inputs: &[InputFile],
         peers: &[(WorkerId, SocketAddr)],
     ) {
-        let mut regions: Vec<(RegionKey, Origin)> = Vec::new();
+        let mut regions: Vec<(RegionKey, RegionOrigin)> = Vec::new();
         if let Some(remote) = &self.setup.remote {
-            let source = |input: &InputFile| Origin::Source(remote.opener.source(input, &remote.files));
+            let source = |input: &InputFile| RegionOrigin::Source(remote.opener.source(input, &remote.files));
             regions.extend(inputs.iter().map(|input| (input.key, source(input))));
         }
         for region in &work.elsewhere {
@@ -30,22 +30,22 @@ impl WorkerActor {
                 peers.iter().find(|(known, _)| known == worker).map(|(_, address)| *address)
             };
             let holders = region.workers.iter().filter_map(address).collect();
-            regions.push((region.key, Origin::Elsewhere { workers: holders, shared: region.shared }));
+            regions.push((region.key, RegionOrigin::Elsewhere { workers: holders, shared: region.shared }));
         }
         if !regions.is_empty() {
-            self.setup.storage.do_send(Expect(regions));
+            self.setup.storage.do_send(ExpectRegions(regions));
         }
     }
 
     pub(super) fn assigned(
         &mut self,
-        study: StudyId,
+        study: PlanId,
         lease: LeaseId,
         work: BucketWork,
         later: bool,
         ctx: &mut Context<Self>,
     ) {
-        let work = if self.setup.below.is_some() { work.with_room_below() } else { work };
+        let work = if self.setup.below.is_some() { work.with_spill() } else { work };
         if !self.core.has_free_slot() {
             self.bring_up(&work);
         }
@@ -68,7 +68,7 @@ impl WorkerActor {
             stage = work.stage,
             instances = ids.len()
         );
-        let around = Surroundings {
+        let around = StageContext {
             worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
             slots: self.slots.clone(),
@@ -86,10 +86,10 @@ impl WorkerActor {
         };
         let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
         // Those of its operations that are not linked in are missing.
-        if let Some(Runnable { stage, .. }) = &stage {
+        if let Some(ResolvedStage { stage, .. }) = &stage {
             self.wish(stage, &work);
         }
-        let is_complete = |stage: &Runnable| stage.operations.len() == stage.stage.tasks.len();
+        let is_complete = |stage: &ResolvedStage| stage.operations.len() == stage.stage.tasks.len();
         let actor = stage
             .filter(is_complete)
             .and_then(|stage| StageActor::new((study, lease), stage, work, around).ok());
@@ -106,7 +106,7 @@ impl WorkerActor {
                     let (cause, tasks) = (cause.clone(), Vec::new());
                     self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);
                 }
-                self.core.handle_stage_over(lease);
+                self.core.handle_bucket_finished(lease);
             }
         }
     }
@@ -115,7 +115,7 @@ impl WorkerActor {
     fn bring_up(&self, work: &BucketWork) {
         // A bucket's instances read the same.
         let Some(first) = work.instances.first().filter(|_| self.setup.below.is_some()) else { return };
-        self.setup.storage.do_send(Ahead(first.inputs.clone()));
+        self.setup.storage.do_send(Prefetch(first.inputs.clone()));
     }
 
     /// Tells storage which tiers are wished for what a bucket will store.
@@ -126,7 +126,7 @@ impl WorkerActor {
         });
         let wishes: Vec<(RegionKey, TierKind)> = wishes.collect();
         if !wishes.is_empty() {
-            self.setup.storage.do_send(Wish(wishes));
+            self.setup.storage.do_send(SetPlacement(wishes));
         }
     }
 
@@ -134,27 +134,27 @@ impl WorkerActor {
     pub(super) fn revoke(&mut self, lease: LeaseId, ctx: &mut Context<Self>) {
         self.unsafe_reports.forget(lease);
         if let Some(bucket) = self.running.get(&lease) {
-            let asked = bucket.stage.send(HandBack(Which::All)).into_actor(self);
+            let asked = bucket.stage.send(TakeInstances(InstanceSelection::All)).into_actor(self);
             ctx.spawn(asked.map(|_, actor, ctx| actor.perform(ctx)));
         }
     }
 }
 
 /// The stages of a study, with the operations that are linked in.
-pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<Runnable> {
+pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<ResolvedStage> {
     let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
     let readers = |stage: usize, output: usize| {
         let reads = |(input, origin): (usize, &StageInput)| {
-            (origin.origin == StageOrigin::Stage { stage, output }).then_some(Read::StageInput(input))
+            (origin.origin == StageOrigin::Stage { stage, output }).then_some(TaskInput::StageInput(input))
         };
         let readers = stages.iter().flat_map(|other| {
-            let inputs: Vec<Read> = other.inputs.iter().enumerate().filter_map(reads).collect();
+            let inputs: Vec<TaskInput> = other.inputs.iter().enumerate().filter_map(reads).collect();
             let reads = move |task: &&Task| task.reads.iter().any(|read| inputs.contains(read));
             other.tasks.iter().filter(reads)
         });
         readers.filter_map(find).collect()
     };
-    let runnable = |(number, stage): (usize, &Stage)| Runnable {
+    let runnable = |(number, stage): (usize, &Stage)| ResolvedStage {
         stage: Arc::new(stage.clone()),
         operations: stage.tasks.iter().filter_map(find).collect(),
         readers: (0..stage.outputs.len()).map(|output| readers(number, output)).collect(),

@@ -1,15 +1,15 @@
 //! What a worker brings along.
 
-use crate::below::Below;
 use crate::exchange::Exchange;
-use crate::files::Files;
-use crate::stage::Past;
+use crate::input_files::InputFileStore;
+use crate::spill::SpillStore;
+use crate::stage::PriorResults;
 use crate::storage::{Source, StorageActor};
 use crate::task::Meter;
 use actix::Addr;
-use pleach_dispatch::costs::Costs;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::InputFile;
-use pleach_regions::{Ledger, RamTier};
+use pleach_regions::{MemoryCounter, RamTier};
 use pleach_workflow::Registry;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -43,17 +43,17 @@ pub struct WorkerSetup {
     /// What its storage holds in memory.
     pub ram: Arc<RamTier>,
     /// The tiers below that, if there are any; the same as its storage's.
-    pub below: Option<Arc<Below>>,
+    pub below: Option<Arc<SpillStore>>,
     /// Bytes held on this node.
-    pub ledger: Arc<Ledger>,
+    pub ledger: Arc<MemoryCounter>,
     /// What operations are believed to cost; it learns from every task.
-    pub costs: Arc<Mutex<Costs>>,
+    pub costs: Arc<Mutex<CostModel>>,
     /// What is known from before the study.
-    pub past: Past,
+    pub past: PriorResults,
     /// Is told of the most bytes ever held and reserved at once.
     pub peak_bytes: Arc<AtomicU64>,
     /// What a worker has that is not in its manager's process.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteSetup>,
 }
 
 impl fmt::Debug for WorkerSetup {
@@ -63,30 +63,30 @@ impl fmt::Debug for WorkerSetup {
 }
 
 /// Reads input files: the application's part.
-pub trait Opener: Send + Sync {
+pub trait InputReader: Send + Sync {
     /// A region that is read from a file, which may have to be fetched first.
-    fn source(&self, input: &InputFile, files: &Arc<Files>) -> Arc<dyn Source>;
+    fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source>;
 }
 
 /// See [`WorkerSetup::remote`].
-pub struct Remote {
+pub struct RemoteSetup {
     /// This process: another number each time it is started.
     pub incarnation: u64,
     /// For regions of other workers.
     pub exchange: Exchange,
     /// Reads input files.
-    pub opener: Arc<dyn Opener>,
+    pub opener: Arc<dyn InputReader>,
     /// Where input files are.
-    pub files: Arc<Files>,
+    pub files: Arc<InputFileStore>,
     /// Files that are to be asked for.
     pub asks: Option<UnboundedReceiver<[u8; 32]>>,
     /// Receives an event when the manager accepts the worker, when the link is gone, and when the worker has left.
-    pub events: UnboundedSender<Event>,
+    pub events: UnboundedSender<WorkerEvent>,
     /// Buckets that it asks for beyond what idle slots take.
     pub window: u32,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Remote").field("incarnation", &self.incarnation).finish_non_exhaustive()
     }
@@ -94,7 +94,7 @@ impl fmt::Debug for Remote {
 
 /// What the process of a worker is told by its actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum WorkerEvent {
     /// The manager has accepted the worker over the link.
     Welcomed,
     /// The link is gone: another one is needed.

@@ -3,9 +3,11 @@
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::hello::{Hello, Version};
-use pleach_actors::transport::identity::{Identity, Role};
-use pleach_actors::transport::notices::Notice;
-use pleach_actors::transport::quic::{Board, Connector, JoinDesk, Network, Peer, Server, ServerSetup};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
+use pleach_actors::transport::quic::{
+    Connector, JoinService, Peer, QuicRuntime, RefusalReporter, Server, ServerSetup,
+};
+use pleach_actors::transport::refusal_log::RefusalNotice;
 use pleach_actors::transport::settings::Settings;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -37,8 +39,8 @@ pub(crate) struct Cluster {
     place: TempDir,
     pub(crate) authority: Authority,
     pub(crate) clock: Arc<Hands>,
-    told: Arc<Mutex<Vec<Notice>>>,
-    pub(crate) network: Network,
+    told: Arc<Mutex<Vec<RefusalNotice>>>,
+    pub(crate) network: QuicRuntime,
     pub(crate) settings: Settings,
 }
 
@@ -58,7 +60,7 @@ impl Cluster {
         let place = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(Hands(AtomicU64::new(1_800_000_000)));
         let authority = Authority::init(&place.path().join("ca"), clock.now()).expect("an authority");
-        let network = Network::start(2).expect("threads");
+        let network = QuicRuntime::start(2).expect("threads");
         Self { place, authority, clock, told: Arc::default(), network, settings }
     }
 
@@ -72,7 +74,7 @@ impl Cluster {
 
     pub(crate) fn credentials(&self, name: &str, role: Role, days: u32) -> Arc<Credentials> {
         let folder = self.folder(name);
-        let identity = Identity { name: name.parse().expect("a name"), role };
+        let identity = NodeIdentity { name: name.parse().expect("a name"), role };
         let validity = Validity::days(days, self.clock.now()).expect("some days");
         if !folder.exists() {
             self.authority.issue(&identity, validity, &folder).expect("a certificate");
@@ -81,13 +83,16 @@ impl Cluster {
     }
 
     /// Everything that the operator has been told.
-    pub(crate) fn told(&self) -> Vec<Notice> {
+    pub(crate) fn told(&self) -> Vec<RefusalNotice> {
         self.told.lock().expect("no panic").clone()
     }
 
-    pub(crate) fn board(&self) -> Board {
+    pub(crate) fn board(&self) -> RefusalReporter {
         let told = Arc::clone(&self.told);
-        Board::new(self.clock(), Arc::new(move |notice| told.lock().expect("no panic").push(notice.clone())))
+        RefusalReporter::new(
+            self.clock(),
+            Arc::new(move |notice| told.lock().expect("no panic").push(notice.clone())),
+        )
     }
 
     pub(crate) fn setup(&self) -> ServerSetup {
@@ -103,8 +108,8 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn desk(&self) -> Arc<JoinDesk> {
-        Arc::new(JoinDesk::open(&self.folder("ca")).expect("an authority"))
+    pub(crate) fn desk(&self) -> Arc<JoinService> {
+        Arc::new(JoinService::open(&self.folder("ca")).expect("an authority"))
     }
 
     pub(crate) fn listen(&self, setup: ServerSetup) -> (Server, Receiver<Peer>) {
@@ -116,7 +121,7 @@ impl Cluster {
     }
 
     pub(crate) fn connector_with(&self, credentials: Arc<Credentials>, version: Version) -> Connector {
-        let (settings, board) = (self.settings.clone(), Board::new(self.clock(), Arc::new(|_| {})));
+        let (settings, board) = (self.settings.clone(), RefusalReporter::new(self.clock(), Arc::new(|_| {})));
         Connector::new(&self.network, ANYWHERE, credentials, version, settings, &self.clock(), board)
             .expect("a socket")
     }

@@ -1,15 +1,15 @@
-//! Operations on grey images of any size, and studies over them whose bytes can be counted by hand.
+//! Operations on gray images of any size, and studies over them whose bytes can be counted by hand.
 
 use pleach_actors::storage::Source;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::TaskBytes;
+use pleach_dispatch::dry_run::rehearse;
+use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::TaskFailure;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
-use pleach_dispatch::rehearsal::rehearse;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
 use pleach_regions::{DataRegion, ElementType, Raster, RegionKey, Table};
 use pleach_workflow::{
-    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage,
-    StageInput, StageOutput, Task, Value,
+    Accepts, Argument, InputOrigin, Operation, OperationError, Port, RegionDecl, Registry, Stage, StageInput,
+    StageOutput, Task, TaskInput, Value,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ struct Shade {
     watch: Arc<Watch>,
 }
 
-const GREY: Port = Port { name: "image", element: ElementType::Gray8 };
+const GRAY: Port = Port { name: "image", element: ElementType::Gray8 };
 
 impl Operation for Shade {
     fn name(&self) -> &'static str {
@@ -124,7 +124,7 @@ pub(crate) struct Study {
     pub(crate) bucket: usize,
     /// Bytes a pixel that the first task of a painting takes beside its output; the others take none.
     pub(crate) scratch: u64,
-    pub(crate) sharing: Sharing,
+    pub(crate) sharing: ReuseScope,
 }
 
 impl Study {
@@ -138,17 +138,17 @@ impl Study {
             watch: Arc::clone(watch),
         };
         let operations = [
-            shade("toy.first", &[GREY], GREY, self.scratch),
-            shade("toy.shade", &[GREY], GREY, 0),
-            shade("toy.blend", &[GREY, GREY], GREY, 0),
-            shade("toy.measure", &[GREY], table, 0),
+            shade("toy.first", &[GRAY], GRAY, self.scratch),
+            shade("toy.shade", &[GRAY], GRAY, 0),
+            shade("toy.blend", &[GRAY, GRAY], GRAY, 0),
+            shade("toy.measure", &[GRAY], table, 0),
         ];
         Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
     }
 
     /// What the tasks of a stage take.
-    fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskBytes> {
-        let task = |element: ElementType, scratch| TaskBytes {
+    fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskMemory> {
+        let task = |element: ElementType, scratch| TaskMemory {
             scratch: scratch * pixels,
             outputs: vec![element.bytes(pixels)],
         };
@@ -183,12 +183,12 @@ impl Study {
 
     pub(crate) fn plan(&self) -> ExecutionPlan {
         let stages = vec![
-            stage(&["toy.shade"], &[Origin::Input(0)]),
+            stage(&["toy.shade"], &[InputOrigin::Input(0)]),
             stage(
                 &["toy.first", "toy.shade", "toy.blend"],
-                &[Origin::Stage { stage: 0, output: 0 }, Origin::Input(1)],
+                &[InputOrigin::Stage { stage: 0, output: 0 }, InputOrigin::Input(1)],
             ),
-            stage(&["toy.measure"], &[Origin::Stage { stage: 1, output: 0 }]),
+            stage(&["toy.measure"], &[InputOrigin::Stage { stage: 1, output: 0 }]),
         ];
         let mut plan = ExecutionPlan { stages, sharing: self.sharing, ..ExecutionPlan::default() };
         let prepared: Vec<InstanceId> =
@@ -231,15 +231,15 @@ impl Study {
 }
 
 /// A stage of these operations in a row, each with a parameter of its own; the last one reads what the stage reads second.
-fn stage(operations: &[&str], origins: &[Origin]) -> Stage {
+fn stage(operations: &[&str], origins: &[InputOrigin]) -> Stage {
     let element = if operations == ["toy.measure"] { ElementType::Table } else { ElementType::Gray8 };
     let region = |name: String, element| RegionDecl { region: name, element };
     let task = |(number, operation): (usize, &&str)| {
         let first = match number {
-            0 => Read::StageInput(0),
-            _ => Read::Task { task: number - 1, output: 0 },
+            0 => TaskInput::StageInput(0),
+            _ => TaskInput::Task { task: number - 1, output: 0 },
         };
-        let second = (1..origins.len()).map(Read::StageInput).filter(|_| number + 1 == operations.len());
+        let second = (1..origins.len()).map(TaskInput::StageInput).filter(|_| number + 1 == operations.len());
         Task {
             name: format!("{operation}{number}"),
             description: String::new(),
@@ -250,7 +250,7 @@ fn stage(operations: &[&str], origins: &[Origin]) -> Stage {
             writes: vec![region(format!("{operation}{number}"), element)],
         }
     };
-    let input = |(number, &origin): (usize, &Origin)| StageInput {
+    let input = |(number, &origin): (usize, &InputOrigin)| StageInput {
         region: region(format!("x{number}"), ElementType::Gray8),
         origin,
     };

@@ -1,14 +1,14 @@
 //! What a study on the toy workflow has to come to, whoever executes it.
 
 use crate::toy::expected;
-use pleach_actors::manager::Outcome;
+use pleach_actors::manager::StudyOutcome;
 use pleach_dispatch::InstanceId;
 
 /// Tiles, and the parameter sets to run on them.
 pub(crate) type Sets = Vec<(usize, [i64; 5])>;
 
 /// Nothing failed, everything was finished, and results are what they have to be.
-pub(crate) fn check(sets: &Sets, outcome: &Outcome) {
+pub(crate) fn check(sets: &Sets, outcome: &StudyOutcome) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     assert_eq!(outcome.finished, 2 * sets.len());
     for (id, (_, set)) in sets.iter().enumerate() {

@@ -3,14 +3,14 @@
 use pleach_actors::storage::Source;
 use pleach_actors::task::{THREAD_NAME, is_running_task};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::TaskBytes;
+use pleach_dispatch::dry_run::rehearse;
+use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::TaskFailure;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
-use pleach_dispatch::rehearsal::rehearse;
 use pleach_regions::{DataRegion, ElementType, RegionKey, Table};
 use pleach_workflow::{
-    Accepts, Argument, Operation, OperationError, Origin, Port, Read, RegionDecl, Registry, Stage,
-    StageInput, StageOutput, Task, Value,
+    Accepts, Argument, InputOrigin, Operation, OperationError, Port, RegionDecl, Registry, Stage, StageInput,
+    StageOutput, Task, TaskInput, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,9 +100,9 @@ pub(crate) fn read(region: &DataRegion) -> f64 {
 }
 
 /// What the tasks of a stage take, as declared.
-fn bytes(stage: usize, pixels: u64) -> Vec<TaskBytes> {
+fn bytes(stage: usize, pixels: u64) -> Vec<TaskMemory> {
     let output = ElementType::Table.bytes(pixels);
-    vec![TaskBytes { scratch: 64, outputs: vec![output] }; if stage == 0 { 3 } else { 2 }]
+    vec![TaskMemory { scratch: 64, outputs: vec![output] }; if stage == 0 { 3 } else { 2 }]
 }
 
 pub(crate) fn registry() -> (Registry, Arc<Watch>) {
@@ -129,7 +129,7 @@ fn region(name: &str) -> RegionDecl {
 }
 
 /// A stage of `tasks` steps in a row, each with a parameter of its own.
-pub(crate) fn stage(name: &str, tasks: usize, origin: Origin) -> Stage {
+pub(crate) fn stage(name: &str, tasks: usize, origin: InputOrigin) -> Stage {
     let task = |number: usize| Task {
         name: format!("{name}{number}"),
         description: String::new(),
@@ -137,8 +137,8 @@ pub(crate) fn stage(name: &str, tasks: usize, origin: Origin) -> Stage {
         version: 1,
         arguments: vec![number],
         reads: vec![match number {
-            0 => Read::StageInput(0),
-            _ => Read::Task { task: number - 1, output: 0 },
+            0 => TaskInput::StageInput(0),
+            _ => TaskInput::Task { task: number - 1, output: 0 },
         }],
         writes: vec![region(&format!("{name}{number}"))],
     };
@@ -170,7 +170,10 @@ pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
     let values = |numbers: &[i64]| numbers.iter().map(|n| Value::Integer(*n)).collect();
     let count = sets.len() as u32;
     let mut plan = ExecutionPlan {
-        stages: vec![stage("a", 3, Origin::Input(0)), stage("b", 2, Origin::Stage { stage: 0, output: 0 })],
+        stages: vec![
+            stage("a", 3, InputOrigin::Input(0)),
+            stage("b", 2, InputOrigin::Stage { stage: 0, output: 0 }),
+        ],
         ..ExecutionPlan::default()
     };
     for (id, (tile, set)) in (0u32..).zip(sets) {

@@ -1,11 +1,11 @@
 //! A worker's exchange, with what it holds.
 
 use crate::cluster::{ANYWHERE, Cluster, soon};
-use pleach_actors::exchange::{Exchange, ExchangeSetup, Failure};
+use pleach_actors::exchange::{Exchange, ExchangeSetup, HolderError};
 use pleach_actors::transport::hello::{Hello, Version};
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::settings::Settings;
-use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey};
+use pleach_regions::{DataRegion, MemoryCounter, RamTier, RegionKey};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Worker {
     pub(crate) exchange: Exchange,
     pub(crate) ram: Arc<RamTier>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ledger: Arc<MemoryCounter>,
 }
 
 impl Worker {
@@ -23,7 +23,7 @@ impl Worker {
     }
 
     pub(crate) fn with(cluster: &Cluster, name: &str, shared: Option<PathBuf>, settings: Settings) -> Self {
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(MemoryCounter::default());
         let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
         let setup = ExchangeSetup {
             credentials: cluster.credentials(name, Role::Worker, 30),
@@ -53,7 +53,7 @@ impl Worker {
         &self,
         key: RegionKey,
         from: &[SocketAddr],
-    ) -> Result<Arc<DataRegion>, Vec<Failure>> {
+    ) -> Result<Arc<DataRegion>, Vec<HolderError>> {
         let fetched = soon(self.exchange.fetch(key, from)).await;
         fetched.map_err(|error| error.tried.into_iter().map(|tried| tried.failure).collect())
     }

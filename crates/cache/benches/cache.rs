@@ -4,7 +4,7 @@
 //! to the page cache and back. Figures of regions are bytes in memory a second.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pleach_cache::{Cache, Components, Key, Limits, Output, Trace};
+use pleach_cache::{Cache, CacheKey, KeyComponents, Limits, Output, Trace};
 use pleach_regions::{DataRegion, Digest, Raster};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 const TRACES: u32 = 10_000;
 
 /// A trace as a task of the segmentation leaves it.
-fn trace(number: u32) -> (Key, Trace) {
+fn trace(number: u32) -> (CacheKey, Trace) {
     let digest = |name: u32| Digest::of_bytes(&(number * 4 + name).to_le_bytes());
-    let components = Components {
+    let components = KeyComponents {
         operation: "nuclei.candidates".to_owned(),
         version: 1,
         arguments: vec![("G1".to_owned(), number.to_string()), ("FillHoles".to_owned(), "4".to_owned())],
@@ -52,7 +52,7 @@ fn open(path: &Path) -> Cache {
 }
 
 fn traces(criterion: &mut Criterion) {
-    let all: Vec<(Key, Trace)> = (0..TRACES).map(trace).collect();
+    let all: Vec<(CacheKey, Trace)> = (0..TRACES).map(trace).collect();
     let mut group = criterion.benchmark_group("traces");
     group.sample_size(10).throughput(Throughput::Elements(u64::from(TRACES)));
     let fresh = || {
@@ -62,20 +62,23 @@ fn traces(criterion: &mut Criterion) {
     };
     group.bench_function("insert", |bencher| {
         let insert = |(folder, cache): (tempfile::TempDir, Cache)| {
-            all.iter()
-                .for_each(|(key, trace)| assert_eq!(cache.insert(*key, trace), pleach_cache::Stored::New));
+            all.iter().for_each(|(key, trace)| {
+                assert_eq!(cache.insert(*key, trace), pleach_cache::InsertOutcome::New)
+            });
             (folder, cache)
         };
         bencher.iter_batched(fresh, insert, BatchSize::PerIteration);
     });
     let (folder, cache) = fresh();
-    all.iter().for_each(|(key, trace)| assert_eq!(cache.insert(*key, trace), pleach_cache::Stored::New));
+    all.iter()
+        .for_each(|(key, trace)| assert_eq!(cache.insert(*key, trace), pleach_cache::InsertOutcome::New));
     group.bench_function("lookup", |bencher| {
         bencher.iter(|| all.iter().filter(|(key, _)| cache.lookup(key).is_some()).count());
     });
     group.bench_function("lookup of what is not there", |bencher| {
-        bencher
-            .iter(|| (0..TRACES).filter(|number| cache.lookup(&Key([*number as u8; 32])).is_some()).count());
+        bencher.iter(|| {
+            (0..TRACES).filter(|number| cache.lookup(&CacheKey([*number as u8; 32])).is_some()).count()
+        });
     });
     let mut wanted = all[0].1.components.clone();
     wanted.arguments[0].1 = "none".to_owned();
@@ -96,7 +99,7 @@ fn blobs(criterion: &mut Criterion) {
             let id = |what: &str| BenchmarkId::new(format!("{what} {name}"), format!("{megapixels} Mpx"));
             let store = |(folder, cache): (tempfile::TempDir, Cache)| {
                 for (digest, region) in digests.iter().zip(&regions) {
-                    assert_eq!(cache.store(digest, region), pleach_cache::Stored::New);
+                    assert_eq!(cache.store(digest, region), pleach_cache::InsertOutcome::New);
                 }
                 (folder, cache)
             };

@@ -5,11 +5,11 @@
 
 use crate::folder::{self, Folder};
 use crate::index::Index;
-use crate::key::{Key, operation_tag};
-use crate::open::{Opened, enter, seconds};
+use crate::key::{CacheKey, operation_tag};
+use crate::open::{Opened, index_records, seconds};
 use crate::record::{Header, Kind};
-use crate::report::{Report, Reports, Statistics, Tally, count};
-use crate::segment::{Place, Segment};
+use crate::segment::{RecordLocation, Segment};
+use crate::stats::{CacheCounters, CacheStats, CacheWarning, CacheWarnings, count};
 use crate::trace::Trace;
 use crate::writer::{Writer, open_segment};
 use pleach_regions::{DataRegion, Digest};
@@ -26,14 +26,14 @@ pub struct Cache {
     writer: Mutex<Option<Writer>>,
     /// Whether times of use and burials are written.
     writable: bool,
-    tally: Tally,
-    reports: Mutex<Reports>,
+    tally: CacheCounters,
+    reports: Mutex<CacheWarnings>,
     now_seconds: AtomicU64,
 }
 
 /// What became of an entry that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum InsertOutcome {
     /// It is there from now on.
     New,
     /// It was there before.
@@ -45,7 +45,8 @@ pub enum Stored {
 impl Cache {
     pub(crate) fn new(folder: Folder, opened: Opened, writer: Option<Writer>, now_seconds: u64) -> Self {
         let Opened { index, reports, damaged, evicted } = opened;
-        let tally = Tally { damaged: damaged.into(), evicted: evicted.into(), ..Tally::default() };
+        let tally =
+            CacheCounters { damaged: damaged.into(), evicted: evicted.into(), ..CacheCounters::default() };
         Self {
             folder,
             index: RwLock::new(index),
@@ -58,7 +59,7 @@ impl Cache {
     }
 
     /// The trace of a task instance. None when there is none, or what there is cannot be believed.
-    pub fn lookup(&self, key: &Key) -> Option<Trace> {
+    pub fn lookup(&self, key: &CacheKey) -> Option<Trace> {
         self.find(Kind::Trace, &key.0, |body| Trace::from_bytes(&body))
     }
 
@@ -72,12 +73,12 @@ impl Cache {
 
     /// Whether a data region was there when its segment was read; [`load`](Self::load) may still find it damaged.
     #[must_use]
-    pub fn holds(&self, digest: &Digest) -> bool {
+    pub fn contains_region(&self, digest: &Digest) -> bool {
         self.index().contains(Kind::Blob, &digest.0)
     }
 
     /// Keeps the trace of a task instance.
-    pub fn insert(&self, key: Key, trace: &Trace) -> Stored {
+    pub fn insert(&self, key: CacheKey, trace: &Trace) -> InsertOutcome {
         self.store_with(Kind::Trace, &key.0, |now_seconds| {
             let body = trace.to_bytes();
             (Header::of_trace(key.0, operation_tag(&trace.components.operation), &body, now_seconds), body)
@@ -85,7 +86,7 @@ impl Cache {
     }
 
     /// Keeps a data region; `digest` is its own ([`DataRegion::digest`]).
-    pub fn store(&self, digest: &Digest, region: &DataRegion) -> Stored {
+    pub fn store(&self, digest: &Digest, region: &DataRegion) -> InsertOutcome {
         self.store_with(Kind::Blob, &digest.0, |now_seconds| {
             let body = region.encode(digest);
             (Header::of_blob(digest.0, &body, now_seconds), body)
@@ -106,7 +107,7 @@ impl Cache {
         for number in numbers {
             if let Err(error) = self.refresh_segment(&mut index, number) {
                 let (segment, reason) = (folder::name(number), error.to_string());
-                self.report(Report::Unreadable { segment, reason });
+                self.report(CacheWarning::Unreadable { segment, reason });
             }
         }
     }
@@ -119,17 +120,17 @@ impl Cache {
                 None => return Ok(()),
             },
         };
-        enter(index, &segment, from).map(|_| ())
+        index_records(index, &segment, from).map(|_| ())
     }
 
     /// Counts since the cache was opened, and what there is now.
     #[must_use]
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> CacheStats {
         let numbers = self.folder.numbers().unwrap_or_default();
         let length = |number: &u64| open_segment(&self.folder, *number, false).ok()??.file.length().ok();
         let segments_bytes: u64 = numbers.iter().filter_map(length).sum();
         let (traces, blobs) = self.index().counts();
-        Statistics {
+        CacheStats {
             traces,
             blobs,
             segments: numbers.len() as u64,
@@ -139,7 +140,7 @@ impl Cache {
     }
 
     /// What went wrong since this was asked last, the first hundred of it.
-    pub fn take_reports(&self) -> Vec<Report> {
+    pub fn take_reports(&self) -> Vec<CacheWarning> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -166,43 +167,48 @@ impl Cache {
         }
     }
 
-    fn drop_damaged(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &Place) {
+    fn drop_damaged(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &RecordLocation) {
         segment.bury(place);
         self.index_mut().remove(kind, id, place);
         count(&self.tally.damaged, 1);
-        self.report(Report::Damaged { segment: folder::name(place.segment), offset: place.offset });
+        self.report(CacheWarning::Damaged { segment: folder::name(place.segment), offset: place.offset });
     }
 
     /// Stores what `record` makes, unless it is there.
-    fn store_with(&self, kind: Kind, id: &[u8; 32], record: impl FnOnce(u64) -> (Header, Vec<u8>)) -> Stored {
+    fn store_with(
+        &self,
+        kind: Kind,
+        id: &[u8; 32],
+        record: impl FnOnce(u64) -> (Header, Vec<u8>),
+    ) -> InsertOutcome {
         if self.index().contains(kind, id) {
             count(&self.tally.known, 1);
-            return Stored::Known;
+            return InsertOutcome::Known;
         }
         if self.writer().is_none() {
             count(&self.tally.not_stored, 1);
-            return Stored::Not;
+            return InsertOutcome::Not;
         }
         let now_seconds = self.now_seconds.load(Ordering::Relaxed);
         // Encoding takes longest, and keeps nobody else from writing.
         let (header, body) = record(now_seconds);
         let stored = self.append(&header, &body, now_seconds);
         let counter = match stored {
-            Stored::New => &self.tally.stored,
-            Stored::Known => &self.tally.known,
-            Stored::Not => &self.tally.not_stored,
+            InsertOutcome::New => &self.tally.stored,
+            InsertOutcome::Known => &self.tally.known,
+            InsertOutcome::Not => &self.tally.not_stored,
         };
         count(counter, 1);
         stored
     }
 
-    fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> Stored {
+    fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> InsertOutcome {
         let mut slot = self.writer();
         // Another thread may have been faster, or have found the disk full.
         if self.index().contains(header.kind, &header.id) {
-            return Stored::Known;
+            return InsertOutcome::Known;
         }
-        let Some(writer) = slot.as_mut() else { return Stored::Not };
+        let Some(writer) = slot.as_mut() else { return InsertOutcome::Not };
         let written = writer.append(header, body, now_seconds);
         let evicted = writer.take_evicted();
         count(&self.tally.evicted, evicted.len() as u64);
@@ -212,31 +218,31 @@ impl Cache {
             Ok(Some(written)) => {
                 index.add(header, written.place);
                 index.know(&written.segment, written.end);
-                Stored::New
+                InsertOutcome::New
             }
-            Ok(None) => Stored::Not,
+            Ok(None) => InsertOutcome::Not,
             Err(error) => {
                 drop(index);
                 // Closes its segment behind what is whole.
                 *slot = None;
-                self.report(Report::Stopped { reason: error.to_string() });
-                Stored::Not
+                self.report(CacheWarning::Stopped { reason: error.to_string() });
+                InsertOutcome::Not
             }
         }
     }
 
     /// The traces of an operation, read one after the other; those that cannot be believed are left out.
-    pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (Key, u64, Trace)> + '_ {
+    pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
         let places = self.index().of_operation(operation_tag(operation));
         places.into_iter().filter_map(|(key, place)| {
             let (segment, _) = self.index().known(place.segment)?;
             let (header, body) = segment.read(&place).ok()??;
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
-            Some((Key(key), place.written_seconds, trace))
+            Some((CacheKey(key), place.written_seconds, trace))
         })
     }
 
-    fn report(&self, report: Report) {
+    fn report(&self, report: CacheWarning) {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).add(report);
     }
 

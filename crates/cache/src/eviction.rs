@@ -1,18 +1,18 @@
 //! What goes when there is no room: the segments whose entries nobody has used for longest.
 //!
-//! Segments go whole. An entry that is used keeps its neighbours, which are of the same study and mostly used with it; in
+//! Segments go whole. An entry that is used keeps its neighbors, which are of the same study and mostly used with it; in
 //! return nothing is ever rewritten to make room, and no order of single entries has to be kept. Segments that
 //! somebody writes to stay. The caller holds the folder's lock.
 
 use crate::folder::Folder;
-use crate::segment::{Beginning, Segment};
-use pleach_files::{OpenFile, Opening};
+use crate::segment::{Segment, SegmentHead};
+use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::time::Duration;
 
 /// A segment that may have to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub(crate) struct EvictionCandidate {
     pub(crate) number: u64,
     pub(crate) bytes: u64,
     pub(crate) used_seconds: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
 /// Which of `candidates` have to go so that `taken_bytes` and `extra_bytes` stay within `limit_bytes`: those used least
 /// recently, and no more than needed. None when all together are not enough; then none should go.
 pub(crate) fn choose(
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<EvictionCandidate>,
     taken_bytes: u64,
     extra_bytes: u64,
     limit_bytes: u64,
@@ -40,7 +40,7 @@ pub(crate) fn choose(
 }
 
 /// Whether a segment has been out of use for too long.
-pub(crate) fn is_over(used_seconds: u64, now_seconds: u64, age: Option<Duration>) -> bool {
+pub(crate) fn is_expired(used_seconds: u64, now_seconds: u64, age: Option<Duration>) -> bool {
     age.is_some_and(|age| now_seconds.saturating_sub(used_seconds) > age.as_secs())
 }
 
@@ -56,17 +56,17 @@ pub(crate) fn make_room(
     // Open and locked until the decision is made.
     let mut locked: Vec<Box<dyn OpenFile>> = Vec::new();
     for number in folder.numbers()? {
-        let Some(file) = folder.segment(number, Opening::Write)? else { continue };
+        let Some(file) = folder.segment(number, OpenMode::Write)? else { continue };
         let bytes = file.length()?;
         taken_bytes += bytes;
         if file.try_lock()? {
             let segment = Segment::new(number, file, false);
             // A time that is still to come is damage, or another machine's clock.
             let used_seconds = match segment.beginning()? {
-                Beginning::Segment { used_seconds } => used_seconds.min(now_seconds),
-                Beginning::Nothing | Beginning::Broken => 0,
+                SegmentHead::Segment { used_seconds } => used_seconds.min(now_seconds),
+                SegmentHead::Nothing | SegmentHead::Broken => 0,
             };
-            candidates.push(Candidate { number, bytes, used_seconds });
+            candidates.push(EvictionCandidate { number, bytes, used_seconds });
             locked.push(segment.file);
         }
     }
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn candidate(number: u64, bytes: u64, used_seconds: u64) -> Candidate {
-        Candidate { number, bytes, used_seconds }
+    fn candidate(number: u64, bytes: u64, used_seconds: u64) -> EvictionCandidate {
+        EvictionCandidate { number, bytes, used_seconds }
     }
 
     #[test]
@@ -101,11 +101,11 @@ mod tests {
     #[test]
     fn age_counts_from_the_last_use() {
         let day = Some(Duration::from_secs(86_400));
-        assert!(!is_over(1000, 1000 + 86_400, day));
-        assert!(is_over(1000, 1001 + 86_400, day));
-        assert!(!is_over(1000, u64::MAX, None));
+        assert!(!is_expired(1000, 1000 + 86_400, day));
+        assert!(is_expired(1000, 1001 + 86_400, day));
+        assert!(!is_expired(1000, u64::MAX, None));
         // Clocks that disagree make nothing old.
-        assert!(!is_over(2000, 1000, Some(Duration::ZERO)));
+        assert!(!is_expired(2000, 1000, Some(Duration::ZERO)));
     }
 
     proptest! {
@@ -114,7 +114,7 @@ mod tests {
             sizes in prop::collection::vec((1..100_u64, 0..5_u64), 0..12), fixed in 0..100_u64,
             extra in 0..300_u64, limit in 0..600_u64,
         ) {
-            let candidates: Vec<Candidate> =
+            let candidates: Vec<EvictionCandidate> =
                 (0..).zip(&sizes).map(|(number, &(bytes, used))| candidate(number, bytes, used)).collect();
             let evictable: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
             match choose(candidates.clone(), fixed + evictable, extra, limit) {

@@ -11,7 +11,7 @@
 //! sum is known to everybody. What is in segments is not known here.
 
 use crate::error::CacheError;
-use pleach_files::{Files, OpenFile, Opening};
+use pleach_files::{FileSystem, OpenFile, OpenMode};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const NUMBER_LIMIT: u64 = 1 << 48;
 /// A cache's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileSystem>,
     path: PathBuf,
 }
 
@@ -59,7 +59,7 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be read, or is not the folder of a cache of this version and not empty either.
-    pub(crate) fn find(files: Arc<dyn Files>, path: &Path, create: bool) -> Result<Self, CacheError> {
+    pub(crate) fn find(files: Arc<dyn FileSystem>, path: &Path, create: bool) -> Result<Self, CacheError> {
         let folder = Self { files, path: path.to_owned() };
         let refuse = |source| CacheError::Io { path: path.to_owned(), source };
         let names = match folder.files.list(path) {
@@ -86,7 +86,7 @@ impl Folder {
     /// The first line of the marker, as far as it can be shown.
     fn marker(&self) -> io::Result<String> {
         let mut bytes = [0; MARKER_LIMIT_BYTES];
-        let length = self.open(MARKER_NAME, Opening::Read)?.read_at(&mut bytes, 0)?;
+        let length = self.open(MARKER_NAME, OpenMode::Read)?.read_at(&mut bytes, 0)?;
         let text = String::from_utf8_lossy(&bytes[..length]);
         Ok(text.lines().next().unwrap_or_default().to_owned())
     }
@@ -99,7 +99,7 @@ impl Folder {
         if lock.length()? < NUMBER_BYTES as u64 {
             lock.write_at(&[0; NUMBER_BYTES], 0)?;
         }
-        let is_marked = match self.open(MARKER_NAME, Opening::Read) {
+        let is_marked = match self.open(MARKER_NAME, OpenMode::Read) {
             Ok(marker) if marker.length()? > MARKER.len() as u64 => {
                 // Whoever wrote it may have been killed just before it came to this.
                 marker.sync()?;
@@ -125,7 +125,7 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = self.open(MARKER_PART_NAME, Opening::Create)?;
+        let file = self.open(MARKER_PART_NAME, OpenMode::Create)?;
         file.write_at(format!("{MARKER}\n").as_bytes(), 0)?;
         file.sync()?;
         self.files.rename(&part, &marker)?;
@@ -133,13 +133,13 @@ impl Folder {
     }
 
     fn open_or_create(&self, name: &str) -> io::Result<Box<dyn OpenFile>> {
-        match self.open(name, Opening::Create) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name, Opening::Write),
+        match self.open(name, OpenMode::Create) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name, OpenMode::Write),
             opened => opened,
         }
     }
 
-    fn open(&self, name: &str, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open(&self, name: &str, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         self.files.open_anywhere(&self.path.join(name), how)
     }
 
@@ -158,9 +158,9 @@ impl Folder {
     }
 
     /// Opens a segment; none where it has just been removed.
-    pub(crate) fn segment(&self, number: u64, how: Opening) -> io::Result<Option<Box<dyn OpenFile>>> {
+    pub(crate) fn segment(&self, number: u64, how: OpenMode) -> io::Result<Option<Box<dyn OpenFile>>> {
         match self.open(&name(number), how) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && how != Opening::Create => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && how != OpenMode::Create => Ok(None),
             file => file.map(Some),
         }
     }
@@ -172,7 +172,7 @@ impl Folder {
         let last = self.numbers()?.last().copied().unwrap_or(0);
         let number = last.max(if known < NUMBER_LIMIT { known } else { 0 }) + 1;
         lock.write_at(&number.to_le_bytes(), 0)?;
-        Ok((number, self.open(&name(number), Opening::Create)?))
+        Ok((number, self.open(&name(number), OpenMode::Create)?))
     }
 
     /// Removes a segment; that it is gone already is no error.
@@ -185,7 +185,7 @@ impl Folder {
 
     /// Bytes of the files that are no segments.
     pub(crate) fn small_files_bytes(&self) -> io::Result<u64> {
-        let length = |name| self.open(name, Opening::Read)?.length();
+        let length = |name| self.open(name, OpenMode::Read)?.length();
         Ok(length(MARKER_NAME)? + length(LOCK_NAME)?)
     }
 }
@@ -205,11 +205,11 @@ fn number(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_files::Disk;
+    use pleach_files::OsFileSystem;
     use std::fs;
 
     fn find(path: &Path) -> Result<Folder, String> {
-        Folder::find(Arc::new(Disk), path, true).map_err(|error| error.to_string())
+        Folder::find(Arc::new(OsFileSystem), path, true).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -247,7 +247,8 @@ mod tests {
         let expected =
             format!("open the cache {shown}: the folder holds other files; name an empty or a new one");
         assert_eq!(find(folder.path()).unwrap_err(), expected);
-        let missing = Folder::find(Arc::new(Disk), &folder.path().join("missing"), false).unwrap_err();
+        let missing =
+            Folder::find(Arc::new(OsFileSystem), &folder.path().join("missing"), false).unwrap_err();
         assert!(matches!(missing, CacheError::Io { .. }));
     }
 

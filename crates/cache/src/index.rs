@@ -3,15 +3,15 @@
 //! What entries say is on disk only; about 100 bytes are kept for each.
 
 use crate::record::{Header, Kind};
-use crate::segment::{Place, Segment};
+use crate::segment::{RecordLocation, Segment};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Entries by kind and id, and the segments they are in.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    traces: HashMap<[u8; 32], Place>,
-    blobs: HashMap<[u8; 32], Place>,
+    traces: HashMap<[u8; 32], RecordLocation>,
+    blobs: HashMap<[u8; 32], RecordLocation>,
     segments: BTreeMap<u64, Known>,
 }
 
@@ -23,14 +23,14 @@ struct Known {
 }
 
 impl Index {
-    fn map(&self, kind: Kind) -> &HashMap<[u8; 32], Place> {
+    fn map(&self, kind: Kind) -> &HashMap<[u8; 32], RecordLocation> {
         match kind {
             Kind::Trace => &self.traces,
             Kind::Blob => &self.blobs,
         }
     }
 
-    fn map_mut(&mut self, kind: Kind) -> &mut HashMap<[u8; 32], Place> {
+    fn map_mut(&mut self, kind: Kind) -> &mut HashMap<[u8; 32], RecordLocation> {
         match kind {
             Kind::Trace => &mut self.traces,
             Kind::Blob => &mut self.blobs,
@@ -39,7 +39,7 @@ impl Index {
 
     /// Enters a record. Of several of one id the last one counts: they say the same, and an earlier one may have been
     /// replaced because it was damaged.
-    pub(crate) fn add(&mut self, header: &Header, place: Place) {
+    pub(crate) fn add(&mut self, header: &Header, place: RecordLocation) {
         self.map_mut(header.kind).insert(header.id, place);
     }
 
@@ -74,28 +74,29 @@ impl Index {
     }
 
     /// Where an entry is.
-    pub(crate) fn find(&self, kind: Kind, id: &[u8; 32]) -> Option<(Arc<Segment>, Place)> {
+    pub(crate) fn find(&self, kind: Kind, id: &[u8; 32]) -> Option<(Arc<Segment>, RecordLocation)> {
         let place = *self.map(kind).get(id)?;
         Some((Arc::clone(&self.segments.get(&place.segment)?.segment), place))
     }
 
     /// Forgets an entry, unless it is elsewhere by now.
-    pub(crate) fn remove(&mut self, kind: Kind, id: &[u8; 32], place: &Place) {
+    pub(crate) fn remove(&mut self, kind: Kind, id: &[u8; 32], place: &RecordLocation) {
         if self.map(kind).get(id) == Some(place) {
             self.map_mut(kind).remove(id);
         }
     }
 
     /// The traces of an operation, in no order.
-    pub(crate) fn of_operation(&self, tag: u64) -> Vec<([u8; 32], Place)> {
+    pub(crate) fn of_operation(&self, tag: u64) -> Vec<([u8; 32], RecordLocation)> {
         let of_tag = self.traces.iter().filter(|(_, place)| place.tag == tag);
         of_tag.map(|(key, place)| (*key, *place)).collect()
     }
 
     /// The entries of a segment, in the order in which they were written.
-    pub(crate) fn of_segment(&self, number: u64) -> Vec<Place> {
+    pub(crate) fn of_segment(&self, number: u64) -> Vec<RecordLocation> {
         let places = self.traces.values().chain(self.blobs.values());
-        let mut places: Vec<Place> = places.filter(|place| place.segment == number).copied().collect();
+        let mut places: Vec<RecordLocation> =
+            places.filter(|place| place.segment == number).copied().collect();
         places.sort_unstable_by_key(|place| place.offset);
         places
     }

@@ -5,11 +5,11 @@
 use pleach_regions::Digest;
 use std::fmt;
 
-/// Names one task instance: BLAKE3 over its [`Components`], or over whatever else decides what it computes.
+/// Names one task instance: BLAKE3 over its [`KeyComponents`], or over whatever else decides what it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(pub [u8; 32]);
+pub struct CacheKey(pub [u8; 32]);
 
-impl fmt::Display for Key {
+impl fmt::Display for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Digest(self.0).fmt(f)
     }
@@ -17,7 +17,7 @@ impl fmt::Display for Key {
 
 /// What decides what a task instance computes. Kept beside a trace, so that somebody can be told why a key is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Components {
+pub struct KeyComponents {
     /// The operation.
     pub operation: String,
     /// Its version.
@@ -31,12 +31,12 @@ pub struct Components {
 /// Raised when the byte string below changes.
 const KEY_CONTEXT: &str = "pleach task key 1";
 
-impl Components {
+impl KeyComponents {
     /// The key of the task instance of these components.
     ///
     /// Every part is preceded by its length, so that no two different lists make the same bytes.
     #[must_use]
-    pub fn key(&self) -> Key {
+    pub fn key(&self) -> CacheKey {
         let mut hasher = blake3::Hasher::new_derive_key(KEY_CONTEXT);
         let mut part = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -53,7 +53,7 @@ impl Components {
             part(name.as_bytes());
             part(&identity.0);
         }
-        Key(*hasher.finalize().as_bytes())
+        CacheKey(*hasher.finalize().as_bytes())
     }
 }
 
@@ -68,8 +68,8 @@ pub(crate) fn operation_tag(operation: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn components() -> Components {
-        Components {
+    fn components() -> KeyComponents {
+        KeyComponents {
             operation: "nuclei.candidates".to_owned(),
             version: 1,
             arguments: vec![("G1".to_owned(), "80".to_owned()), ("FillHoles".to_owned(), "4".to_owned())],
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_component_counts_and_none_runs_into_another() {
-        let change = |change: fn(&mut Components)| {
+        let change = |change: fn(&mut KeyComponents)| {
             let mut changed = components();
             change(&mut changed);
             changed.key()

@@ -2,8 +2,8 @@
 //!
 //! Two kinds of entries, and nothing else:
 //!
-//! - a [`Trace`] under the [`Key`] of a task instance: which content its outputs had (digest, bytes, small ones whole),
-//!   how long it took, and the [`Components`] its key was made of, so that [`Cache::nearest`] can say why a key is not
+//! - a [`Trace`] under the [`CacheKey`] of a task instance: which content its outputs had (digest, bytes, small ones whole),
+//!   how long it took, and the [`KeyComponents`] its key was made of, so that [`Cache::nearest`] can say why a key is not
 //!   there;
 //! - a *blob*: a data region under the digest of its content.
 //!
@@ -20,14 +20,14 @@
 //! `cache.rs`.
 //!
 //! ```
-//! use pleach_cache::{Cache, Components, Limits, Output, Trace};
+//! use pleach_cache::{Cache, KeyComponents, Limits, Output, Trace};
 //! use pleach_regions::{DataRegion, Digest, Raster};
 //! use std::time::SystemTime;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let limits = Limits { bytes: 1 << 30, age: None };
 //! let cache = Cache::open(folder.path(), limits, SystemTime::UNIX_EPOCH)?;
-//! let components = Components {
+//! let components = KeyComponents {
 //!     operation: "nuclei.candidate-area".to_owned(),
 //!     version: 1,
 //!     arguments: vec![("minSize".to_owned(), "11".to_owned())],
@@ -49,26 +49,26 @@
 //! not decide what is worth keeping.
 
 mod cache;
+mod compaction;
 mod error;
 mod eviction;
 mod folder;
 mod index;
 mod key;
-mod merge;
 mod nearest;
 mod open;
 mod record;
-mod report;
 mod segment;
+mod stats;
 mod trace;
 mod writer;
 
 pub use pleach_files as files;
 
-pub use cache::{Cache, Stored};
+pub use cache::{Cache, InsertOutcome};
 pub use error::CacheError;
-pub use key::{Components, Key};
+pub use key::{CacheKey, KeyComponents};
 pub use nearest::{Difference, Nearest};
 pub use open::{Access, Limits};
-pub use report::{Report, Statistics};
+pub use stats::{CacheStats, CacheWarning};
 pub use trace::{INLINE_LIMIT_BYTES, Output, Trace};

@@ -2,7 +2,7 @@
 //!
 //! An answer for people. Every trace of the operation is read for it; nothing is computed from what it says.
 
-use crate::{Cache, Components, Key, Trace};
+use crate::{Cache, CacheKey, KeyComponents, Trace};
 use pleach_regions::Digest;
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
     /// Its key.
-    pub key: Key,
+    pub key: CacheKey,
     /// The trace.
     pub trace: Trace,
     /// In what it differs; nothing when it is the very one that was asked for.
@@ -69,7 +69,7 @@ impl Cache {
     /// The stored trace of the same operation that differs from `wanted` in fewest components; of several the one written
     /// last, then that of the lowest key. None where there is no trace of the operation.
     #[must_use]
-    pub fn nearest(&self, wanted: &Components) -> Option<Nearest> {
+    pub fn nearest(&self, wanted: &KeyComponents) -> Option<Nearest> {
         let of_operation = self
             .traces_of(&wanted.operation)
             .filter(|(_, _, trace)| trace.components.operation == wanted.operation);
@@ -82,7 +82,7 @@ impl Cache {
 }
 
 /// In what two component lists of one operation differ, by name.
-fn differences(found: &Components, wanted: &Components) -> Vec<Difference> {
+fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference> {
     let mut differences = Vec::new();
     if found.version != wanted.version {
         differences.push(Difference::Version { found: found.version, wanted: wanted.version });

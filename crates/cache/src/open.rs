@@ -3,15 +3,15 @@
 //! Only segments that nobody writes to are cut or removed, under the folder's lock.
 
 use crate::Cache;
+use crate::compaction::{SealedSegment, merge};
 use crate::error::CacheError;
-use crate::eviction::{is_over, make_room};
+use crate::eviction::{is_expired, make_room};
 use crate::folder::{self, Folder};
 use crate::index::Index;
-use crate::merge::{Closed, merge};
-use crate::report::{Report, Reports};
-use crate::segment::{Beginning, Ending, START, Segment};
+use crate::segment::{START, ScanEnd, Segment, SegmentHead};
+use crate::stats::{CacheWarning, CacheWarnings};
 use crate::writer::{Writer, open_segment};
-use pleach_files::{Disk, Files, OpenFile};
+use pleach_files::{FileSystem, OpenFile, OsFileSystem};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Cache {
     /// # Errors
     /// [`CacheError`] when the folder cannot be read, holds something else, or was written by another version.
     pub fn open(path: &Path, limits: Limits, now: SystemTime) -> Result<Self, CacheError> {
-        Self::open_on(Arc::new(Disk), path, limits, Access::Write, now)
+        Self::open_on(Arc::new(OsFileSystem), path, limits, Access::Write, now)
     }
 
     /// Opens the cache in a folder of any file system.
@@ -58,7 +58,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::open`].
     pub fn open_on(
-        files: Arc<dyn Files>,
+        files: Arc<dyn FileSystem>,
         path: &Path,
         limits: Limits,
         access: Access,
@@ -77,7 +77,7 @@ impl Cache {
                 Ok(file) => lock = Some(file),
                 Err(error) => {
                     opened.index = Index::default();
-                    opened.reports.add(Report::NotWritable { reason: error.to_string() });
+                    opened.reports.add(CacheWarning::NotWritable { reason: error.to_string() });
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Cache {
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     pub(crate) index: Index,
-    pub(crate) reports: Reports,
+    pub(crate) reports: CacheWarnings,
     pub(crate) damaged: u64,
     pub(crate) evicted: u64,
 }
@@ -134,23 +134,23 @@ impl Opened {
         number: u64,
         limits: Limits,
         now_seconds: u64,
-    ) -> io::Result<Option<Closed>> {
+    ) -> io::Result<Option<SealedSegment>> {
         let Some(segment) = open_segment(folder, number, true)? else { return Ok(None) };
         if !segment.file.try_lock()? {
-            enter(&mut self.index, &Arc::new(segment), START)?;
+            index_records(&mut self.index, &Arc::new(segment), START)?;
             return Ok(None);
         }
         let used_seconds = match segment.beginning()? {
-            Beginning::Segment { used_seconds } if !is_over(used_seconds, now_seconds, limits.age) => {
+            SegmentHead::Segment { used_seconds } if !is_expired(used_seconds, now_seconds, limits.age) => {
                 used_seconds.min(now_seconds)
             }
             beginning => {
                 match beginning {
-                    Beginning::Segment { .. } => self.evicted += 1,
-                    Beginning::Nothing => {}
-                    Beginning::Broken => {
+                    SegmentHead::Segment { .. } => self.evicted += 1,
+                    SegmentHead::Nothing => {}
+                    SegmentHead::Broken => {
                         self.damaged += 1;
-                        self.reports.add(Report::NotASegment { segment: folder::name(number) });
+                        self.reports.add(CacheWarning::NotASegment { segment: folder::name(number) });
                     }
                 }
                 folder.remove(number)?;
@@ -158,12 +158,12 @@ impl Opened {
             }
         };
         let segment = Arc::new(segment);
-        let (end, ending) = enter(&mut self.index, &segment, START)?;
+        let (end, ending) = index_records(&mut self.index, &segment, START)?;
         let length = segment.file.length()?;
-        if ending != Ending::Clean {
+        if ending != ScanEnd::Clean {
             self.damaged += 1;
             let (segment, dropped_bytes) = (folder::name(number), length - end);
-            self.reports.add(Report::Cut { segment, kept_bytes: end, dropped_bytes });
+            self.reports.add(CacheWarning::Cut { segment, kept_bytes: end, dropped_bytes });
         }
         if end == START {
             self.index.forget(number);
@@ -174,14 +174,14 @@ impl Opened {
             segment.file.set_length(end)?;
         }
         segment.file.unlock()?;
-        Ok(Some(Closed { number, bytes: end, used_seconds }))
+        Ok(Some(SealedSegment { number, bytes: end, used_seconds }))
     }
 
     /// Reads a segment without changing anything.
     fn read(&mut self, folder: &Folder, number: u64) {
         let entered = open_segment(folder, number, false).and_then(|segment| match segment {
-            Some(segment) => enter(&mut self.index, &Arc::new(segment), START),
-            None => Ok((0, Ending::Clean)),
+            Some(segment) => index_records(&mut self.index, &Arc::new(segment), START),
+            None => Ok((0, ScanEnd::Clean)),
         });
         if let Err(error) = entered {
             self.unreadable(number, &error);
@@ -191,15 +191,19 @@ impl Opened {
     fn unreadable(&mut self, number: u64, error: &io::Error) {
         self.index.forget(number);
         let (segment, reason) = (folder::name(number), error.to_string());
-        self.reports.add(Report::Unreadable { segment, reason });
+        self.reports.add(CacheWarning::Unreadable { segment, reason });
     }
 }
 
 /// Enters the records of a segment from `from` on, and says where they end and how. What ends otherwise than cleanly may
 /// still be being written.
-pub(crate) fn enter(index: &mut Index, segment: &Arc<Segment>, from: u64) -> io::Result<(u64, Ending)> {
-    if !matches!(segment.beginning()?, Beginning::Segment { .. }) {
-        return Ok((START, Ending::Clean));
+pub(crate) fn index_records(
+    index: &mut Index,
+    segment: &Arc<Segment>,
+    from: u64,
+) -> io::Result<(u64, ScanEnd)> {
+    if !matches!(segment.beginning()?, SegmentHead::Segment { .. }) {
+        return Ok((START, ScanEnd::Clean));
     }
     let found = segment.scan(from, |header, place| index.add(&header, place))?;
     index.know(segment, found.0);

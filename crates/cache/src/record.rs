@@ -52,7 +52,7 @@ pub(crate) struct Header {
 
 /// What is where a header may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum RecordState {
     /// Nothing has been written here.
     Nothing,
     /// A record.
@@ -114,7 +114,7 @@ impl Header {
     }
 }
 
-impl Found {
+impl RecordState {
     /// What `bytes` are.
     pub(crate) fn in_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
         if bytes[..4] == [0; 4] {
@@ -144,7 +144,7 @@ impl Found {
 }
 
 /// What to write, and how far behind the start of a record, so that the record is not read again.
-pub(crate) fn burial() -> (u64, [u8; 1]) {
+pub(crate) fn tombstone() -> (u64, [u8; 1]) {
     (STATE as u64, [BURIED])
 }
 
@@ -166,18 +166,18 @@ mod tests {
 
     #[test]
     fn a_header_comes_back() {
-        assert_eq!(Found::in_bytes(&header().to_bytes()), Found::Live(header()));
+        assert_eq!(RecordState::in_bytes(&header().to_bytes()), RecordState::Live(header()));
         let blob = Header::of_blob([8; 32], b"content", 5);
-        assert_eq!(Found::in_bytes(&blob.to_bytes()), Found::Live(blob));
-        assert_eq!(Found::in_bytes(&[0; HEADER_BYTES]), Found::Nothing);
+        assert_eq!(RecordState::in_bytes(&blob.to_bytes()), RecordState::Live(blob));
+        assert_eq!(RecordState::in_bytes(&[0; HEADER_BYTES]), RecordState::Nothing);
     }
 
     #[test]
     fn a_buried_record_still_says_where_the_next_one_is() {
         let mut bytes = header().to_bytes();
-        let (place, state) = burial();
+        let (place, state) = tombstone();
         bytes[place as usize] = state[0];
-        assert_eq!(Found::in_bytes(&bytes), Found::Buried(header()));
+        assert_eq!(RecordState::in_bytes(&bytes), RecordState::Buried(header()));
     }
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
         fn changed_bytes_are_found(place in 0..HEADER_BYTES, change in 1..=255_u8) {
             let mut bytes = header().to_bytes();
             bytes[place] ^= change;
-            let expected = if place == STATE { Found::Buried(header()) } else { Found::Broken };
-            prop_assert_eq!(Found::in_bytes(&bytes), expected);
+            let expected = if place == STATE { RecordState::Buried(header()) } else { RecordState::Broken };
+            prop_assert_eq!(RecordState::in_bytes(&bytes), expected);
         }
     }
 }

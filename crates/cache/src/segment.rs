@@ -5,7 +5,7 @@
 //! the last record there may be zeros: room that the writer has been granted. Who may write, cut and remove segments is
 //! decided elsewhere.
 
-use crate::record::{self, Found, HEADER_BYTES, Header};
+use crate::record::{self, HEADER_BYTES, Header, RecordState};
 use pleach_files::OpenFile;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,7 @@ pub(crate) struct Segment {
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) body_bytes: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 
 /// What a file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub(crate) enum SegmentHead {
     /// As a segment does.
     Segment {
         /// When an entry was used last, in seconds since 1970.
@@ -59,7 +59,7 @@ pub(crate) enum Beginning {
 
 /// How the records of a segment end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ScanEnd {
     /// With the file, or with room for more.
     Clean,
     /// In the middle of a record.
@@ -85,18 +85,18 @@ impl Segment {
     }
 
     /// What the file begins with.
-    pub(crate) fn beginning(&self) -> io::Result<Beginning> {
+    pub(crate) fn beginning(&self) -> io::Result<SegmentHead> {
         let mut bytes = [0; START as usize];
         self.file.read_at(&mut bytes, 0)?;
         if bytes == [0; START as usize] {
-            return Ok(Beginning::Nothing);
+            return Ok(SegmentHead::Nothing);
         }
         if bytes[..4] != MAGIC || bytes[4..8] != VERSION.to_le_bytes() {
-            return Ok(Beginning::Broken);
+            return Ok(SegmentHead::Broken);
         }
         let mut used = [0; 8];
         used.copy_from_slice(&bytes[USED as usize..][..8]);
-        Ok(Beginning::Segment { used_seconds: u64::from_le_bytes(used) })
+        Ok(SegmentHead::Segment { used_seconds: u64::from_le_bytes(used) })
     }
 
     /// Notes that an entry is used now: one write for each time that `now_seconds` names. Failing costs the segment its
@@ -108,52 +108,59 @@ impl Segment {
     }
 
     /// Hands every record from `from` on to `found`, and says where they end and how.
-    pub(crate) fn scan(&self, from: u64, mut found: impl FnMut(Header, Place)) -> io::Result<(u64, Ending)> {
+    pub(crate) fn scan(
+        &self,
+        from: u64,
+        mut found: impl FnMut(Header, RecordLocation),
+    ) -> io::Result<(u64, ScanEnd)> {
         let length = self.file.length()?;
         let mut piece = Piece { file: &*self.file, bytes: Vec::new(), start: 0 };
         let mut offset = from;
         while offset < length {
-            let Some(bytes) = piece.header(offset)? else { return Ok((offset, Ending::Torn)) };
-            let (header, live) = match Found::in_bytes(&bytes) {
-                Found::Nothing => break,
-                Found::Broken => return Ok((offset, Ending::Broken)),
-                Found::Live(header) => (header, true),
-                Found::Buried(header) => (header, false),
+            let Some(bytes) = piece.header(offset)? else { return Ok((offset, ScanEnd::Torn)) };
+            let (header, live) = match RecordState::in_bytes(&bytes) {
+                RecordState::Nothing => break,
+                RecordState::Broken => return Ok((offset, ScanEnd::Broken)),
+                RecordState::Live(header) => (header, true),
+                RecordState::Buried(header) => (header, false),
             };
             let next = offset.saturating_add(header.record_bytes());
             if next > length {
-                return Ok((offset, Ending::Torn));
+                return Ok((offset, ScanEnd::Torn));
             }
             if live {
                 let Header { body_bytes, tag, written_seconds, .. } = header;
-                found(header, Place { segment: self.number, offset, body_bytes, tag, written_seconds });
+                found(
+                    header,
+                    RecordLocation { segment: self.number, offset, body_bytes, tag, written_seconds },
+                );
             }
             offset = next;
         }
-        Ok((offset, Ending::Clean))
+        Ok((offset, ScanEnd::Clean))
     }
 
     /// Writes a record at `offset`: its body first, so that nobody sees a header without one.
-    pub(crate) fn write(&self, offset: u64, header: &Header, body: &[u8]) -> io::Result<Place> {
+    pub(crate) fn write(&self, offset: u64, header: &Header, body: &[u8]) -> io::Result<RecordLocation> {
         self.file.write_at(body, offset + HEADER_BYTES as u64)?;
         self.file.write_at(&header.to_bytes(), offset)?;
         let Header { body_bytes, tag, written_seconds, .. } = *header;
-        Ok(Place { segment: self.number, offset, body_bytes, tag, written_seconds })
+        Ok(RecordLocation { segment: self.number, offset, body_bytes, tag, written_seconds })
     }
 
     /// The record at a place, header and body; none when it is not there, not whole, or buried.
-    pub(crate) fn read(&self, place: &Place) -> io::Result<Option<(Header, Vec<u8>)>> {
+    pub(crate) fn read(&self, place: &RecordLocation) -> io::Result<Option<(Header, Vec<u8>)>> {
         let mut bytes = vec![0; HEADER_BYTES + place.body_bytes as usize];
         let length = self.file.read_at(&mut bytes, place.offset)?;
         let Some(header) = bytes.first_chunk().filter(|_| length == bytes.len()) else { return Ok(None) };
-        let Found::Live(header) = Found::in_bytes(header) else { return Ok(None) };
+        let RecordState::Live(header) = RecordState::in_bytes(header) else { return Ok(None) };
         bytes.drain(..HEADER_BYTES);
         Ok(header.fits(&bytes).then_some((header, bytes)))
     }
 
     /// Marks a record as not to be read again. Failing only means that it will be found damaged once more.
-    pub(crate) fn bury(&self, place: &Place) {
-        let (behind, state) = record::burial();
+    pub(crate) fn bury(&self, place: &RecordLocation) {
+        let (behind, state) = record::tombstone();
         if self.writable {
             let _ = self.file.write_at(&state, place.offset + behind);
         }
@@ -189,10 +196,10 @@ impl Piece<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_files::{Disk, Files, Opening};
+    use pleach_files::{FileSystem, OpenMode, OsFileSystem};
 
     fn segment(folder: &tempfile::TempDir) -> Segment {
-        let file = Disk.open_anywhere(&folder.path().join("segment"), Opening::Create).unwrap();
+        let file = OsFileSystem.open_anywhere(&folder.path().join("segment"), OpenMode::Create).unwrap();
         let segment = Segment::new(3, file, true);
         segment.begin(100).unwrap();
         segment
@@ -202,7 +209,7 @@ mod tests {
         Header::of_trace([name; 32], 1, body, 50)
     }
 
-    fn names(segment: &Segment) -> (Vec<u8>, u64, Ending) {
+    fn names(segment: &Segment) -> (Vec<u8>, u64, ScanEnd) {
         let mut names = Vec::new();
         let (end, ending) = segment.scan(START, |header, _| names.push(header.id[0])).unwrap();
         (names, end, ending)
@@ -220,10 +227,10 @@ mod tests {
             assert_eq!(segment.read(&place).unwrap().unwrap().1, body);
             end += HEADER_BYTES as u64 + length as u64;
         }
-        assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, Ending::Clean));
+        assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, ScanEnd::Clean));
         for room in [1, 50, 300_000] {
             segment.file.set_length(end + room).unwrap();
-            assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, Ending::Clean), "{room} bytes of room");
+            assert_eq!(names(&segment), (vec![1, 2, 3, 4, 5], end, ScanEnd::Clean), "{room} bytes of room");
         }
     }
 
@@ -238,7 +245,7 @@ mod tests {
         for length in (START..ends[2]).rev() {
             segment.file.set_length(length).unwrap();
             let whole = usize::from(length >= ends[1]);
-            let ending = if ends.contains(&length) { Ending::Clean } else { Ending::Torn };
+            let ending = if ends.contains(&length) { ScanEnd::Clean } else { ScanEnd::Torn };
             let expected: &[u8] = if whole == 1 { &[1] } else { &[] };
             assert_eq!(names(&segment), (expected.to_vec(), ends[whole], ending), "{length} bytes");
         }
@@ -260,12 +267,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let segment = segment(&folder);
         segment.touch(90);
-        assert_eq!(segment.beginning().unwrap(), Beginning::Segment { used_seconds: 100 });
+        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { used_seconds: 100 });
         segment.touch(110);
-        assert_eq!(segment.beginning().unwrap(), Beginning::Segment { used_seconds: 110 });
+        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { used_seconds: 110 });
         segment.file.write_at(b"?", 0).unwrap();
-        assert_eq!(segment.beginning().unwrap(), Beginning::Broken);
+        assert_eq!(segment.beginning().unwrap(), SegmentHead::Broken);
         segment.file.set_length(0).unwrap();
-        assert_eq!(segment.beginning().unwrap(), Beginning::Nothing);
+        assert_eq!(segment.beginning().unwrap(), SegmentHead::Nothing);
     }
 }

@@ -4,7 +4,7 @@
 
 mod layout;
 
-use crate::Components;
+use crate::KeyComponents;
 use pleach_regions::{DataRegion, Digest};
 
 /// Encoded outputs up to this length are kept inside the trace: tables of metrics take a few hundred bytes, and reading
@@ -48,7 +48,7 @@ pub struct Trace {
     /// How long it took.
     pub seconds: f64,
     /// What its key was made of.
-    pub components: Components,
+    pub components: KeyComponents,
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 use crate::eviction::make_room;
 use crate::folder::Folder;
 use crate::record::Header;
-use crate::segment::{Place, START, Segment};
-use pleach_files::{OpenFile, Opening};
+use crate::segment::{RecordLocation, START, Segment};
+use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ struct Active {
 /// An entry that has been written.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) place: Place,
+    pub(crate) place: RecordLocation,
     pub(crate) segment: Arc<Segment>,
     /// Where its record ends.
     pub(crate) end: u64,
@@ -179,6 +179,6 @@ pub(crate) fn new_segment(
 
 /// Opens a segment for reading, and for noting its use where `writable` says so; none where it is gone.
 pub(crate) fn open_segment(folder: &Folder, number: u64, writable: bool) -> io::Result<Option<Segment>> {
-    let how = if writable { Opening::Write } else { Opening::Read };
+    let how = if writable { OpenMode::Write } else { OpenMode::Read };
     Ok(folder.segment(number, how)?.map(|file| Segment::new(number, file, writable)))
 }

@@ -27,7 +27,7 @@ macro_rules! id {
 
 /// A plan of the manager's: a study, or one part of a study whose parts follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct StudyId {
+pub struct PlanId {
     /// The study.
     pub study: u32,
     /// Its phase, from 0.
@@ -36,7 +36,7 @@ pub struct StudyId {
     pub round: u16,
 }
 
-impl StudyId {
+impl PlanId {
     /// A study of one part, or the first part of one of several.
     #[must_use]
     pub const fn whole(study: u32) -> Self {
@@ -50,7 +50,7 @@ impl StudyId {
     }
 }
 
-impl fmt::Display for StudyId {
+impl fmt::Display for PlanId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "study {}", self.study)?;
         if self.phase > 0 {
@@ -81,7 +81,7 @@ impl WorkerId {
 }
 
 id!(
-    /// One grant of a bucket to a worker; never used twice, so that late reports are recognised.
+    /// One grant of a bucket to a worker; never used twice, so that late reports are recognized.
     LeaseId(u64), "lease "
 );
 id!(

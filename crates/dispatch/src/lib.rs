@@ -7,24 +7,24 @@
 //! - [`manager::Manager`]: workers that come and go, and the studies that share them;
 //! - [`study::Study`]: instances, buckets and leases of one study;
 //! - [`worker::Worker`]: the slots and the memory of one worker, and when to ask for more work;
-//! - [`stage::BucketRun`]: one bucket's reuse tree, depth-first.
+//! - [`stage::BucketExecution`]: one bucket's reuse tree, depth-first.
 //!
-//! [`rehearsal`] executes a plan on sizes ahead of time, to find the memory without which it cannot be executed.
+//! [`dry_run`] executes a plan on sizes ahead of time, to find the memory without which it cannot be executed.
 //! [`scaling`] says how many workers there should be.
-//! [`memory`] holds the numbers that stages and their worker exchange, [`estimates`] what is believed of operations,
+//! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] what is believed of operations,
 //! [`message`] holds what manager and workers say to each other.
 
-pub mod costs;
-pub mod estimates;
+pub mod cost_model;
+pub mod dry_run;
 mod ids;
 pub mod manager;
-pub mod memory;
+pub mod memory_estimates;
+pub mod memory_model;
 pub mod message;
 pub mod plan;
-pub mod rehearsal;
 pub mod scaling;
 pub mod stage;
 pub mod study;
 pub mod worker;
 
-pub use ids::{BucketId, InstanceId, LeaseId, SlotId, StudyId, WorkerId};
+pub use ids::{BucketId, InstanceId, LeaseId, PlanId, SlotId, WorkerId};

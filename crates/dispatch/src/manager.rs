@@ -1,41 +1,41 @@
 //! The manager: workers that come and go, studies that share them, and who gets the next bucket.
 //!
-//! Events: studies are submitted and cancelled, workers join, ask, report, hand back, drain and leave, and time passes. After
+//! Events: studies are submitted and canceled, workers join, ask, report, hand back, drain and leave, and time passes. After
 //! each, call [`Manager::poll_effect`] until it returns `None`. What becomes of a study's instances is the
 //! [`Study`]'s; this says which study's turn it is and which worker's, and keeps no results, reads no clock and sends
 //! nothing: time is an argument, and effects are for the shell to perform.
 //!
-//! `serve` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
+//! `schedule` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
 //! are not, `drain` lets a worker go without losing what it holds, `end` minds those that end at a known time, `speed` measures
 //! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before,
 //! `replicas` has copied what is to survive its worker; `member` is what it knows of a worker, `effect` what it has done.
 
-mod alone;
-mod attach;
 mod check;
 mod drain;
 mod effect;
-mod end;
-mod help;
-mod member;
+mod isolation;
 mod queue;
+mod reattach;
+mod rebalance;
 mod replicas;
-mod serve;
+mod scheduling;
 mod speed;
+mod time_limit;
+mod worker_entry;
 
 use crate::message::TaskFailure;
 use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
 use crate::study::{self, Recut, Study};
-use crate::{InstanceId, LeaseId, StudyId, WorkerId};
+use crate::{InstanceId, LeaseId, PlanId, WorkerId};
 pub use effect::Effect;
-pub use member::Facts;
-use member::{Member, Suited};
 use pleach_regions::RegionKey;
 use queue::Queue;
 use replicas::Replicas;
 use speed::{Speed, Speeds};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+pub use worker_entry::WorkerInfo;
+use worker_entry::{StudyFit, WorkerEntry};
 
 /// Lease ids of one start of the manager: those of the next one begin behind them, so that no lease is ever given twice.
 const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
@@ -43,8 +43,8 @@ const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
 /// See the module.
 #[derive(Debug)]
 pub struct Manager {
-    studies: BTreeMap<StudyId, Study>,
-    members: BTreeMap<WorkerId, Member>,
+    studies: BTreeMap<PlanId, Study>,
+    members: BTreeMap<WorkerId, WorkerEntry>,
     /// Members that are to leave and have not been dismissed.
     draining: BTreeSet<WorkerId>,
     /// Members that have to end at a known time.
@@ -91,7 +91,7 @@ impl Manager {
 
     /// The same, which gives buckets in the plan's order, wherever the data is.
     #[must_use]
-    pub fn without_placement(self) -> Self {
+    pub fn without_locality(self) -> Self {
         Self { by_data: false, ..self }
     }
 
@@ -102,48 +102,48 @@ impl Manager {
     /// [`PlanError`] when the plan breaks one of its rules.
     pub fn handle_submit(
         &mut self,
-        id: StudyId,
+        id: PlanId,
         plan: ExecutionPlan,
         finished: &BTreeSet<InstanceId>,
     ) -> Result<(), PlanError> {
         let mut study = Study::resume(plan, finished)?;
         study.begin_at(self.now);
         for member in self.members.values_mut() {
-            member.studies.insert(id, Suited::of(&member.facts, study.plan()));
+            member.studies.insert(id, StudyFit::of(&member.facts, study.plan()));
         }
         self.studies.insert(id, study);
         self.follow(id);
-        self.serve();
+        self.schedule();
         Ok(())
     }
 
     /// Ends a study: nothing of it is wanted any more.
-    pub fn handle_cancel(&mut self, id: StudyId) {
+    pub fn handle_cancel(&mut self, id: PlanId) {
         let Some(mut study) = self.studies.remove(&id) else { return };
         for (worker, lease) in study.all_leases() {
             self.effects.push_back(Effect::Revoke { worker, study: id, lease });
         }
-        let held = study.give_up();
+        let held = study.cancel();
         if !held.is_empty() {
             self.effects.push_back(Effect::Study(id, study::Effect::Release(held)));
         }
         self.forget(id);
-        self.serve();
+        self.schedule();
     }
 
-    /// Halts a study: nothing more of it is granted, and its workers keep what they have until it is cancelled, or another
+    /// Halts a study: nothing more of it is granted, and its workers keep what they have until it is canceled, or another
     /// manager takes it up ([`handle_adopt`](Self::handle_adopt)).
-    pub fn handle_halt(&mut self, id: StudyId) {
+    pub fn handle_suspend(&mut self, id: PlanId) {
         self.studies.get_mut(&id).into_iter().for_each(Study::halt);
     }
 
     /// A worker is there; it gets nothing until it asks, and is told to leave when the manager is about to stop.
-    pub fn handle_join(&mut self, facts: Facts) -> WorkerId {
+    pub fn handle_join(&mut self, facts: WorkerInfo) -> WorkerId {
         let worker = WorkerId(self.next_worker);
         self.next_worker += 1;
-        let suited = |(id, study): (&StudyId, &Study)| (*id, Suited::of(&facts, study.plan()));
+        let suited = |(id, study): (&PlanId, &Study)| (*id, StudyFit::of(&facts, study.plan()));
         let studies = self.studies.iter().map(suited).collect();
-        let member = Member {
+        let member = WorkerEntry {
             facts,
             wanted: 0,
             wants_later: false,
@@ -183,7 +183,7 @@ impl Manager {
                 member.wanted = member.wanted.saturating_add(buckets);
             }
         }
-        self.serve();
+        self.schedule();
     }
 
     /// An instance is finished. Returns whether the report counted: one under a lease that is over does not, since another
@@ -191,7 +191,7 @@ impl Manager {
     pub fn handle_done(
         &mut self,
         worker: WorkerId,
-        id: StudyId,
+        id: PlanId,
         lease: LeaseId,
         instance: InstanceId,
     ) -> bool {
@@ -203,7 +203,7 @@ impl Manager {
     pub fn handle_failed(
         &mut self,
         worker: WorkerId,
-        id: StudyId,
+        id: PlanId,
         lease: LeaseId,
         instance: InstanceId,
         cause: &TaskFailure,
@@ -211,40 +211,40 @@ impl Manager {
         self.study_event(id, |study| study.handle_failed(worker, lease, instance, cause))
     }
 
-    /// An instance lacks regions that were to be had from others (see [`Study::handle_lacking`]).
-    pub fn handle_lacking(
+    /// An instance lacks regions that were to be had from others (see [`Study::handle_missing_input`]).
+    pub fn handle_missing_input(
         &mut self,
         worker: WorkerId,
-        id: StudyId,
+        id: PlanId,
         lease: LeaseId,
         instance: InstanceId,
         keys: &[RegionKey],
     ) -> bool {
-        self.study_event(id, |study| study.handle_lacking(worker, lease, instance, keys))
+        self.study_event(id, |study| study.handle_missing_input(worker, lease, instance, keys))
     }
 
     /// A worker hands back instances of a lease that it has not begun.
-    pub fn handle_back(
+    pub fn handle_returned(
         &mut self,
         worker: WorkerId,
-        id: StudyId,
+        id: PlanId,
         lease: LeaseId,
         instances: &[InstanceId],
     ) -> bool {
         if !instances.is_empty() {
             self.note_late(worker, id, lease);
         }
-        self.study_event(id, |study| study.handle_back(worker, lease, instances))
+        self.study_event(id, |study| study.handle_returned(worker, lease, instances))
     }
 
     /// Puts what nobody has begun into other buckets (see [`Study::handle_replanned`]).
     ///
     /// # Errors
     /// [`PlanError`] when it is about a state that is over. Nothing changes then.
-    pub fn handle_replanned(&mut self, id: StudyId, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
+    pub fn handle_replanned(&mut self, id: PlanId, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
         study.handle_replanned(buckets)?;
-        self.serve();
+        self.schedule();
         Ok(())
     }
 
@@ -253,16 +253,16 @@ impl Manager {
     ///
     /// # Errors
     /// [`PlanError`] when it is no plan for the same instances. Nothing changes then.
-    pub fn handle_recut(&mut self, id: StudyId, recut: Recut) -> Result<(), PlanError> {
+    pub fn handle_recut(&mut self, id: PlanId, recut: Recut) -> Result<(), PlanError> {
         let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
         study.handle_recut(recut)?;
         for member in self.members.values_mut() {
-            let suited = Suited::of(&member.facts, study.plan());
+            let suited = StudyFit::of(&member.facts, study.plan());
             if let Some(known) = member.studies.get_mut(&id) {
                 known.runs = suited.runs;
             }
         }
-        self.serve();
+        self.schedule();
         Ok(())
     }
 
@@ -276,8 +276,8 @@ impl Manager {
         self.kept.remove(&worker);
         self.queue.remove(worker);
         self.draining.remove(&worker);
-        self.replicas_without(worker);
-        let ids: Vec<StudyId> = self.studies.keys().copied().collect();
+        self.retarget_replicas(worker);
+        let ids: Vec<PlanId> = self.studies.keys().copied().collect();
         for id in ids {
             if let Some(study) = self.studies.get_mut(&id) {
                 study.handle_leave(worker, lost);
@@ -285,7 +285,7 @@ impl Manager {
             self.follow(id);
         }
         self.replan();
-        self.serve();
+        self.schedule();
         self.end_if_stopped();
     }
 
@@ -304,9 +304,9 @@ impl Manager {
         self.effects.pop_front()
     }
 
-    /// A study that is neither complete nor cancelled.
+    /// A study that is neither complete nor canceled.
     #[must_use]
-    pub fn study(&self, id: StudyId) -> Option<&Study> {
+    pub fn study(&self, id: PlanId) -> Option<&Study> {
         self.studies.get(&id)
     }
 
@@ -319,9 +319,9 @@ impl Manager {
 
     /// Workers that are not about to leave and can run some stage of a study: they have its operations and enough memory.
     #[must_use]
-    pub fn able_workers(&self, id: StudyId) -> usize {
+    pub fn able_workers(&self, id: PlanId) -> usize {
         let runs =
-            |member: &Member| member.studies.get(&id).is_some_and(|suited| suited.runs.contains(&true));
+            |member: &WorkerEntry| member.studies.get(&id).is_some_and(|suited| suited.runs.contains(&true));
         self.members.values().filter(|member| !member.draining && runs(member)).count()
     }
 
@@ -334,13 +334,13 @@ impl Manager {
 
     /// What is known of a worker.
     #[must_use]
-    pub fn facts(&self, worker: WorkerId) -> Option<&Facts> {
+    pub fn worker_info(&self, worker: WorkerId) -> Option<&WorkerInfo> {
         self.members.get(&worker).map(|member| &member.facts)
     }
 
     /// Operations of the studies' stages that a worker lacks.
     #[must_use]
-    pub fn lacking(&self, worker: WorkerId) -> Vec<(String, u32)> {
+    pub fn missing_operations(&self, worker: WorkerId) -> Vec<(String, u32)> {
         let Some(operations) = self.members.get(&worker).and_then(|member| member.facts.operations.as_ref())
         else {
             return Vec::new();
@@ -356,16 +356,16 @@ impl Manager {
         self.studies.values().map(|study| study.leases_of(worker)).sum()
     }
 
-    fn study_event(&mut self, id: StudyId, event: impl FnOnce(&mut Study) -> bool) -> bool {
+    fn study_event(&mut self, id: PlanId, event: impl FnOnce(&mut Study) -> bool) -> bool {
         let Some(study) = self.studies.get_mut(&id) else { return false };
         let counted = event(study);
         self.follow(id);
-        self.serve();
+        self.schedule();
         counted
     }
 
     /// Passes on what happened to a study; one that is complete is forgotten.
-    fn follow(&mut self, id: StudyId) {
+    fn follow(&mut self, id: PlanId) {
         let Some(study) = self.studies.get_mut(&id) else { return };
         let mut complete = false;
         while let Some(effect) = study.poll_effect() {
@@ -381,7 +381,7 @@ impl Manager {
         }
     }
 
-    fn forget(&mut self, id: StudyId) {
+    fn forget(&mut self, id: PlanId) {
         self.end_replicas(id);
         for (worker, member) in &mut self.members {
             member.copied.retain(|(study, _), _| *study != id);

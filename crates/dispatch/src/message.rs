@@ -1,10 +1,10 @@
 //! What manager and workers say to each other; the same over QUIC as within a process.
 
-use crate::memory::Drain;
-use crate::plan::{OutputPlan, Sharing};
-use crate::{BucketId, InstanceId, LeaseId, StudyId, WorkerId};
+use crate::memory_model::OutputConsumption;
+use crate::plan::{OutputPlan, ReuseScope};
+use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::{ElementType, RegionKey, Table};
-use pleach_workflow::{Durable, SlideTile, Stage, Value};
+use pleach_workflow::{Durability, SlideTile, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// From a worker to the manager.
 ///
 /// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports: they are numbered from 1 in the order in which they are
-/// sent over one connection, and a worker keeps each until it is [`Durable`](ToWorker::Durable), to send it again over
+/// sent over one connection, and a worker keeps each until it is [`AckReports`](ToWorker::AckReports), to send it again over
 /// the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToManager {
@@ -25,7 +25,7 @@ pub enum ToManager {
         /// The port at which others fetch regions from it, if they can.
         exchange_port: Option<u16>,
         /// What it has from before.
-        before: Option<Before>,
+        before: Option<ReattachState>,
     },
     /// Slots are free: send up to this many buckets, now or when there are any.
     Request {
@@ -34,15 +34,15 @@ pub enum ToManager {
         /// Only of later stages than this one; takes the place of such a request that has not been answered.
         after: Option<u32>,
     },
-    /// Asks for an [`Echo`](ToWorker::Echo).
-    Call {
+    /// Asks for an [`SyncAck`](ToWorker::SyncAck).
+    Sync {
         /// The call's number.
         call: u64,
     },
     /// An instance is finished, and what others read of it is stored.
     Done {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -57,7 +57,7 @@ pub enum ToManager {
     /// An instance cannot be finished.
     Failed {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -68,9 +68,9 @@ pub enum ToManager {
         tasks: Vec<TaskReport>,
     },
     /// An instance lacks a region that it reads: whoever has it could not give it.
-    Lacking {
+    MissingInput {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -81,9 +81,9 @@ pub enum ToManager {
         tasks: Vec<TaskReport>,
     },
     /// Instances that the worker has not begun, for others.
-    Back {
+    ReturnInstances {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease they were granted under.
         lease: LeaseId,
         /// The instances.
@@ -91,9 +91,9 @@ pub enum ToManager {
     },
     /// What an instance is to leave is stored, and is to have a second copy with another worker before the instance is
     /// reported: answered by [`Replicated`](ToWorker::Replicated).
-    Replicate {
+    AwaitReplica {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease it was granted under.
         lease: LeaseId,
         /// The instance.
@@ -102,23 +102,23 @@ pub enum ToManager {
         regions: Vec<(RegionKey, u64)>,
     },
     /// A region has been fetched from another worker, as it was told to.
-    Copied {
+    RegionFetched {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
     /// A region could not be fetched from another worker, or there is no room for it.
-    NotCopied {
+    FetchFailed {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
     /// A second copy had to make room.
-    Dropped {
+    ReplicaDropped {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
@@ -128,7 +128,7 @@ pub enum ToManager {
         digest: [u8; 32],
     },
     /// What is in the worker's storage now; said when that has changed, and not more often than it is worth.
-    Stored {
+    StorageUsage {
         /// Bytes of regions.
         bytes: u64,
     },
@@ -140,20 +140,20 @@ pub enum ToManager {
 
 /// What a worker has of studies that it was told of over an earlier connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
+pub struct ReattachState {
     /// The manager that told it, by the number of its state: of another one it has nothing.
     pub manager: u64,
     /// By study.
-    pub studies: Vec<StudyBefore>,
+    pub studies: Vec<StudyReattach>,
     /// Studies of which it has kept what tasks have computed, for a part that follows.
     pub kept: Vec<u32>,
 }
 
 /// What a worker has of one study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StudyBefore {
+pub struct StudyReattach {
     /// The study.
-    pub study: StudyId,
+    pub study: PlanId,
     /// Leases, with the instances that it executes or has not been told are durable.
     pub leases: Vec<(LeaseId, Vec<InstanceId>)>,
     /// Regions in its storage.
@@ -169,22 +169,22 @@ pub enum ToWorker {
         manager: u64,
     },
     /// A study, before anything else of it.
-    Study {
+    StartStudy {
         /// Its number.
-        study: StudyId,
+        study: PlanId,
         /// Its stages, in the plan's order.
         stages: Vec<Stage>,
         /// What the study takes, one task at a time.
         least_bytes: u64,
         /// What has to survive the worker.
-        durable: Durable,
+        durable: Durability,
         /// Another part of the same study may follow: what tasks compute is kept for it, as far as there is room.
         keeps: bool,
     },
     /// A bucket to execute.
     Assign {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease to report under.
         lease: LeaseId,
         /// The bucket.
@@ -197,9 +197,9 @@ pub enum ToWorker {
         peers: Vec<(WorkerId, SocketAddr)>,
     },
     /// Of a lease from before, only these instances are to be gone on with; none: others have them.
-    Keep {
+    ResumeLease {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease.
         lease: LeaseId,
         /// The instances.
@@ -211,14 +211,14 @@ pub enum ToWorker {
         lease: LeaseId,
     },
     /// Others are idle: hand back a part of what has not been begun of this lease.
-    Share {
+    StealRequest {
         /// The lease.
         lease: LeaseId,
     },
     /// Fetch a region from a worker that leaves, or that may be lost, and say what came of it.
-    Copy {
+    FetchRegion {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
         /// Where it is.
@@ -229,7 +229,7 @@ pub enum ToWorker {
     /// What an instance has stored has been copied, as far as anybody could: it may be reported.
     Replicated {
         /// The study.
-        study: StudyId,
+        study: PlanId,
         /// The lease.
         lease: LeaseId,
         /// The instance.
@@ -241,38 +241,38 @@ pub enum ToWorker {
         keys: Vec<RegionKey>,
     },
     /// There is nothing more to do for a study.
-    Over {
+    StudyFinished {
         /// The study.
-        study: StudyId,
+        study: PlanId,
     },
     /// No part of a study follows any more: nothing that was kept of it is wanted.
-    Forget {
+    DropRetained {
         /// The study.
         study: u32,
     },
     /// So many of the connection's reports, from the first one on, are on disk.
-    Durable {
+    AckReports {
         /// Reports.
         reports: u64,
     },
     /// The manager does not have a file that was asked for.
-    NoFile {
+    FileMissing {
         /// BLAKE3 of the content.
         digest: [u8; 32],
     },
-    /// The answer to a [`Call`](ToManager::Call): all that there was to say before it has been said.
-    Echo {
+    /// The answer to a [`Call`](ToManager::Sync): all that there was to say before it has been said.
+    SyncAck {
         /// The call's number.
         call: u64,
     },
     /// Begin nothing more, hand back what can be, and ask for nothing.
     Drain,
     /// Nothing that the worker holds is needed: it may leave.
-    Dismiss,
+    DrainComplete,
     /// Start nothing more, and leave when nothing runs any more.
     Stop,
     /// There is nothing more to do.
-    Finished,
+    Shutdown,
 }
 
 /// A region that comes from a file.
@@ -335,20 +335,20 @@ pub struct BucketWork {
     /// Size of the images it works on, from which operations estimate what they take.
     pub pixels: u64,
     /// What it takes to have one finished instance's outputs read.
-    pub drain: Drain,
+    pub drain: OutputConsumption,
     /// What its tasks share.
-    pub sharing: Sharing,
+    pub sharing: ReuseScope,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
     /// What they read that this worker does not hold, and others do: it is fetched from one of them.
-    pub elsewhere: Vec<Elsewhere>,
+    pub elsewhere: Vec<RemoteRegion>,
 }
 
 impl BucketWork {
     /// The same for a worker that has room below its memory: what is stored, and not read by anything under way, leaves it.
     #[must_use]
-    pub fn with_room_below(mut self) -> Self {
-        self.drain = Drain { bytes: self.drain.busy_bytes, rest_bytes: 0, ..self.drain };
+    pub fn with_spill(mut self) -> Self {
+        self.drain = OutputConsumption { bytes: self.drain.busy_bytes, rest_bytes: 0, ..self.drain };
         self.instances.iter_mut().for_each(|instance| instance.stays = false);
         self
     }
@@ -356,7 +356,7 @@ impl BucketWork {
 
 /// A region that other workers hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elsewhere {
+pub struct RemoteRegion {
     /// Its key.
     pub key: RegionKey,
     /// Those that hold it; at least one where it is not shared.
@@ -388,14 +388,14 @@ pub struct TaskReport {
     /// Index into the study's stages.
     pub stage: u32,
     /// How it was done.
-    pub done: TaskDone,
+    pub done: TaskOutcome,
     /// Wall seconds of finding and keeping it among what earlier studies have computed.
     pub cache_seconds: f64,
 }
 
 /// How a task was done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum TaskDone {
+pub enum TaskOutcome {
     /// It was run.
     Ran {
         /// Wall seconds it took.
@@ -408,12 +408,12 @@ pub enum TaskDone {
         digest_seconds: f64,
     },
     /// Its outputs were there, since somebody had run the same before.
-    Reused(Reused),
+    Reused(ReuseSource),
 }
 
 /// Why a task need not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Reused {
+pub enum ReuseSource {
     /// Another bucket has run the same operation with the same values on regions that came about in the same way.
     Dataflow,
     /// The same operation has been run with the same values on regions that turned out to be equal.

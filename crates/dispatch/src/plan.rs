@@ -1,9 +1,9 @@
 //! What is to be executed: stage instances, what they wait for, and the buckets they are merged into.
 
-use crate::memory::Needs;
+use crate::memory_model::MinimumMemory;
 use crate::{BucketId, InstanceId};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Durable, Stage, Value};
+use pleach_workflow::{Durability, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -20,16 +20,16 @@ pub struct ExecutionPlan {
     /// to go.
     pub buckets: Vec<BucketPlan>,
     /// What it takes: workers within a limit of memory go by it.
-    pub needs: Needs,
+    pub needs: MinimumMemory,
     /// What the tasks of a bucket share.
-    pub sharing: Sharing,
+    pub sharing: ReuseScope,
     /// What has to survive the worker that stored it.
-    pub durable: Durable,
+    pub durable: Durability,
 }
 
 /// When two task instances of a bucket are one and the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sharing {
+pub enum ReuseScope {
     /// When they and all tasks before them, in the stage's order, consume the same values: a reuse tree.
     #[default]
     Tree,

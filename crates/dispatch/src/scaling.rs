@@ -5,31 +5,31 @@
 //! piece that cannot be divided is waited for. It is compared with simulated clusters in `pleach-simulation`, and with real
 //! studies in `benches/calibration.py`.
 //!
-//! - [`Need`]: what is left, by when, and for how much;
-//! - [`Pool`]: where workers come from, and how many there are;
+//! - [`WorkDemand`]: what is left, by when, and for how much;
+//! - [`WorkerPool`]: where workers come from, and how many there are;
 //! - [`decide`]: the step; what it answered before, and when, are arguments of the next one, so that numbers do not flap;
-//! - [`Left`]: what is left of a study, from the costs foreseen and those measured;
-//! - [`leave_order`]: who goes first where there are more than wanted.
+//! - [`RemainingWork`]: what is left of a study, from the costs foreseen and those measured;
+//! - [`fn@removal_order`]: who goes first where there are more than wanted.
 //!
 //! Nobody is started, drained or paid here, no clock is read, and nothing is kept from one step to the next.
 
-mod choice;
-mod forecast;
-mod hold;
-mod leave;
-mod left;
+mod decision;
+mod makespan;
 mod pool;
+mod remaining_work;
+mod removal_order;
+mod stabilization;
 
-pub use choice::{Answer, Fastest, Reason, decide};
-pub use forecast::Forecast;
-pub use hold::Held;
-pub use leave::{Load, leave_order};
-pub use left::Left;
-pub use pool::Pool;
+pub use decision::{FastestOption, Reason, ScalingDecision, decide};
+pub use makespan::MakespanForecast;
+pub use pool::WorkerPool;
+pub use remaining_work::RemainingWork;
+pub use removal_order::{WorkerLoad, removal_order};
+pub use stabilization::PreviousDecision;
 
 /// What is left if it is cut for so many slots: more slots take more buckets, which share less.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cut {
+pub struct WorkByPartition {
     /// It is cut for at most so many slots.
     pub slots: u32,
     /// Seconds of work that are left then, of one slot of mean speed.
@@ -40,7 +40,7 @@ pub struct Cut {
 
 /// A part of the work that has to be done by some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goal {
+pub struct DeadlineGoal {
     /// The part of all work, 0 to 1, that is done when this is; see [`shares`].
     pub share: f64,
     /// From now; not positive where that time is over.
@@ -49,20 +49,20 @@ pub struct Goal {
 
 /// What is left to do, by when, and for how much.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Need {
+pub struct WorkDemand {
     /// The work left, for ever more slots; beyond the last one as there. None: nothing is left.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<WorkByPartition>,
     /// What has to be done by when; none where nobody waits.
-    pub goals: Vec<Goal>,
+    pub goals: Vec<DeadlineGoal>,
     /// What may be spent from now on.
     pub budget: Option<f64>,
 }
 
-impl Need {
+impl WorkDemand {
     /// So much work that shares the same however it is cut.
     #[must_use]
     pub fn of(work_seconds: f64, longest_seconds: f64) -> Self {
-        let cut = Cut { slots: u32::MAX, work_seconds, longest_seconds };
+        let cut = WorkByPartition { slots: u32::MAX, work_seconds, longest_seconds };
         let cuts = if work_seconds > 0.0 { vec![cut] } else { Vec::new() };
         Self { cuts, ..Self::default() }
     }
@@ -70,7 +70,7 @@ impl Need {
     /// The same, all of it to be done by some time from now.
     #[must_use]
     pub fn by(self, deadline_seconds: f64) -> Self {
-        Self { goals: vec![Goal { share: 1.0, deadline_seconds }], ..self }
+        Self { goals: vec![DeadlineGoal { share: 1.0, deadline_seconds }], ..self }
     }
 
     /// The same, for no more than so much.
@@ -88,7 +88,7 @@ impl Need {
     /// The work and the longest piece for so many slots: between two cuts in proportion, below the first and beyond the last
     /// one as there.
     pub(crate) fn cut_for(&self, slots: f64) -> (f64, f64) {
-        let of = |cut: &Cut| (cut.work_seconds, cut.longest_seconds);
+        let of = |cut: &WorkByPartition| (cut.work_seconds, cut.longest_seconds);
         let after = self.cuts.iter().position(|cut| f64::from(cut.slots) >= slots);
         match after {
             None => self.cuts.last().map_or((0.0, 0.0), of),
@@ -132,11 +132,13 @@ mod tests {
 
     #[test]
     fn between_two_cuts_work_grows_in_proportion() {
-        let cut = |slots, work_seconds, longest_seconds| Cut { slots, work_seconds, longest_seconds };
-        let need = Need { cuts: vec![cut(10, 100.0, 8.0), cut(30, 140.0, 4.0)], ..Need::default() };
+        let cut =
+            |slots, work_seconds, longest_seconds| WorkByPartition { slots, work_seconds, longest_seconds };
+        let need =
+            WorkDemand { cuts: vec![cut(10, 100.0, 8.0), cut(30, 140.0, 4.0)], ..WorkDemand::default() };
         assert_eq!(need.cut_for(1.0), (100.0, 8.0));
         assert_eq!(need.cut_for(20.0), (120.0, 6.0));
         assert_eq!(need.cut_for(31.0), (140.0, 4.0));
-        assert_eq!(Need::default().cut_for(5.0), (0.0, 0.0));
+        assert_eq!(WorkDemand::default().cut_for(5.0), (0.0, 0.0));
     }
 }

@@ -1,44 +1,44 @@
 //! One bucket's execution: a reuse tree or a graph of tasks, run depth-first, with a bounded number of active paths
 //! (003, Alg. 1: RMSR).
 //!
-//! A node is a task instance; what makes two of them one is the bucket's [`Sharing`](crate::plan::Sharing). It runs after
+//! A node is a task instance; what makes two of them one is the bucket's [`ReuseScope`](crate::plan::ReuseScope). It runs after
 //! all that it waits for; an output lives until its last reader is done. The shell runs tasks, or finds their outputs
 //! among what others have computed, and holds them; this machine says which task comes next, which outputs may go,
 //! which stage instances are finished, and what the bucket will need.
 
-mod forecast;
 mod graph;
-mod order;
-mod task;
+mod interface;
+mod memory_forecast;
+mod sibling_order;
 mod tree;
 mod withdraw;
 
 use crate::InstanceId;
-use crate::memory::{Demand, TaskBytes};
+use crate::memory_model::{BucketDemand, TaskMemory};
 use crate::message::{BucketWork, InstanceWork, TaskFailure};
 use crate::plan::OutputPlan;
-use forecast::Sizes;
-use graph::{Graph, NodeState};
+use graph::{BucketGraph, NodeState};
+use memory_forecast::TaskSizes;
 use pleach_regions::RegionKey;
-use pleach_workflow::{Read, Stage, StageOutput, Value};
+use pleach_workflow::{Stage, StageOutput, TaskInput, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use thiserror::Error;
-use tree::Tree;
+use tree::BucketTree;
 
-pub use task::{Effect, Input, NodeId, OutputId, TaskCall};
+pub use interface::{Effect, InputLocation, NodeId, OutputId, TaskRequest};
 
 /// The work does not fit the stage: a defect of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} does not fit its stage")]
-pub struct BadWork(InstanceId);
+pub struct InvalidBucket(InstanceId);
 
 /// The execution of one bucket.
 #[derive(Debug)]
-pub struct BucketRun {
-    graph: Graph,
-    sizes: Sizes,
+pub struct BucketExecution {
+    graph: BucketGraph,
+    sizes: TaskSizes,
     /// Ready tasks; the first one is next, so a subtree is finished before its sibling begins, and which task is next
     /// does not depend on the order in which tasks ended.
     ready: BTreeSet<NodeId>,
@@ -61,40 +61,40 @@ pub struct BucketRun {
     effects: VecDeque<Effect>,
 }
 
-impl BucketRun {
+impl BucketExecution {
     /// Builds the graph of a bucket. `bytes` has an entry for each task of the stage, with as many outputs as it
     /// writes; instances run in the order of their reuse tree, with
     /// siblings in the order that needs least memory. At most `active_paths` tasks run at
     /// once (`None`: as many as there are slots).
     ///
     /// # Errors
-    /// [`BadWork`] when an instance has not the parameters, inputs or outputs that the stage declares, or the sizes
+    /// [`InvalidBucket`] when an instance has not the parameters, inputs or outputs that the stage declares, or the sizes
     /// are not those of the stage's tasks.
     pub fn new(
         stage: &Stage,
         work: &BucketWork,
-        bytes: Vec<TaskBytes>,
+        bytes: Vec<TaskMemory>,
         active_paths: Option<NonZeroU32>,
-    ) -> Result<Self, BadWork> {
+    ) -> Result<Self, InvalidBucket> {
         let shape = (stage.parameters.len(), stage.inputs.len(), stage.outputs.len());
         let misfits = |i: &&InstanceWork| (i.parameters.len(), i.inputs.len(), i.outputs.len()) != shape;
         if let Some(bad) = work.instances.iter().find(misfits) {
-            return Err(BadWork(bad.id));
+            return Err(InvalidBucket(bad.id));
         }
         let sizes =
             bytes.iter().map(|task| task.outputs.len()).eq(stage.tasks.iter().map(|t| t.writes.len()));
         if let (false, Some(first)) = (sizes, work.instances.first()) {
-            return Err(BadWork(first.id));
+            return Err(InvalidBucket(first.id));
         }
         let left = |(out, plan): (&StageOutput, &OutputPlan)| {
             if plan.stored { bytes[out.task].outputs[out.output] } else { 0 }
         };
         let left = |instance: &InstanceWork| stage.outputs.iter().zip(&instance.outputs).map(left).sum();
         let store_bytes = work.instances.iter().map(left).max().unwrap_or(0);
-        let mut tree = Tree::build(stage, work);
-        order::order(&mut tree, stage, &bytes);
-        let graph = Graph::build(stage, work, &tree);
-        let sizes = Sizes::new(&graph, bytes, store_bytes, work.drain);
+        let mut tree = BucketTree::build(stage, work);
+        sibling_order::order(&mut tree, stage, &bytes);
+        let graph = BucketGraph::build(stage, work, &tree);
+        let sizes = TaskSizes::new(&graph, bytes, store_bytes, work.drain);
         let mut run = Self {
             open: graph.nodes.len(),
             ready: graph.roots().collect(),
@@ -137,7 +137,7 @@ impl BucketRun {
     /// What the bucket could use and will need. `missing_bytes` is what its stage inputs will take that are not in
     /// storage yet.
     #[must_use]
-    pub fn demand(&self, missing_bytes: u64) -> Demand {
+    pub fn demand(&self, missing_bytes: u64) -> BucketDemand {
         let forecast = |running| self.sizes.forecast(&self.graph, running, self.held_bytes);
         let now = forecast(&self.running);
         let (mut then, mut next_bytes) = (now, 0);
@@ -147,7 +147,7 @@ impl BucketRun {
             then = forecast(&running);
             next_bytes = self.sizes.takes(&self.graph, next);
         }
-        Demand {
+        BucketDemand {
             heard: self.heard,
             ready: self.ready() as u32,
             next: self.next(),
@@ -166,9 +166,9 @@ impl BucketRun {
 
     /// What the bucket could use, for a worker without a limit: bytes are left out, which take time to foresee.
     #[must_use]
-    pub fn demand_without_bytes(&self) -> Demand {
+    pub fn demand_without_bytes(&self) -> BucketDemand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
-        Demand { heard, ready, next, started, ..Demand::default() }
+        BucketDemand { heard, ready, next, started, ..BucketDemand::default() }
     }
 
     /// What is left to run, task by task, until the first instance that needs the next task is finished: the task's place
@@ -197,7 +197,7 @@ impl BucketRun {
     /// Hears of a grant, and takes the task it is for: what was next when [`demand`](Self::demand) was said, though
     /// others may have become ready since that come before it. `None` when it has been given up meanwhile.
     /// `missing_bytes` as there.
-    pub fn start_task(&mut self, stage: &Stage, node: NodeId, missing_bytes: u64) -> Option<TaskCall> {
+    pub fn start_task(&mut self, stage: &Stage, node: NodeId, missing_bytes: u64) -> Option<TaskRequest> {
         self.heard += 1;
         if self.ready() == 0 || !self.ready.remove(&node) {
             return None;
@@ -211,11 +211,11 @@ impl BucketRun {
         let task = &stage.tasks[at.level];
         let mut reads = at.reads.iter();
         let inputs = task.reads.iter().filter_map(|read| match *read {
-            Read::StageInput(input) => Some(Input::Stage { instance: at.instance, input }),
-            Read::Task { .. } => reads.next().map(|&output| Input::Task(output)),
+            TaskInput::StageInput(input) => Some(InputLocation::Stage { instance: at.instance, input }),
+            TaskInput::Task { .. } => reads.next().map(|&output| InputLocation::Task(output)),
         });
         let outputs = (0..task.writes.len()).map(|output| OutputId { node, output });
-        let call = TaskCall {
+        let call = TaskRequest {
             node,
             task: at.level,
             arguments: at.arguments.clone(),
@@ -291,9 +291,9 @@ impl BucketRun {
 
     /// A task could not be run, since a region that it reads is not to be had. The bucket's instances all read the same:
     /// none of them is executed here, and somebody else may try.
-    pub fn handle_lacking(&mut self, node: NodeId, key: RegionKey) {
+    pub fn handle_missing_input(&mut self, node: NodeId, key: RegionKey) {
         self.stop_running(node);
-        let lacking = self.abandon();
+        let lacking = self.cancel();
         let over = std::mem::take(&mut self.effects);
         self.effects.extend(lacking.into_iter().map(|instance| Effect::Lacking { instance, key }));
         self.effects.extend(over);

@@ -1,7 +1,7 @@
 //! One study: what is granted to whom, what is finished, what nobody needs any more.
 //!
 //! Events: [`Study::grant`], [`handle_done`](Study::handle_done), [`handle_failed`](Study::handle_failed),
-//! [`handle_lacking`](Study::handle_lacking), [`handle_back`](Study::handle_back), [`handle_leave`](Study::handle_leave). After each,
+//! [`handle_missing_input`](Study::handle_missing_input), [`handle_returned`](Study::handle_returned), [`handle_leave`](Study::handle_leave). After each,
 //! call [`Study::poll_effect`] until it returns `None`. It keeps no results and reads no clock: that is the shell's. Who
 //! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
 //!
@@ -10,32 +10,32 @@
 //! worker, `poison` finds out what kills workers, `adopt` takes up what workers had of an earlier manager, `pace` measures,
 //! and `check` compares all of it with a recount; what becomes of instances and leases is here.
 
-mod adopt;
-mod back;
-mod begin;
-mod census;
-mod check;
 mod grant;
-mod help;
-mod loss;
-mod near;
-mod pace;
-mod poison;
-mod rebucket;
+mod invariants;
+mod isolation;
+mod lease_end;
+mod locality;
+mod progress;
+mod reattach;
+mod rebalance;
+mod replan;
+mod start;
+mod throughput;
+mod worker_loss;
 
-pub use census::Census;
-pub use grant::Suits;
-pub(crate) use help::{Behind, Helpable};
-pub use rebucket::Recut;
+pub use grant::Eligibility;
+pub use progress::InstanceCounts;
+pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
+pub use replan::Recut;
 
-use crate::message::{Elsewhere, TaskFailure};
+use crate::message::{RemoteRegion, TaskFailure};
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
-use pace::Pace;
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
+use throughput::StageThroughput;
 
 /// What follows from an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,7 @@ struct Lease {
     worker: WorkerId,
     open: BTreeSet<InstanceId>,
     /// What the worker was told of where to have what it reads.
-    told: Vec<Elsewhere>,
+    told: Vec<RemoteRegion>,
     /// When it was granted.
     since: Duration,
     /// How long its bucket had been ready then.
@@ -150,7 +150,7 @@ pub struct Study {
     /// How often an instance lacked what it reads.
     lacked: HashMap<InstanceId, u32>,
     /// Of each stage.
-    pace: Vec<Pace>,
+    pace: Vec<StageThroughput>,
     unfinished: usize,
     /// Nothing more of it is granted.
     is_halted: bool,

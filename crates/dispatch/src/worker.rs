@@ -17,15 +17,15 @@
 //! to say all that it has to say.
 
 mod admission;
-mod below;
-mod end;
 mod request;
+mod spill;
+mod time_limit;
 
-use crate::memory::{Budget, Demand, Forecast};
+use crate::memory_model::{BucketDemand, MemoryBudget, MemoryForecast};
 use crate::stage::NodeId;
-use crate::{BucketId, LeaseId, SlotId, StudyId};
+use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
-use below::Below;
+use spill::SpillRoom;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,12 +51,12 @@ pub enum Effect {
         after: Option<u32>,
     },
     /// Nothing runs and nothing is admitted. Ask the manager to answer this call once everything it has to say is
-    /// said, and give the answer to [`Worker::handle_echo`].
+    /// said, and give the answer to [`Worker::handle_sync_ack`].
     Call {
         /// The call's number.
         call: u64,
     },
-    /// Storage has to let go of so many bytes, but not of what this lease reads; then call [`Worker::handle_room_made`].
+    /// Storage has to let go of so many bytes, but not of what this lease reads; then call [`Worker::handle_memory_freed`].
     MakeRoom {
         /// Bytes that are to leave memory, at least.
         bytes: u64,
@@ -79,7 +79,7 @@ type Rank = (Reverse<u32>, BucketId, LeaseId);
 #[derive(Debug, Default)]
 struct Held {
     /// What its stage said last, with a grant since taken into account; `None`: it has not spoken yet.
-    demand: Option<Demand>,
+    demand: Option<BucketDemand>,
     /// Grants given to it.
     granted: u64,
     /// It is to hand back what it has not begun.
@@ -87,15 +87,15 @@ struct Held {
 }
 
 impl Held {
-    fn hear(&mut self, demand: Demand) {
+    fn hear(&mut self, demand: BucketDemand) {
         self.demand = Some(match self.demand {
             // Said before the last grant was heard: what was foreseen with it holds, only some of it is done by now.
-            Some(before) if demand.heard < self.granted => Demand {
+            Some(before) if demand.heard < self.granted => BucketDemand {
                 ready: 0,
                 next: None,
                 next_bytes: 0,
                 started: true,
-                now: Forecast {
+                now: MemoryForecast {
                     growth_bytes: before
                         .now
                         .growth_bytes
@@ -120,15 +120,15 @@ impl Held {
 }
 
 /// Until a stage speaks again after a grant, what it said of the time after is how things are.
-fn after_grant(demand: Demand) -> Demand {
-    Demand { ready: 0, next: None, next_bytes: 0, started: true, now: demand.then, ..demand }
+fn after_grant(demand: BucketDemand) -> BucketDemand {
+    BucketDemand { ready: 0, next: None, next_bytes: 0, started: true, now: demand.then, ..demand }
 }
 
 /// Slots, memory, and the stages that compete for them.
 #[derive(Debug)]
 pub struct Worker {
     free: Vec<SlotId>,
-    budget: Budget,
+    budget: MemoryBudget,
     leases: BTreeMap<Rank, Held>,
     rank_of: BTreeMap<LeaseId, Rank>,
     /// Tasks that run: the lease, and the bytes reserved.
@@ -138,7 +138,7 @@ pub struct Worker {
     /// Second copies of others' regions that are on their way here.
     coming_bytes: u64,
     /// Room that there is, or can be made, in storage.
-    below: Below,
+    below: SpillRoom,
     peak_bytes: u64,
     /// Buckets asked for, of whichever stage, and not yet there.
     asked: u32,
@@ -146,7 +146,7 @@ pub struct Worker {
     asked_after: Option<u32>,
     last_stage: u32,
     /// Stages and least bytes of the studies there are.
-    studies: BTreeMap<StudyId, (u32, u64)>,
+    studies: BTreeMap<PlanId, (u32, u64)>,
     /// Buckets asked for beyond those that idle slots take: their inputs are brought while others compute.
     window: u32,
     /// Nothing more is asked for.
@@ -165,7 +165,7 @@ pub struct Worker {
 impl Worker {
     /// A worker that can run `slots` tasks at once within `budget`; it asks for its first buckets at once.
     #[must_use]
-    pub fn new(slots: u32, budget: Budget) -> Self {
+    pub fn new(slots: u32, budget: MemoryBudget) -> Self {
         // Handed out from the end, so that the first task runs in slot 0.
         let free = (0..slots).rev().map(SlotId).collect();
         let mut worker = Self {
@@ -176,7 +176,7 @@ impl Worker {
             running: BTreeMap::new(),
             stored_bytes: 0,
             coming_bytes: 0,
-            below: Below::default(),
+            below: SpillRoom::default(),
             peak_bytes: 0,
             asked: 0,
             asked_after: None,
@@ -206,13 +206,13 @@ impl Worker {
 
     /// The manager has said how many stages a study has, and what it takes at least. Of several studies each can be
     /// brought to its end one task at a time, and all of them with what that takes together.
-    pub fn handle_study(&mut self, study: StudyId, stages: u32, least_bytes: u64) {
+    pub fn handle_study(&mut self, study: PlanId, stages: u32, least_bytes: u64) {
         self.studies.insert(study, (stages, least_bytes));
         self.sum_up_studies();
     }
 
     /// There will be nothing more of a study.
-    pub fn handle_study_over(&mut self, study: StudyId) {
+    pub fn handle_study_over(&mut self, study: PlanId) {
         self.studies.remove(&study);
         self.sum_up_studies();
         self.balance();
@@ -252,7 +252,7 @@ impl Worker {
     }
 
     /// The stage says what it could use: when it has begun, and after every grant.
-    pub fn handle_demand(&mut self, lease: LeaseId, demand: Demand) {
+    pub fn handle_demand(&mut self, lease: LeaseId, demand: BucketDemand) {
         if let Some(held) = self.held(lease) {
             held.hear(demand);
         }
@@ -270,7 +270,7 @@ impl Worker {
     }
 
     /// A task has left its slot, and its stage says what it could use now.
-    pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: Demand) {
+    pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         let reserved = self.running.remove(&slot);
         debug_assert!(reserved.is_some(), "{slot} was not taken");
         self.free.push(slot);
@@ -281,7 +281,7 @@ impl Worker {
     }
 
     /// The bucket under this lease is over.
-    pub fn handle_stage_over(&mut self, lease: LeaseId) {
+    pub fn handle_bucket_finished(&mut self, lease: LeaseId) {
         if let Some(rank) = self.rank_of.remove(&lease) {
             self.leases.remove(&rank);
         }
@@ -300,14 +300,14 @@ impl Worker {
 
     /// Of what is in storage, so many bytes could leave memory, since no bucket under way reads them; and so many bytes can
     /// still be stored below it. Said before [`handle_stored`](Self::handle_stored), after which something may be granted.
-    pub fn handle_below(&mut self, movable_bytes: u64, free_bytes: u64) {
+    pub fn handle_spillable(&mut self, movable_bytes: u64, free_bytes: u64) {
         self.below.movable_bytes = movable_bytes;
         self.below.free_bytes = free_bytes;
     }
 
     /// Storage has done what could be done of [`MakeRoom`](Effect::MakeRoom), and has said what it holds now: so many bytes
     /// have left it. That others may have come meanwhile says nothing of what is still possible.
-    pub fn handle_room_made(&mut self, bytes: u64) {
+    pub fn handle_memory_freed(&mut self, bytes: u64) {
         if self.below.is_asked {
             self.below.is_asked = false;
             // What did not help once does not help again, until something else has changed.
@@ -326,7 +326,7 @@ impl Worker {
     /// The manager's answer to a [`Call`](Effect::Call): nothing more is on its way. If nothing is admitted even now, the
     /// next task in turn runs that fits, whatever is foreseen; and if none fits, the estimates have promised too much,
     /// and one runs beyond the budget rather than never.
-    pub fn handle_echo(&mut self, call: u64) {
+    pub fn handle_sync_ack(&mut self, call: u64) {
         if self.called == Some(call) {
             self.called = None;
             self.balance_after(true);
@@ -392,7 +392,7 @@ impl Worker {
             }
             return;
         }
-        self.give_up_late();
+        self.return_late();
         while !self.free.is_empty() {
             match self.admitted() {
                 Some(Admission::Runs(lease)) => self.grant(lease),
@@ -410,7 +410,7 @@ impl Worker {
             // What follows from that is still to come.
             Some(_) if self.below.is_asked => {}
             Some(first) if echo => {
-                match self.by_turns(first) {
+                match self.admit_in_order(first) {
                     Admission::Runs(lease) => self.grant(lease),
                     Admission::Needs { lease, bytes } => self.ask_for_room(lease, bytes),
                 }

@@ -1,16 +1,16 @@
 //! A worker whose memory is short, by examples: each rule alone, whose turn it is, and messages that cross.
 
-use pleach_dispatch::memory::{Budget, Demand, Forecast};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, MemoryForecast};
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{BucketId, LeaseId, SlotId, StudyId};
+use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 
 const NONE: [u64; 0] = [];
 
 /// A worker with slots enough, and the study that it works on: three stages, so much at least.
 fn worker(bytes: u64, least_bytes: u64) -> Worker {
-    let mut worker = Worker::new(4, Budget { bytes, ..Budget::UNLIMITED });
-    worker.handle_study(StudyId::whole(0), 3, least_bytes);
+    let mut worker = Worker::new(4, MemoryBudget { bytes, ..MemoryBudget::UNLIMITED });
+    worker.handle_study(PlanId::whole(0), 3, least_bytes);
     effects(&mut worker);
     worker
 }
@@ -21,23 +21,39 @@ fn assign(worker: &mut Worker, number: u64, stage: u32) {
 }
 
 /// One ready task of a bucket not begun; when it is done, it holds what it took, and needs nothing more.
-fn task(bytes: u64) -> Demand {
-    let forecast = Forecast { growth_bytes: bytes, finish_bytes: bytes };
-    Demand { ready: 1, next: Some(NodeId(0)), next_bytes: bytes, then: forecast, ..Demand::default() }
+fn task(bytes: u64) -> BucketDemand {
+    let forecast = MemoryForecast { growth_bytes: bytes, finish_bytes: bytes };
+    BucketDemand {
+        ready: 1,
+        next: Some(NodeId(0)),
+        next_bytes: bytes,
+        then: forecast,
+        ..BucketDemand::default()
+    }
 }
 
 /// What a bucket says once it holds something, with one more task ready.
-fn holding(heard: u64, held_bytes: u64, next_bytes: u64, finish_bytes: u64) -> Demand {
-    let now = Forecast { growth_bytes: 0, finish_bytes };
-    let then = Forecast { growth_bytes: next_bytes, finish_bytes };
+fn holding(heard: u64, held_bytes: u64, next_bytes: u64, finish_bytes: u64) -> BucketDemand {
+    let now = MemoryForecast { growth_bytes: 0, finish_bytes };
+    let then = MemoryForecast { growth_bytes: next_bytes, finish_bytes };
     let next = Some(NodeId(heard as u32));
-    Demand { heard, ready: 1, next, started: true, held_bytes, next_bytes, now, then, ..Demand::default() }
+    BucketDemand {
+        heard,
+        ready: 1,
+        next,
+        started: true,
+        held_bytes,
+        next_bytes,
+        now,
+        then,
+        ..BucketDemand::default()
+    }
 }
 
 /// What a bucket says whose tasks all run.
-fn busy(heard: u64, growth_bytes: u64, finish_bytes: u64) -> Demand {
-    let now = Forecast { growth_bytes, finish_bytes };
-    Demand { heard, started: true, now, then: now, ..Demand::default() }
+fn busy(heard: u64, growth_bytes: u64, finish_bytes: u64) -> BucketDemand {
+    let now = MemoryForecast { growth_bytes, finish_bytes };
+    BucketDemand { heard, started: true, now, then: now, ..BucketDemand::default() }
 }
 
 fn effects(worker: &mut Worker) -> Vec<Effect> {
@@ -75,9 +91,9 @@ fn a_task_starts_when_what_it_takes_fits_beside_what_is_held_and_reserved() {
     assert_eq!(worker.peak_bytes(), 100);
     worker.handle_stored(29);
     assert_eq!(grants(&mut worker), NONE);
-    worker.handle_stage_over(LeaseId(2));
+    worker.handle_bucket_finished(LeaseId(2));
     assert_eq!(grants(&mut worker), NONE, "its task still has the slot");
-    worker.handle_slot_free(SlotId(1), LeaseId(2), Demand::default());
+    worker.handle_slot_free(SlotId(1), LeaseId(2), BucketDemand::default());
     assert_eq!(grants(&mut worker), [1]);
 }
 
@@ -86,14 +102,14 @@ fn inputs_are_taken_with_the_first_task_unless_another_bucket_brings_them_before
     let mut worker = worker(100, 0);
     for number in 0..2 {
         assign(&mut worker, number, 0);
-        worker.handle_demand(LeaseId(number), Demand { load_bytes: 50, ..task(20) });
+        worker.handle_demand(LeaseId(number), BucketDemand { load_bytes: 50, ..task(20) });
     }
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 70);
     // They are there now, and those that the second one would have brought are the same.
     worker.handle_stored(50);
     worker.handle_inputs(LeaseId(1), 0, 0);
-    let held = Demand { next: None, ready: 0, ..holding(1, 20, 0, 0) };
+    let held = BucketDemand { next: None, ready: 0, ..holding(1, 20, 0, 0) };
     worker.handle_slot_free(SlotId(0), LeaseId(0), held);
     assert_eq!(grants(&mut worker), [1]);
     assert_eq!(worker.peak_bytes(), 90);
@@ -107,8 +123,8 @@ fn inputs_are_taken_with_the_first_task_unless_another_bucket_brings_them_before
 #[test]
 fn buckets_under_way_can_be_finished_one_after_the_other() {
     // Each holds a part of what it needs: together they would wait for each other for ever.
-    let bucket = |growth_bytes, finish_bytes| Demand {
-        then: Forecast { growth_bytes, finish_bytes },
+    let bucket = |growth_bytes, finish_bytes| BucketDemand {
+        then: MemoryForecast { growth_bytes, finish_bytes },
         ..task(growth_bytes)
     };
     let mut worker = worker(100, 0);
@@ -129,10 +145,10 @@ fn what_a_bucket_brings_is_in_the_way_of_those_that_are_finished_before_it() {
         assign(&mut worker, 0, 0);
         worker.handle_demand(
             LeaseId(0),
-            Demand { then: Forecast { growth_bytes: 10, finish_bytes: 70 }, ..task(10) },
+            BucketDemand { then: MemoryForecast { growth_bytes: 10, finish_bytes: 70 }, ..task(10) },
         );
         assign(&mut worker, 1, 0);
-        worker.handle_demand(LeaseId(1), Demand { load_bytes, ..task(10) });
+        worker.handle_demand(LeaseId(1), BucketDemand { load_bytes, ..task(10) });
         assert_eq!(grants(&mut worker), granted, "{load_bytes}");
     }
 }
@@ -144,22 +160,22 @@ fn what_a_finished_bucket_has_let_go_of_is_there_for_the_next() {
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(60));
     assert_eq!(grants(&mut worker), [0]);
-    let held = Demand { ready: 0, next: None, ..holding(1, 60, 0, 5) };
-    worker.handle_demand(LeaseId(0), Demand { held_bytes: 0, ..held });
+    let held = BucketDemand { ready: 0, next: None, ..holding(1, 60, 0, 5) };
+    worker.handle_demand(LeaseId(0), BucketDemand { held_bytes: 0, ..held });
     worker.handle_slot_free(SlotId(0), LeaseId(0), held);
     assign(&mut worker, 1, 0);
-    let then = Forecast { growth_bytes: 10, finish_bytes: 90 };
-    worker.handle_demand(LeaseId(1), Demand { then, ..task(10) });
+    let then = MemoryForecast { growth_bytes: 10, finish_bytes: 90 };
+    worker.handle_demand(LeaseId(1), BucketDemand { then, ..task(10) });
     assert_eq!(grants(&mut worker), [1]);
 }
 
 #[test]
 fn what_stays_of_a_finished_bucket_is_in_the_way_of_the_next() {
     // Each can be finished while the other holds 10; when the first is over, its inputs and what has to wait stay.
-    let bucket = |load_bytes, stay_bytes, finish_bytes| Demand {
+    let bucket = |load_bytes, stay_bytes, finish_bytes| BucketDemand {
         load_bytes,
         stay_bytes,
-        then: Forecast { growth_bytes: 10, finish_bytes },
+        then: MemoryForecast { growth_bytes: 10, finish_bytes },
         ..task(10)
     };
     for (load_bytes, stay_bytes, granted) in [(0, 0, vec![0, 1]), (20, 0, vec![0]), (0, 20, vec![0])] {
@@ -185,10 +201,10 @@ fn a_bucket_that_leaves_regions_behind_is_begun_only_beside_what_the_rest_takes(
     ] {
         let mut worker = worker(100, 60);
         assign(&mut worker, 0, 1);
-        worker.handle_demand(LeaseId(0), Demand { store_bytes: 10, ..task(5) });
+        worker.handle_demand(LeaseId(0), BucketDemand { store_bytes: 10, ..task(5) });
         worker.handle_stored(stored_bytes);
         assign(&mut worker, 1, 0);
-        worker.handle_demand(LeaseId(1), Demand { store_bytes, load_bytes, ..task(5) });
+        worker.handle_demand(LeaseId(1), BucketDemand { store_bytes, load_bytes, ..task(5) });
         assert_eq!(grants(&mut worker), granted, "{stored_bytes} {store_bytes} {load_bytes}");
     }
 }
@@ -207,8 +223,8 @@ fn a_bucket_under_way_is_not_overtaken() {
     assign(&mut worker, 2, 0);
     worker.handle_demand(LeaseId(2), task(10));
     assert_eq!(grants(&mut worker), NONE);
-    worker.handle_stage_over(LeaseId(1));
-    worker.handle_slot_free(SlotId(1), LeaseId(1), Demand::default());
+    worker.handle_bucket_finished(LeaseId(1));
+    worker.handle_slot_free(SlotId(1), LeaseId(1), BucketDemand::default());
     assert_eq!(grants(&mut worker), [0, 2]);
 }
 
@@ -219,8 +235,8 @@ fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(10));
     assert_eq!(grants(&mut worker), [0]);
-    let then = Forecast { growth_bytes: 0, finish_bytes: 20 };
-    worker.handle_demand(LeaseId(0), Demand { then, ..holding(1, 50, 10, 70) });
+    let then = MemoryForecast { growth_bytes: 0, finish_bytes: 20 };
+    worker.handle_demand(LeaseId(0), BucketDemand { then, ..holding(1, 50, 10, 70) });
     assert_eq!(grants(&mut worker), [0]);
     // Meanwhile the first has ended, and the stage does not know of the third: 5 more are held.
     let crossed = holding(1, 55, 10, 70);
@@ -241,19 +257,19 @@ fn who_is_stuck_calls_and_goes_by_turns_when_nothing_is_on_its_way() {
     worker.handle_stored(50);
     // Refused by the third rule: 50 and 10 beside 60.
     assign(&mut worker, 3, 1);
-    worker.handle_demand(LeaseId(3), Demand { store_bytes: 10, ..task(20) });
+    worker.handle_demand(LeaseId(3), BucketDemand { store_bytes: 10, ..task(20) });
     let first = call(&mut worker).expect("a call");
     // What was on its way comes first: the call is void, whatever is said to it.
     assign(&mut worker, 2, 1);
     assert_eq!(call(&mut worker), None, "the new one has not spoken");
-    worker.handle_demand(LeaseId(2), Demand { store_bytes: 10, ..task(30) });
-    worker.handle_echo(first);
+    worker.handle_demand(LeaseId(2), BucketDemand { store_bytes: 10, ..task(30) });
+    worker.handle_sync_ack(first);
     assert_eq!(grants(&mut worker), NONE);
     let second = first + 1;
-    worker.handle_echo(second);
+    worker.handle_sync_ack(second);
     // It is the turn of the one that is first in the plan.
     assert_eq!(grants(&mut worker), [2]);
-    worker.handle_echo(second);
+    worker.handle_sync_ack(second);
     assert_eq!(effects(&mut worker), []);
     assert_eq!(worker.peak_bytes(), 80);
 }
@@ -264,18 +280,18 @@ fn what_is_asked_for_after_a_call_needs_another_call() {
     worker.handle_stored(50);
     for number in 0..4 {
         assign(&mut worker, number, 1);
-        worker.handle_demand(LeaseId(number), Demand { store_bytes: 10, ..task(20) });
+        worker.handle_demand(LeaseId(number), BucketDemand { store_bytes: 10, ..task(20) });
     }
     let first = call(&mut worker).expect("a call");
     // One of them cannot be run: another one is asked for, which may come before those that are here.
-    worker.handle_stage_over(LeaseId(3));
+    worker.handle_bucket_finished(LeaseId(3));
     assert_eq!(
         effects(&mut worker),
         [Effect::Request { buckets: 1, after: None }, Effect::Call { call: first + 1 }]
     );
-    worker.handle_echo(first);
+    worker.handle_sync_ack(first);
     assert_eq!(effects(&mut worker), []);
-    worker.handle_echo(first + 1);
+    worker.handle_sync_ack(first + 1);
     assert_eq!(grants(&mut worker), [0]);
 }
 
@@ -288,7 +304,7 @@ fn a_release_that_comes_late_comes_before_the_echo() {
     let number = call(&mut worker).expect("a call");
     worker.handle_stored(80);
     assert_eq!(grants(&mut worker), [0]);
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     assert_eq!(effects(&mut worker), []);
     assert_eq!(worker.peak_bytes(), 100);
 }
@@ -306,9 +322,9 @@ fn a_bucket_under_way_goes_on_where_one_before_it_does_not_fit() {
     assign(&mut worker, 1, 2);
     worker.handle_demand(LeaseId(1), task(30));
     assign(&mut worker, 2, 0);
-    worker.handle_demand(LeaseId(2), Demand { store_bytes: 1, ..task(5) });
+    worker.handle_demand(LeaseId(2), BucketDemand { store_bytes: 1, ..task(5) });
     let number = call(&mut worker).expect("a call");
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     assert_eq!(grants(&mut worker), [0]);
 }
 
@@ -319,9 +335,9 @@ fn a_bucket_that_is_not_first_does_not_begin_because_the_first_does_not_fit() {
     assign(&mut worker, 0, 1);
     worker.handle_demand(LeaseId(0), task(60));
     assign(&mut worker, 1, 0);
-    worker.handle_demand(LeaseId(1), Demand { store_bytes: 10, ..task(10) });
+    worker.handle_demand(LeaseId(1), BucketDemand { store_bytes: 10, ..task(10) });
     let number = call(&mut worker).expect("a call");
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     // Beyond the budget rather than further away from what is needed.
     assert_eq!((grants(&mut worker), worker.peak_bytes()), (vec![0], 110));
 }
@@ -333,7 +349,7 @@ fn what_never_fits_runs_alone_beyond_the_budget() {
     worker.handle_demand(LeaseId(0), task(150));
     let number = call(&mut worker).expect("a call");
     assert_eq!(worker.peak_bytes(), 0);
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 150);
     assign(&mut worker, 1, 0);
@@ -354,11 +370,11 @@ fn told_to_stop_a_worker_starts_nothing_and_leaves_when_nothing_runs() {
     worker.handle_demand(LeaseId(2), task(10));
     worker.handle_slot_free(SlotId(1), LeaseId(1), holding(1, 10, 10, 10));
     assert_eq!(effects(&mut worker), []);
-    worker.handle_slot_free(SlotId(0), LeaseId(0), Demand::default());
+    worker.handle_slot_free(SlotId(0), LeaseId(0), BucketDemand::default());
     assert_eq!(effects(&mut worker), [Effect::Leave]);
     worker.handle_stop();
     worker.handle_stored(0);
-    worker.handle_stage_over(LeaseId(0));
+    worker.handle_bucket_finished(LeaseId(0));
     assert_eq!(effects(&mut worker), [], "it leaves once");
 }
 
@@ -374,34 +390,34 @@ fn told_to_stop_with_nothing_running_a_worker_leaves_at_once() {
     stuck.handle_demand(LeaseId(0), task(150));
     let number = call(&mut stuck).expect("a call");
     stuck.handle_stop();
-    stuck.handle_echo(number);
+    stuck.handle_sync_ack(number);
     assert_eq!(effects(&mut stuck), [Effect::Leave]);
 }
 
 #[test]
 fn room_is_made_below_before_a_task_is_refused() {
     let mut worker = worker(100, 0);
-    worker.handle_below(50, 1000);
+    worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
     assign(&mut worker, 0, 0);
     // Of what could leave memory, it reads 10 itself.
-    worker.handle_demand(LeaseId(0), Demand { here_bytes: 10, ..task(45) });
+    worker.handle_demand(LeaseId(0), BucketDemand { here_bytes: 10, ..task(45) });
     let asked = Effect::MakeRoom { bytes: 25, lease: LeaseId(0) };
     assert!(effects(&mut worker).contains(&asked));
     // Nothing else begins meanwhile: it might read what is leaving.
     assign(&mut worker, 1, 1);
     worker.handle_demand(LeaseId(1), task(1));
     assert_eq!(grants(&mut worker), NONE);
-    worker.handle_below(20, 970);
+    worker.handle_spillable(20, 970);
     worker.handle_stored(50);
-    worker.handle_room_made(30);
+    worker.handle_memory_freed(30);
     assert_eq!(grants(&mut worker), [1, 0]);
 }
 
 /// Of 100 bytes, 80 are stored, of which 50 could leave; a task of 45 waits until 25 have.
 fn in_need_of_room() -> Worker {
     let mut worker = worker(100, 0);
-    worker.handle_below(50, 1000);
+    worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(45));
@@ -413,13 +429,13 @@ fn in_need_of_room() -> Worker {
 fn room_that_others_have_filled_meanwhile_is_made_again() {
     let mut worker = in_need_of_room();
     // 30 have left, and 40 have come.
-    worker.handle_below(60, 970);
+    worker.handle_spillable(60, 970);
     worker.handle_stored(90);
-    worker.handle_room_made(30);
+    worker.handle_memory_freed(30);
     assert!(effects(&mut worker).contains(&Effect::MakeRoom { bytes: 35, lease: LeaseId(0) }));
-    worker.handle_below(25, 935);
+    worker.handle_spillable(25, 935);
     worker.handle_stored(55);
-    worker.handle_room_made(35);
+    worker.handle_memory_freed(35);
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 100);
 }
@@ -429,7 +445,7 @@ fn room_that_others_have_filled_meanwhile_is_made_again() {
 #[test]
 fn room_is_made_for_what_goes_on_by_turns() {
     let mut worker = worker(100, 0);
-    worker.handle_below(30, 1000);
+    worker.handle_spillable(30, 1000);
     worker.handle_stored(30);
     // By what is foreseen none can finish; the first does not fit even when all has gone that can.
     for (number, stage, demand) in
@@ -439,13 +455,13 @@ fn room_is_made_for_what_goes_on_by_turns() {
         worker.handle_demand(LeaseId(number), demand);
     }
     let number = call(&mut worker).expect("nothing is admitted");
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     assert_eq!(effects(&mut worker), [Effect::MakeRoom { bytes: 10, lease: LeaseId(1) }]);
-    worker.handle_below(0, 970);
+    worker.handle_spillable(0, 970);
     worker.handle_stored(0);
-    worker.handle_room_made(30);
+    worker.handle_memory_freed(30);
     let number = call(&mut worker).expect("nothing is admitted");
-    worker.handle_echo(number);
+    worker.handle_sync_ack(number);
     assert_eq!(grants(&mut worker), [1]);
 }
 
@@ -453,11 +469,11 @@ fn room_is_made_for_what_goes_on_by_turns() {
 fn room_that_cannot_be_made_is_not_asked_for_again() {
     let mut worker = in_need_of_room();
     // The disk is broken: as much is stored as before.
-    worker.handle_below(50, 1000);
+    worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
-    worker.handle_room_made(0);
+    worker.handle_memory_freed(0);
     let call = call(&mut worker).expect("nothing runs");
-    worker.handle_echo(call);
+    worker.handle_sync_ack(call);
     // Its turn has come, whatever it takes.
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 125);

@@ -1,6 +1,6 @@
 //! What operations are believed to cost, against a plain recount of all runs.
 
-use pleach_dispatch::costs::Costs;
+use pleach_dispatch::cost_model::CostModel;
 use pleach_regions::DataRegion;
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
 use proptest::collection::vec;
@@ -66,12 +66,12 @@ proptest! {
         pixels in 1u64..1000,
     ) {
         let toy = Toy(0.5);
-        let mut costs = Costs::default();
+        let mut costs = CostModel::default();
         for &(threshold, connectivity, pixels, ratio) in &runs {
             let seconds = ratio * toy.cost_seconds(pixels);
             costs.observe(&toy, &arguments(threshold, connectivity), pixels, seconds);
         }
-        let again = Costs::of_lines(costs.lines().iter().map(String::as_str));
+        let again = CostModel::of_lines(costs.lines().iter().map(String::as_str));
         prop_assert_eq!(&again, &costs);
         for connectivity in [4, 8] {
             let of = |wanted: Option<i64>| -> Vec<f64> {
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn noise_is_read_or_left_out(lines in vec(".{0,40}", 0..8), pixels in 1u64..1000) {
-        let costs = Costs::of_lines(lines.iter().map(String::as_str));
+        let costs = CostModel::of_lines(lines.iter().map(String::as_str));
         let predicted = costs.predict(&Toy(0.5), &arguments(1, 4), pixels);
         prop_assert!(predicted.is_finite() && predicted >= 0.0);
     }
@@ -94,16 +94,16 @@ proptest! {
 #[test]
 fn what_cannot_be_is_not_learned_from() {
     let toy = Toy(0.5);
-    let mut costs = Costs::default();
+    let mut costs = CostModel::default();
     for seconds in [f64::NAN, f64::INFINITY, -1.0] {
         costs.observe(&toy, &arguments(1, 4), 10, seconds);
     }
     // Nothing is declared: nothing scales.
     costs.observe(&Toy(0.0), &arguments(1, 4), 10, 1.0);
-    assert_eq!(costs, Costs::default());
+    assert_eq!(costs, CostModel::default());
     assert_eq!(costs.predict(&toy, &arguments(1, 4), 10), 5.0);
     for line in ["toy\t3\t\t0\t1e0", "toy\t3\t\t5\tNaN", "toy\t3\t\t5\t-1e0", "toy\t3\t\t5\t1e0\tmore", "toy"]
     {
-        assert_eq!(Costs::of_lines([line]), Costs::default(), "{line}");
+        assert_eq!(CostModel::of_lines([line]), CostModel::default(), "{line}");
     }
 }

@@ -1,9 +1,9 @@
 //! A worker that has to end at a known time: what it begins it can finish, and the rest goes back.
 
-use pleach_dispatch::memory::{Budget, Demand};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{BucketId, LeaseId, SlotId, StudyId};
+use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,17 +16,17 @@ fn effects(worker: &mut Worker) -> Vec<Effect> {
 }
 
 /// A bucket's next task, which leads to a finished instance in so many seconds.
-fn taking(heard: u64, seconds: u64) -> Demand {
+fn taking(heard: u64, seconds: u64) -> BucketDemand {
     let (next, next_time) = (Some(NodeId(heard as u32)), Duration::from_secs(seconds));
-    Demand { heard, ready: 1, next, next_time, started: heard > 0, ..Demand::default() }
+    BucketDemand { heard, ready: 1, next, next_time, started: heard > 0, ..BucketDemand::default() }
 }
 
 #[test]
 fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back() {
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let back = |lease| Effect::HandBack { lease: LeaseId(lease) };
-    let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId::whole(0), 1, 0);
+    let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
+    worker.handle_study(PlanId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(100));
     // The first end counts.
     worker.handle_end(Duration::from_secs(200));
@@ -48,15 +48,15 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
     // Nobody has answered: it is asked for again when time has passed.
     worker.handle_tick(Duration::from_secs(91));
     assert_eq!(effects(&mut worker), [back(0)]);
-    worker.handle_stage_over(LeaseId(0));
+    worker.handle_bucket_finished(LeaseId(0));
     worker.handle_slot_free(SlotId(0), LeaseId(1), taking(1, 10));
     assert!(effects(&mut worker).contains(&back(1)));
 }
 
 #[test]
 fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
-    let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId::whole(0), 1, 0);
+    let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
+    worker.handle_study(PlanId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(30));
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), taking(0, 20));
@@ -68,8 +68,12 @@ fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
     worker.handle_tick(Duration::from_secs(11));
     assert_eq!(effects(&mut worker), [Effect::HandBack { lease: LeaseId(1) }]);
     // With nothing else to run the manager is not asked whether this one is to run out of turn.
-    worker.handle_slot_free(SlotId(0), LeaseId(0), Demand { heard: 1, started: true, ..Demand::default() });
-    worker.handle_stage_over(LeaseId(0));
+    worker.handle_slot_free(
+        SlotId(0),
+        LeaseId(0),
+        BucketDemand { heard: 1, started: true, ..BucketDemand::default() },
+    );
+    worker.handle_bucket_finished(LeaseId(0));
     assert!(!effects(&mut worker).iter().any(|effect| matches!(effect, Effect::Call { .. })));
 }
 
@@ -79,15 +83,15 @@ proptest! {
     fn a_worker_that_has_to_end_begins_what_it_can_finish(
         slots in 1u32..4, end in 0u64..60, buckets in vec((0u32..4, vec(0u64..30, 1..5)), 1..8), waits in vec(0u64..8, 60),
     ) {
-        let mut worker = Worker::new(slots, Budget::UNLIMITED);
-        worker.handle_study(StudyId::whole(0), STAGES, 0);
+        let mut worker = Worker::new(slots, MemoryBudget::UNLIMITED);
+        worker.handle_study(PlanId::whole(0), STAGES, 0);
         worker.handle_end(Duration::from_secs(end));
         let (mut now, mut running) = (0, VecDeque::new());
         let mut left: BTreeMap<LeaseId, (u64, VecDeque<u64>)> = BTreeMap::new();
         let mut coming: VecDeque<_> = buckets.into();
         let demand = |(heard, tasks): &(u64, VecDeque<u64>)| match tasks.front() {
             Some(&seconds) => taking(*heard, seconds),
-            None => Demand { heard: *heard, started: true, ..Demand::default() },
+            None => BucketDemand { heard: *heard, started: true, ..BucketDemand::default() },
         };
         for (number, wait) in (0u64..).zip(waits) {
             now += wait;
@@ -99,7 +103,7 @@ proptest! {
                     worker.handle_demand(LeaseId(number), demand(&left[&LeaseId(number)]));
                 }
                 (None, Some((slot, lease))) => {
-                    let demand = left.get(&lease).map_or(Demand::default(), demand);
+                    let demand = left.get(&lease).map_or(BucketDemand::default(), demand);
                     worker.handle_slot_free(slot, lease, demand);
                 }
                 (None, None) => worker.handle_tick(Duration::from_secs(now)),
@@ -113,12 +117,12 @@ proptest! {
                         bucket.0 += 1;
                         running.push_back((slot, lease));
                         // The others of the bucket wait for this one.
-                        worker.handle_demand(lease, Demand { heard: bucket.0, started: true, ..Demand::default() });
+                        worker.handle_demand(lease, BucketDemand { heard: bucket.0, started: true, ..BucketDemand::default() });
                     }
                     Effect::HandBack { lease } => {
                         let bucket = left.remove(&lease).expect("a bucket that it has");
                         prop_assert!(bucket.1.front().is_some_and(|seconds| now + seconds > end), "it had the time");
-                        worker.handle_stage_over(lease);
+                        worker.handle_bucket_finished(lease);
                     }
                     Effect::Request { .. } => {}
                     Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::Leave => prop_assert!(false, "{effect:?}"),

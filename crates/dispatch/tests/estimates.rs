@@ -1,6 +1,6 @@
 //! What is believed of operations, against a list of all that was measured.
 
-use pleach_dispatch::estimates::Estimates;
+use pleach_dispatch::memory_estimates::MemoryEstimates;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ proptest! {
         runs in vec((0usize..2, 0u64..1000, 0u64..2000), 0..60), declared in 1u64..1_000_000,
     ) {
         let names = ["a", "b"];
-        let mut estimates = Estimates::default();
+        let mut estimates = MemoryEstimates::default();
         for &(name, declared, measured) in &runs {
             estimates.observe(names[name], 1, declared, measured);
         }

@@ -9,11 +9,11 @@ mod shapes;
 
 use buckets::{Case, bucket, cases, instance};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::{Demand, Drain, Forecast, TaskBytes};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryForecast, OutputConsumption, TaskMemory};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::plan::Sharing;
-use pleach_dispatch::stage::{BucketRun, Effect, NodeId, OutputId, TaskCall};
-use pleach_workflow::{Read, Stage, Value};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::stage::{BucketExecution, Effect, NodeId, OutputId, TaskRequest};
+use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ enum Event {
 /// A bucket executed on sizes: it knows nothing of forecasts.
 struct Sizes<'a> {
     case: &'a Case,
-    run: BucketRun,
-    running: Vec<TaskCall>,
+    run: BucketExecution,
+    running: Vec<TaskRequest>,
     held: BTreeMap<OutputId, u64>,
     /// Bytes that instances have left in storage, and those that have to wait there.
     left: u64,
@@ -41,8 +41,8 @@ struct Sizes<'a> {
 
 impl<'a> Sizes<'a> {
     fn replay(case: &'a Case, events: &[Event]) -> Self {
-        let run =
-            BucketRun::new(&case.stage, &case.work, case.bytes.clone(), case.active_paths).expect("fits");
+        let run = BucketExecution::new(&case.stage, &case.work, case.bytes.clone(), case.active_paths)
+            .expect("fits");
         let mut sizes = Self {
             case,
             run,
@@ -59,7 +59,7 @@ impl<'a> Sizes<'a> {
         sizes
     }
 
-    fn demand(&self) -> Demand {
+    fn demand(&self) -> BucketDemand {
         self.run.demand(7)
     }
 
@@ -124,8 +124,8 @@ impl<'a> Sizes<'a> {
     }
 
     /// Ends what runs, the last first, then runs the rest task by task, and says what that took beyond what is held now.
-    fn finish(mut self) -> Forecast {
-        let Drain { bytes, mut rest_bytes, .. } = self.case.work.drain;
+    fn finish(mut self) -> MemoryForecast {
+        let OutputConsumption { bytes, mut rest_bytes, .. } = self.case.work.drain;
         let drain_bytes = bytes.max(self.store_bytes());
         let before = self.held_bytes();
         (self.left, self.staying) = (0, 0);
@@ -149,7 +149,7 @@ impl<'a> Sizes<'a> {
                 rest += std::mem::take(&mut rest_bytes);
             }
         }
-        Forecast { growth_bytes, finish_bytes: most - before }
+        MemoryForecast { growth_bytes, finish_bytes: most - before }
     }
 }
 
@@ -167,7 +167,7 @@ proptest! {
     fn what_is_foreseen_is_what_it_takes(
         mut case in cases(), events in events(), drain_bytes in 0u64..60, rest_bytes in 0u64..20, stays in prop::collection::vec(any::<bool>(), 14),
     ) {
-        case.work.drain = Drain { bytes: drain_bytes, rest_bytes, ..Drain::default() };
+        case.work.drain = OutputConsumption { bytes: drain_bytes, rest_bytes, ..OutputConsumption::default() };
         for (instance, stays) in case.work.instances.iter_mut().zip(stays) {
             instance.stays = stays;
         }
@@ -215,7 +215,7 @@ fn now_is_busy(case: &Case, events: &[Event]) -> bool {
 /// by prefixes, the readers of every output counted anew each time.
 struct Slow<'a> {
     stage: &'a Stage,
-    bytes: &'a [TaskBytes],
+    bytes: &'a [TaskMemory],
     instances: Vec<&'a InstanceWork>,
 }
 
@@ -273,7 +273,7 @@ impl Slow<'_> {
                     let reads = |&&(reader, i): &&Place| {
                         let given =
                             self.stage.outputs.iter().any(|out| (out.task, out.output) == (writer, output));
-                        let read = Read::Task { task: writer, output };
+                        let read = TaskInput::Task { task: writer, output };
                         reader > writer
                             && self.first(i, writer) == first
                             && (self.stage.tasks[reader].reads.contains(&read) || (reader == last && given))
@@ -293,7 +293,7 @@ fn peak(case: &Case) -> (u64, Vec<InstanceId>) {
     for output in case.work.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
         output.stored = false;
     }
-    (case.work.drain, case.active_paths) = (Drain::default(), None);
+    (case.work.drain, case.active_paths) = (OutputConsumption::default(), None);
     let events = [Event::Start, Event::End(0)].repeat(case.stage.tasks.len() * case.work.instances.len());
     let ended = Sizes::replay(&case, &events).ended;
     (Sizes::replay(&case, &[]).demand().now.finish_bytes, ended)
@@ -303,7 +303,7 @@ proptest! {
     /// Among all orders of siblings, where there are not too many to try.
     #[test]
     fn no_order_of_siblings_takes_less(mut case in cases(), seeds in prop::collection::vec(any::<u64>(), 8)) {
-        case.work.sharing = Sharing::Tree;
+        case.work.sharing = ReuseScope::Tree;
         let instances = case.work.instances.iter().collect();
         let slow = Slow { stage: &case.stage, bytes: &case.bytes, instances };
         let (ours, ended) = peak(&case);
@@ -323,26 +323,26 @@ proptest! {
 }
 
 /// Thousands of tasks: too many to foresee exactly.
-fn large(sharing: Sharing) -> Case {
-    let of = |task| Read::Task { task, output: 0 };
+fn large(sharing: ReuseScope) -> Case {
+    let of = |task| TaskInput::Task { task, output: 0 };
     let tasks = vec![
-        shapes::task("a", &[0], &[Read::StageInput(0)], 1),
+        shapes::task("a", &[0], &[TaskInput::StageInput(0)], 1),
         shapes::task("b", &[1], &[of(0)], 2),
         shapes::task("c", &[2], &[of(1), of(0)], 1),
     ];
     let stage = shapes::stage(3, 1, tasks, &[(2, 0)]);
     let instances =
         (0..2500).map(|n: u32| instance(&stage, n, &[i64::from(n % 3), i64::from(n % 200), n.into()], &[0]));
-    let drain = Drain { bytes: 9, rest_bytes: 2, ..Drain::default() };
+    let drain = OutputConsumption { bytes: 9, rest_bytes: 2, ..OutputConsumption::default() };
     let work = BucketWork { drain, sharing, ..bucket(instances.collect()) };
     let bytes = [(3, vec![5]), (11, vec![2, 8]), (1, vec![4])];
-    let bytes = bytes.map(|(scratch, outputs)| TaskBytes { scratch, outputs }).to_vec();
+    let bytes = bytes.map(|(scratch, outputs)| TaskMemory { scratch, outputs }).to_vec();
     Case { stage, work, bytes, active_paths: None }
 }
 
 #[test]
 fn of_a_large_bucket_a_bound_is_said_that_is_never_too_low() {
-    for sharing in [Sharing::Tree, Sharing::Dataflow] {
+    for sharing in [ReuseScope::Tree, ReuseScope::Dataflow] {
         let case = large(sharing);
         for events in [
             vec![],
@@ -352,7 +352,7 @@ fn of_a_large_bucket_a_bound_is_said_that_is_never_too_low() {
         ] {
             let now = Sizes::replay(&case, &events);
             assert!(now.run.tasks() > 2048);
-            let Forecast { growth_bytes, finish_bytes } = now.demand().now;
+            let MemoryForecast { growth_bytes, finish_bytes } = now.demand().now;
             let running = now.running.len() as u64;
             let exact = now.finish();
             assert!(exact.growth_bytes <= growth_bytes && exact.finish_bytes <= finish_bytes);

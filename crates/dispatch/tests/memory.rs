@@ -11,8 +11,8 @@ mod studies;
 
 use node::{Node, Setup};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::TaskBytes;
-use pleach_dispatch::rehearsal::rehearse;
+use pleach_dispatch::dry_run::rehearse;
+use pleach_dispatch::memory_model::TaskMemory;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use studies::{Study, studies};
 fn rehearsed(mut study: Study, believed: u64) -> Study {
     let guess = |bytes: u64| bytes * believed / 4;
     let bytes = |stage, pixels| {
-        let of = |task: TaskBytes| TaskBytes {
+        let of = |task: TaskMemory| TaskMemory {
             scratch: guess(task.scratch),
             outputs: task.outputs.into_iter().map(guess).collect(),
         };

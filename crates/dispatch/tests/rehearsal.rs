@@ -4,10 +4,10 @@
 mod shapes;
 
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::{Drain, Needs, TaskBytes};
+use pleach_dispatch::dry_run::{DryRun, rehearse};
+use pleach_dispatch::memory_model::{MinimumMemory, OutputConsumption, TaskMemory};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
-use pleach_dispatch::rehearsal::{Rehearsal, rehearse};
-use pleach_workflow::{Read, Value};
+use pleach_workflow::{TaskInput, Value};
 use shapes::{key, stage, task};
 
 /// An instance: the stage, the parameter, the keys read, the parents.
@@ -16,10 +16,10 @@ type Raw<'a> = (usize, i64, &'a [u32], &'a [u32]);
 /// All outputs that are read are stored.
 fn plan(instances: &[Raw<'_>], buckets: &[&[u32]]) -> ExecutionPlan {
     let first = |name: &str, inputs: usize| {
-        let reads: Vec<Read> = (0..inputs).map(Read::StageInput).collect();
+        let reads: Vec<TaskInput> = (0..inputs).map(TaskInput::StageInput).collect();
         task(name, &[0], &reads, 1)
     };
-    let second = task("second", &[0], &[Read::Task { task: 0, output: 0 }], 1);
+    let second = task("second", &[0], &[TaskInput::Task { task: 0, output: 0 }], 1);
     let stages = vec![
         stage(1, 1, vec![first("prepare", 1)], &[(0, 0)]),
         stage(1, 1, vec![first("first", 1), second], &[(1, 0)]),
@@ -43,8 +43,8 @@ fn plan(instances: &[Raw<'_>], buckets: &[&[u32]]) -> ExecutionPlan {
 }
 
 /// Images of 100 bytes; preparing takes 50 beside its own, the first task 30, comparing 70 beside a number of 1.
-fn bytes(stage: usize, pixels: u64) -> Vec<TaskBytes> {
-    let task = |scratch, output| TaskBytes { scratch, outputs: vec![output] };
+fn bytes(stage: usize, pixels: u64) -> Vec<TaskMemory> {
+    let task = |scratch, output| TaskMemory { scratch, outputs: vec![output] };
     match stage {
         0 => vec![task(50, pixels)],
         1 => vec![task(30, 40), task(0, 20)],
@@ -70,16 +70,16 @@ fn a_tile_prepared_and_two_masks_of_it_compared() {
     let least_bytes = 291;
     let drains = vec![
         // From what was held without the prepared image, nothing, to the end of all.
-        Drain { bytes: 291, rest_bytes: 0, busy_bytes: 291 },
+        OutputConsumption { bytes: 291, rest_bytes: 0, busy_bytes: 291 },
         // A mask, the reference and the comparison; the reference is left.
-        Drain { bytes: 191, rest_bytes: 100, busy_bytes: 191 },
-        Drain::default(),
+        OutputConsumption { bytes: 191, rest_bytes: 100, busy_bytes: 191 },
+        OutputConsumption::default(),
     ];
     // Room below is of no use: the prepared image is read by the bucket that is under way.
     let busy_bytes = 291;
     assert_eq!(
         rehearsal,
-        Rehearsal { needs: Needs { least_bytes, busy_bytes, drains }, dearest: Some(InstanceId(3)) }
+        DryRun { needs: MinimumMemory { least_bytes, busy_bytes, drains }, dearest: Some(InstanceId(3)) }
     );
 }
 
@@ -91,7 +91,7 @@ fn a_mask_that_waits_for_its_reference_stays() {
     let rehearsal = rehearse(&plan(instances, &[&[0], &[1], &[2], &[3]]), bytes).expect("valid");
     assert_eq!(rehearsal.needs.least_bytes, 250, "preparing the tile takes most");
     // With room below, the first mask is not among what was there before: both come, for the comparison.
-    assert_eq!(rehearsal.needs.drains[1], Drain { bytes: 91, rest_bytes: 20, busy_bytes: 111 });
+    assert_eq!(rehearsal.needs.drains[1], OutputConsumption { bytes: 91, rest_bytes: 20, busy_bytes: 111 });
     assert_eq!(rehearsal.dearest, Some(InstanceId(0)));
 }
 
@@ -109,7 +109,7 @@ fn equal_instances_end_together_and_leave_a_region_each() {
 #[test]
 fn nothing_takes_nothing_and_what_breaks_the_rules_is_refused() {
     let nothing = rehearse(&ExecutionPlan::default(), bytes).expect("nothing to be wrong with");
-    assert_eq!(nothing, Rehearsal::default());
+    assert_eq!(nothing, DryRun::default());
     let instances: &[Raw<'_>] = &[(0, 0, &[TILE], &[])];
     assert!(rehearse(&plan(instances, &[]), bytes).is_err());
 }

@@ -1,14 +1,17 @@
 //! How many workers there should be: worked examples, laws, and a slow reference that tries all numbers.
 
-use pleach_dispatch::scaling::{Answer, Cut, Forecast, Held, Need, Pool, Reason, decide};
+use pleach_dispatch::scaling::{
+    MakespanForecast, PreviousDecision, Reason, ScalingDecision, WorkByPartition, WorkDemand, WorkerPool,
+    decide,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// As the module has it: a tenth of the time left is kept in hand.
 const IN_TIME: f64 = 0.9;
 
-fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> Pool {
-    Pool {
+fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> WorkerPool {
+    WorkerPool {
         name: "pool".to_owned(),
         slots: 1.0,
         price_per_hour,
@@ -23,11 +26,11 @@ fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> Pool {
 }
 
 /// Workers that are there anyway.
-fn base(workers: u32) -> Pool {
-    Pool { min: workers, running: workers, ..pool(workers, 0.0, 0.0) }
+fn base(workers: u32) -> WorkerPool {
+    WorkerPool { min: workers, running: workers, ..pool(workers, 0.0, 0.0) }
 }
 
-fn first(need: &Need, pools: &[Pool]) -> Answer {
+fn first(need: &WorkDemand, pools: &[WorkerPool]) -> ScalingDecision {
     decide(need, pools, None, 0.0)
 }
 
@@ -40,36 +43,36 @@ fn half_the_time_takes_the_same_again_and_what_is_lost_to_the_start() {
     // 8 base workers take 8,000 s for 64,000 s of work; 3,600 s of 4,000 are left when a tenth is kept. By then the base has
     // done 28,800 s, and each worker that comes after 100 s does 3,500 s: ten and a bit are needed.
     let pools = [base(8), pool(100, 0.36, 100.0)];
-    let answer = first(&Need::of(64_000.0, 0.0).by(4_000.0), &pools);
+    let answer = first(&WorkDemand::of(64_000.0, 0.0).by(4_000.0), &pools);
     assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 11].as_slice(), Reason::Deadline));
     let seconds = (64_000.0 + 11.0 * 100.0) / 19.0;
     close(answer.forecast.seconds, seconds);
     close(answer.forecast.cost, 11.0 * seconds * 0.0001);
-    assert_eq!((answer.fastest, answer.beyond_budget), (None, None));
+    assert_eq!((answer.fastest, answer.without_budget), (None, None));
 }
 
 #[test]
 fn nobody_is_asked_for_where_nobody_waits() {
     let pools = [base(8), pool(100, 1.0, 100.0)];
-    let answer = first(&Need::of(1e9, 0.0), &pools);
+    let answer = first(&WorkDemand::of(1e9, 0.0), &pools);
     assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Minimum));
-    let answer = first(&Need::default().by(10.0), &pools);
+    let answer = first(&WorkDemand::default().by(10.0), &pools);
     assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Idle));
-    assert_eq!(answer.forecast, Forecast { seconds: 0.0, cost: 0.0 });
+    assert_eq!(answer.forecast, MakespanForecast { seconds: 0.0, cost: 0.0 });
 }
 
 #[test]
 fn what_cannot_be_reached_is_answered_with_the_fastest() {
     let pools = [base(8), pool(4, 3.6, 100.0)];
     for deadline in [2_000.0, 50.0, 0.0, -5.0] {
-        let answer = first(&Need::of(64_000.0, 0.0).by(deadline), &pools);
+        let answer = first(&WorkDemand::of(64_000.0, 0.0).by(deadline), &pools);
         assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 4].as_slice(), Reason::Unreachable));
         let fastest = answer.fastest.expect("it cannot be reached");
         close(fastest.forecast.seconds, (64_000.0 + 400.0) / 12.0);
         close(fastest.forecast.cost, 4.0 * 0.001 * 64_400.0 / 12.0);
     }
     // Without anybody there is no end.
-    let answer = first(&Need::of(1.0, 0.0).by(10.0), &[base(0)]);
+    let answer = first(&WorkDemand::of(1.0, 0.0).by(10.0), &[base(0)]);
     assert_eq!(answer.fastest.expect("nobody works").forecast.seconds, f64::INFINITY);
 }
 
@@ -77,19 +80,19 @@ fn what_cannot_be_reached_is_answered_with_the_fastest() {
 fn a_budget_is_kept_and_what_would_be_needed_is_told() {
     // A worker does 0.9 s of work for a thousandth in a second; nobody else works.
     let pools = [pool(100, 3.6, 0.0)];
-    let need = Need::of(1_000.0, 0.0);
+    let need = WorkDemand::of(1_000.0, 0.0);
     let answer = first(&need.clone().within(2.0), &pools);
     // All cost the same: as many as there may be.
     assert_eq!((answer.wanted[0], answer.reason), (100, Reason::Budget));
-    let billed = [Pool { billing_seconds: 60.0, ..pools[0].clone() }];
+    let billed = [WorkerPool { billing_seconds: 60.0, ..pools[0].clone() }];
     let answer = first(&need.clone().by(20.0).within(1.2), &billed);
     // 56 would be in time, for a minute each; 20 are what the budget allows.
     assert_eq!((answer.wanted[0], answer.reason), (20, Reason::Budget));
-    let beyond = answer.beyond_budget.expect("more is needed");
+    let beyond = answer.without_budget.expect("more is needed");
     close(beyond.cost, 56.0 * 0.06);
     assert!(beyond.seconds <= 20.0 && answer.forecast.cost <= 1.2 + 1e-9);
     // Below the minimum nobody goes.
-    let kept = [Pool { min: 3, ..billed[0].clone() }];
+    let kept = [WorkerPool { min: 3, ..billed[0].clone() }];
     assert_eq!(first(&need.within(0.0), &kept).wanted, [3]);
 }
 
@@ -97,19 +100,19 @@ fn a_budget_is_kept_and_what_would_be_needed_is_told() {
 fn the_cheaper_work_by_the_deadline_comes_first() {
     // The second is cheaper by the hour, and takes so long to come that its work by the deadline is dearer.
     let pools = [pool(50, 2.0, 60.0), pool(50, 1.0, 700.0)];
-    assert_eq!(first(&Need::of(5_000.0, 0.0).by(1_000.0), &pools).wanted, [6, 0]);
-    assert_eq!(first(&Need::of(50_000.0, 0.0).by(10_000.0), &pools).wanted, [0, 7]);
+    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &pools).wanted, [6, 0]);
+    assert_eq!(first(&WorkDemand::of(50_000.0, 0.0).by(10_000.0), &pools).wanted, [0, 7]);
     // Who is there works at once.
-    let there = [pools[0].clone(), Pool { running: 50, ..pools[1].clone() }];
-    assert_eq!(first(&Need::of(5_000.0, 0.0).by(1_000.0), &there).wanted, [0, 6]);
+    let there = [pools[0].clone(), WorkerPool { running: 50, ..pools[1].clone() }];
+    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &there).wanted, [0, 6]);
 }
 
 #[test]
 fn more_slots_that_share_less_are_not_faster_for_ever() {
     // Each ten slots more cost so much reuse that beyond twenty nothing is gained.
-    let cut = |slots, work_seconds| Cut { slots, work_seconds, longest_seconds: 0.0 };
+    let cut = |slots, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds: 0.0 };
     let cuts = vec![cut(10, 1_000.0), cut(20, 1_500.0), cut(40, 4_000.0)];
-    let need = Need { cuts, ..Need::default() };
+    let need = WorkDemand { cuts, ..WorkDemand::default() };
     let answer = first(&need.clone().by(1.0), &[pool(100, 1.0, 0.0)]);
     // 40 take 100 s, 20 take 75, 100 take 40: beyond the last cut nothing more is lost.
     assert_eq!(answer.fastest.expect("too little time").wanted, [100]);
@@ -122,8 +125,8 @@ fn more_slots_that_share_less_are_not_faster_for_ever() {
 
 #[test]
 fn numbers_stay_unless_something_forces_them() {
-    let pools = [Pool { running: 10, ..pool(100, 1.0, 60.0) }];
-    let need = |work: f64| Need::of(work, 0.0).by(1_000.0);
+    let pools = [WorkerPool { running: 10, ..pool(100, 1.0, 60.0) }];
+    let need = |work: f64| WorkDemand::of(work, 0.0).by(1_000.0);
     let before = first(&need(9_000.0), &pools);
     assert_eq!(before.wanted, [10]);
     // A little more: most of the margin is for that. More than that: at once.
@@ -136,37 +139,39 @@ fn numbers_stay_unless_something_forces_them() {
     assert_eq!(decide(&need(4_500.0), &pools, Some(&before.held), 121.0).wanted, [5]);
     assert_eq!(decide(&need(8_100.0), &pools, Some(&before.held), 1e6).wanted, [10]);
     // When nothing is left, who is there may stay for a while; nobody comes any more.
-    let six = [Pool { running: 6, ..pools[0].clone() }];
+    let six = [WorkerPool { running: 6, ..pools[0].clone() }];
     assert_eq!(decide(&need(0.0), &six, Some(&before.held), 1.0).wanted, [6]);
     assert_eq!(decide(&need(0.0), &six, Some(&before.held), 121.0).wanted, [0]);
     // Limits that change are kept at once.
-    let less = [Pool { max: 7, ..pools[0].clone() }];
+    let less = [WorkerPool { max: 7, ..pools[0].clone() }];
     assert_eq!(decide(&need(9_000.0), &less, Some(&before.held), 1.0).wanted, [7]);
     // Another number of pools is another cluster.
-    let held = Held { wanted: vec![1, 2], since_seconds: 0.0 };
+    let held = PreviousDecision { wanted: vec![1, 2], since_seconds: 0.0 };
     assert_eq!(decide(&need(9_000.0), &pools, Some(&held), 1.0).wanted, [10]);
 }
 
-fn any_pool() -> impl Strategy<Value = Pool> {
+fn any_pool() -> impl Strategy<Value = WorkerPool> {
     let counts = (0_u32..4, 0_u32..5, 0_u32..4, 0_u32..3);
     let rates = (1_u32..5, 0.0..5.0_f64, prop::sample::select(vec![0.0, 1.0, 60.0, 3600.0]), 0.0..900.0_f64);
-    (counts, rates).prop_map(|((min, more, running, starting), (slots, price, billing, startup))| Pool {
-        slots: f64::from(slots),
-        billing_seconds: billing,
-        min,
-        running,
-        starting,
-        starting_seconds: startup / 2.0,
-        ..pool(min + more, price, startup)
+    (counts, rates).prop_map(|((min, more, running, starting), (slots, price, billing, startup))| {
+        WorkerPool {
+            slots: f64::from(slots),
+            billing_seconds: billing,
+            min,
+            running,
+            starting,
+            starting_seconds: startup / 2.0,
+            ..pool(min + more, price, startup)
+        }
     })
 }
 
-fn slots(pools: &[Pool], workers: &[u32]) -> f64 {
+fn slots(pools: &[WorkerPool], workers: &[u32]) -> f64 {
     pools.iter().zip(workers).map(|(pool, workers)| pool.slots * f64::from(*workers)).sum()
 }
 
 /// All numbers of workers that the pools allow.
-fn all_numbers(pools: &[Pool]) -> Vec<Vec<u32>> {
+fn all_numbers(pools: &[WorkerPool]) -> Vec<Vec<u32>> {
     pools.iter().fold(vec![Vec::new()], |all, pool| {
         let with = |before: &Vec<u32>| {
             let before = before.clone();
@@ -184,9 +189,9 @@ proptest! {
         let goals = [None, Some(deadline)];
         let budgets = [None, Some(budget)];
         for (goal, budget) in goals.into_iter().flat_map(|goal| budgets.map(|budget| (goal, budget))) {
-            let need = Need::of(work, 5.0);
+            let need = WorkDemand::of(work, 5.0);
             let need = goal.map_or(need.clone(), |deadline| need.by(deadline));
-            let need = Need { budget, ..need };
+            let need = WorkDemand { budget, ..need };
             let answer = decide(&need, &pools, None, now);
             for (pool, wanted) in pools.iter().zip(&answer.wanted) {
                 prop_assert!((pool.min..=pool.max).contains(wanted), "{answer:?}");
@@ -195,7 +200,7 @@ proptest! {
             if let Some(budget) = budget {
                 prop_assert!(answer.forecast.cost <= budget + 1e-9 || answer.wanted == least, "{answer:?}");
             }
-            if answer.fastest.is_none() && answer.beyond_budget.is_none() && goal.is_some() {
+            if answer.fastest.is_none() && answer.without_budget.is_none() && goal.is_some() {
                 prop_assert!(answer.forecast.seconds <= deadline.max(0.0), "{answer:?}");
             }
             // However often, and however much later.
@@ -209,7 +214,7 @@ proptest! {
 
     #[test]
     fn more_work_never_wants_fewer(pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, more in 1.0..3.0_f64, deadline in 1.0..1e5_f64) {
-        let of = |work| first(&Need::of(work, 50.0).by(deadline), &pools).wanted;
+        let of = |work| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).wanted;
         let (less, more) = (of(work), of(work * more));
         prop_assert!(less.iter().zip(&more).all(|(less, more)| less <= more), "{less:?} {more:?}");
     }
@@ -217,9 +222,9 @@ proptest! {
     #[test]
     fn less_time_never_wants_fewer(pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, deadline in -10.0..1e5_f64, less in 0.0..1.0_f64) {
         // Of pools that take as long to come and are paid alike; else less time makes others the cheaper ones.
-        let alike = |pool: &Pool| Pool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ..pool.clone() };
-        let pools: Vec<Pool> = pools.iter().map(alike).collect();
-        let of = |deadline| first(&Need::of(work, 50.0).by(deadline), &pools).wanted;
+        let alike = |pool: &WorkerPool| WorkerPool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ..pool.clone() };
+        let pools: Vec<WorkerPool> = pools.iter().map(alike).collect();
+        let of = |deadline| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).wanted;
         let (long, short) = (of(deadline), of(deadline * less));
         prop_assert!(slots(&pools, &long) <= slots(&pools, &short), "{long:?} {short:?}");
     }
@@ -228,11 +233,11 @@ proptest! {
     fn what_is_tried_by_hand_is_no_faster_and_one_pool_is_as_cheap_as_can_be(
         pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, deadline in 1.0..1e5_f64,
     ) {
-        let need = Need::of(work, 50.0).by(deadline);
+        let need = WorkDemand::of(work, 50.0).by(deadline);
         let answer = first(&need, &pools);
         let all = all_numbers(&pools);
         let in_time = |part: f64| {
-            let meets = |numbers: &&Vec<u32>| Forecast::of(&need, &pools, numbers).seconds <= deadline * part;
+            let meets = |numbers: &&Vec<u32>| MakespanForecast::of(&need, &pools, numbers).seconds <= deadline * part;
             all.iter().filter(meets).cloned().collect::<Vec<_>>()
         };
         prop_assert_eq!(answer.fastest.is_none(), !in_time(1.0).is_empty());
@@ -257,7 +262,7 @@ proptest! {
         work in 1e4..1e6_f64, startup in 10.0..300.0_f64, errors in vec(0.97..1.03_f64, 50), slack in 1.3..4.0_f64,
     ) {
         // What 8 base workers and 200 others could do, and some time more.
-        let fastest = first(&Need::of(work, 0.0).by(0.0), &[base(8), pool(200, 1.0, startup)]);
+        let fastest = first(&WorkDemand::of(work, 0.0).by(0.0), &[base(8), pool(200, 1.0, startup)]);
         let deadline = fastest.forecast.seconds * slack + 100.0;
         let (mut left, mut now, mut held) = (work, 0.0, None);
         // Workers by when they can work.
@@ -270,8 +275,8 @@ proptest! {
             let running = there.iter().filter(|at| **at <= now).count() as u32;
             let starting = there.len() as u32 - running;
             let starting_seconds = there.iter().map(|at| (at - now).max(0.0)).fold(0.0, f64::max);
-            let pools = [base(8), Pool { running, starting, starting_seconds, ..pool(200, 1.0, startup) }];
-            let need = Need::of(left * errors[number % errors.len()], 0.0).by(deadline - now);
+            let pools = [base(8), WorkerPool { running, starting, starting_seconds, ..pool(200, 1.0, startup) }];
+            let need = WorkDemand::of(left * errors[number % errors.len()], 0.0).by(deadline - now);
             let answer = decide(&need, &pools, held.as_ref(), now);
             let change = i64::from(answer.wanted[1]) - there.len() as i64;
             if change != 0 {

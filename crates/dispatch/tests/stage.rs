@@ -11,11 +11,11 @@ mod shell;
 
 use buckets::{Case, bucket, cases, instance};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::TaskBytes;
+use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::plan::Sharing;
-use pleach_dispatch::stage::{BucketRun, NodeId};
-use pleach_workflow::{Read, Stage, Task, Value};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::stage::{BucketExecution, NodeId};
+use pleach_workflow::{Stage, Task, TaskInput, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use shapes::{key, stage, task};
@@ -24,11 +24,11 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Three tasks in a row, each of one parameter; the last also reads what the first wrote second.
 fn three_tasks() -> Stage {
-    let of = |task, output| Read::Task { task, output };
+    let of = |task, output| TaskInput::Task { task, output };
     let tasks = vec![
-        task("a", &[0], &[Read::StageInput(0)], 2),
+        task("a", &[0], &[TaskInput::StageInput(0)], 2),
         task("b", &[1], &[of(0, 0)], 2),
-        task("c", &[2], &[of(1, 0), of(0, 1), Read::StageInput(0)], 1),
+        task("c", &[2], &[of(1, 0), of(0, 1), TaskInput::StageInput(0)], 1),
     ];
     stage(3, 1, tasks, &[(2, 0)])
 }
@@ -40,8 +40,8 @@ fn work(stage: &Stage, parameters: &[[i64; 3]]) -> BucketWork {
 }
 
 /// Every output a byte, nothing else.
-fn a_byte_each(stage: &Stage) -> Vec<TaskBytes> {
-    let of = |task: &Task| TaskBytes { scratch: 0, outputs: vec![1; task.writes.len()] };
+fn a_byte_each(stage: &Stage) -> Vec<TaskMemory> {
+    let of = |task: &Task| TaskMemory { scratch: 0, outputs: vec![1; task.writes.len()] };
     stage.tasks.iter().map(of).collect()
 }
 
@@ -68,13 +68,13 @@ const FOUR: [[i64; 3]; 4] = [[1, 1, 1], [1, 2, 1], [1, 1, 2], [2, 1, 1]];
 fn what_is_left_until_the_next_instance_is_finished_is_the_way_down_to_it() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);
-    let mut run = BucketRun::new(&stage, &work, a_byte_each(&stage), None).expect("it fits");
-    let path = |run: &BucketRun| -> Vec<String> {
+    let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("it fits");
+    let path = |run: &BucketExecution| -> Vec<String> {
         let name =
             |(task, arguments): (usize, &[Value])| format!("{}({})", stage.tasks[task].name, arguments[0]);
         run.next_path().map(name).collect()
     };
-    let end_next = |run: &mut BucketRun| {
+    let end_next = |run: &mut BucketExecution| {
         let next = run.demand(0).next.expect("something is ready");
         assert!(run.start_task(&stage, next, 0).is_some());
         run.handle_done(next);
@@ -90,7 +90,7 @@ fn what_is_left_until_the_next_instance_is_finished_is_the_way_down_to_it() {
     run.start_task(&stage, next, 0);
     assert_eq!(path(&run), ["b(2)", "c(1)"]);
     // And nothing is left when everything is handed back.
-    run.abandon();
+    run.cancel();
     assert!(path(&run).is_empty());
 }
 
@@ -139,7 +139,7 @@ fn instances_on_different_tiles_share_nothing() {
 fn a_failed_inner_task_fails_exactly_the_instances_below_it() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);
-    let mut run = BucketRun::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
+    let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
     let a = run.start_task(&stage, NodeId(0), 0).expect("a(1)");
     run.handle_done(a.node);
     let b = run.start_task(&stage, NodeId(1), 0).expect("b(1)");
@@ -162,7 +162,7 @@ fn a_failed_inner_task_fails_exactly_the_instances_below_it() {
 fn outputs_that_nobody_reads_are_not_wanted() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);
-    let mut run = BucketRun::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
+    let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
     let a = run.start_task(&stage, NodeId(0), 0).expect("a(1)");
     assert_eq!(a.wanted, [true, true]);
     run.handle_done(a.node);
@@ -175,14 +175,14 @@ fn work_that_does_not_fit_its_stage_is_refused() {
     let mut work = work(&stage, &FOUR);
     work.instances[2].parameters.pop();
     let error =
-        BucketRun::new(&stage, &work, a_byte_each(&stage), None).expect_err("two parameters of three");
+        BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect_err("two parameters of three");
     assert_eq!(error.to_string(), "instance 2 does not fit its stage");
 }
 
 #[test]
 fn a_bucket_without_instances_is_over_at_once() {
     let stage = three_tasks();
-    let mut run = BucketRun::new(&stage, &work(&stage, &[]), a_byte_each(&stage), None).expect("fits");
+    let mut run = BucketExecution::new(&stage, &work(&stage, &[]), a_byte_each(&stage), None).expect("fits");
     assert!(run.is_over());
     assert_eq!(run.poll_effect(), Some(pleach_dispatch::stage::Effect::Over));
 }
@@ -207,14 +207,14 @@ enum Same<P> {
 fn made(stage: &Stage, instance: &InstanceWork, level: usize) -> String {
     let task = &stage.tasks[level];
     let values: Vec<String> = task.arguments.iter().map(|&a| instance.parameters[a].to_string()).collect();
-    let read = |read: &Read| match *read {
-        Read::StageInput(input) => instance.inputs[input].to_string(),
-        Read::Task { task, output } => format!("{}.{output}", made(stage, instance, task)),
+    let read = |read: &TaskInput| match *read {
+        TaskInput::StageInput(input) => instance.inputs[input].to_string(),
+        TaskInput::Task { task, output } => format!("{}.{output}", made(stage, instance, task)),
     };
     let mut reads: Vec<String> = task.reads.iter().map(read).collect();
     if level + 1 == stage.tasks.len() {
         let is_read = |other: usize| {
-            let of = |read: &Read| matches!(*read, Read::Task { task, .. } if task == other);
+            let of = |read: &TaskInput| matches!(*read, TaskInput::Task { task, .. } if task == other);
             stage.tasks.iter().any(|task| task.reads.iter().any(of))
         };
         reads.extend((0..level).filter(|&other| !is_read(other)).map(|other| made(stage, instance, other)));
@@ -307,7 +307,7 @@ proptest! {
         prop_assert_eq!(ended.len(), work.instances.len());
         let mut all = HashSet::new();
         let mut reached = HashSet::new();
-        let tree = work.sharing == Sharing::Tree;
+        let tree = work.sharing == ReuseScope::Tree;
         for instance in &work.instances {
             let (levels, end) = alone(stage, instance, failing);
             let ours = &ended[&instance.id];

@@ -1,10 +1,10 @@
 //! A worker's slots under stages that compete for them, where memory is plenty: granted one at a time, never idle beside
 //! a ready task, and more work asked for exactly when slots stay free. Where it is short, see `admission.rs`.
 
-use pleach_dispatch::memory::{Budget, Demand};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
-use pleach_dispatch::{BucketId, LeaseId, SlotId, StudyId};
+use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -34,10 +34,10 @@ impl Bucket {
         }
     }
 
-    fn demand(&self) -> Demand {
+    fn demand(&self) -> BucketDemand {
         let next = (self.ready > 0).then_some(NodeId(self.started));
         let (heard, started) = (u64::from(self.started), self.started > 0);
-        Demand { heard, ready: self.ready, next, started, ..Demand::default() }
+        BucketDemand { heard, ready: self.ready, next, started, ..BucketDemand::default() }
     }
 
     fn is_over(&self) -> bool {
@@ -69,8 +69,8 @@ struct Shell {
 
 impl Shell {
     fn new(slots: u32, waiting: Vec<Bucket>) -> Self {
-        let mut worker = Worker::new(slots, Budget::UNLIMITED);
-        worker.handle_study(StudyId::whole(0), STAGES, 0);
+        let mut worker = Worker::new(slots, MemoryBudget::UNLIMITED);
+        worker.handle_study(PlanId::whole(0), STAGES, 0);
         let waiting = waiting.into();
         let (buckets, running) = (BTreeMap::new(), BTreeMap::new());
         let mut shell = Self {
@@ -130,7 +130,7 @@ impl Shell {
         }
         let lease = silent[which % silent.len()];
         self.buckets.remove(&lease);
-        self.worker.handle_stage_over(lease);
+        self.worker.handle_bucket_finished(lease);
         self.perform();
     }
 
@@ -147,7 +147,7 @@ impl Shell {
         self.perform();
         if self.buckets[&lease].is_over() {
             self.buckets.remove(&lease);
-            self.worker.handle_stage_over(lease);
+            self.worker.handle_bucket_finished(lease);
             self.perform();
         }
     }
@@ -285,11 +285,16 @@ fn request(buckets: u32, after: Option<u32>) -> Effect {
 
 #[test]
 fn a_bucket_that_has_not_spoken_holds_its_slot() {
-    let demand =
-        |heard| Demand { heard, ready: 1, next: Some(NodeId(0)), started: heard > 0, ..Demand::default() };
+    let demand = |heard| BucketDemand {
+        heard,
+        ready: 1,
+        next: Some(NodeId(0)),
+        started: heard > 0,
+        ..BucketDemand::default()
+    };
     let grant = |lease| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(0) };
-    let mut worker = Worker::new(2, Budget::UNLIMITED);
-    worker.handle_study(StudyId::whole(0), 1, 0);
+    let mut worker = Worker::new(2, MemoryBudget::UNLIMITED);
+    worker.handle_study(PlanId::whole(0), 1, 0);
     assert_eq!(effects(&mut worker), [request(2, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), demand(0));
@@ -301,7 +306,7 @@ fn a_bucket_that_has_not_spoken_holds_its_slot() {
         assert_eq!(effects(&mut worker), [grant(0)]);
     }
     // It turns out that it cannot be run.
-    worker.handle_stage_over(LeaseId(1));
+    worker.handle_bucket_finished(LeaseId(1));
     assert_eq!(effects(&mut worker), [request(1, None)]);
 }
 
@@ -309,11 +314,11 @@ fn a_bucket_that_has_not_spoken_holds_its_slot() {
 fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     let demand = |heard, ready| {
         let next = (ready > 0).then_some(NodeId(heard as u32));
-        Demand { heard, ready, next, started: heard > 0, ..Demand::default() }
+        BucketDemand { heard, ready, next, started: heard > 0, ..BucketDemand::default() }
     };
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
-    let mut worker = Worker::new(1, Budget::UNLIMITED);
-    worker.handle_study(StudyId::whole(0), 3, 0);
+    let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
+    worker.handle_study(PlanId::whole(0), 3, 0);
     assert_eq!(effects(&mut worker), [request(1, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);
@@ -339,9 +344,9 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
 
 #[test]
 fn a_second_copy_of_what_others_have_takes_no_room_that_is_needed() {
-    let budget = Budget { bytes: 100, ..Budget::UNLIMITED };
+    let budget = MemoryBudget { bytes: 100, ..MemoryBudget::UNLIMITED };
     let mut worker = Worker::new(1, budget);
-    worker.handle_study(StudyId::whole(0), 1, 40);
+    worker.handle_study(PlanId::whole(0), 1, 40);
     worker.handle_stored(30);
     // What the study needs at least stays free.
     assert!(!worker.handle_copy(31));

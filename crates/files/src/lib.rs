@@ -1,20 +1,20 @@
 //! What the cache and tiers ask of a file system, so that tests can put another one in its place that fails or loses power
 //! (`tests/support/memory.rs`).
 //!
-//! [`Disk`] is the real one, whose files are their owner's alone, [`SharedDisk`] the same for folders of several users, and
-//! [`Unsynced`] one that waits for no medium. [`private`] and [`scratch`] are for files that no cache and no tier holds. Nothing
+//! [`OsFileSystem`] is the real one, whose files are their owner's alone, [`SharedDisk`] the same for folders of several users, and
+//! [`UnsyncedFileSystem`] one that waits for no medium. [`private`] and [`scratch`] are for files that no cache and no tier holds. Nothing
 //! here knows what files hold.
 
-mod ahead;
 mod looks;
 pub mod private;
 pub mod scratch;
 mod shared;
 mod unsynced;
+mod writeback;
 
 pub use looks::Looks;
 pub use shared::SharedDisk;
-pub use unsynced::Unsynced;
+pub use unsynced::UnsyncedFileSystem;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
@@ -27,7 +27,7 @@ use std::time::SystemTime;
 
 /// What is known of a file or a folder without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FileMeta {
     /// Whether it is a folder.
     pub is_folder: bool,
     /// The bytes in it; of a folder, whatever the file system says.
@@ -40,7 +40,7 @@ pub struct Found {
 
 /// The room of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Space {
+pub struct DiskSpace {
     /// Bytes of it altogether.
     pub total_bytes: u64,
     /// Bytes that this user can still write.
@@ -51,15 +51,15 @@ pub struct Space {
 
 /// Who else may have a lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
+pub enum LockMode {
     /// Nobody.
-    Private,
+    Exclusive,
     /// Others that share it.
     Shared,
 }
 
 /// A lock, given back when it is dropped and when the process ends.
-pub trait Held: fmt::Debug + Send + Sync {}
+pub trait FileLock: fmt::Debug + Send + Sync {}
 
 /// A new file that is being written.
 pub trait NewFile: Write {
@@ -72,7 +72,7 @@ pub trait NewFile: Write {
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenMode {
     /// An existing file, for reading.
     Read,
     /// An existing file, for reading and writing.
@@ -124,12 +124,12 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
 
 /// A file system. All errors are what the system says.
 #[expect(clippy::missing_errors_doc, reason = "said once, above")]
-pub trait Files: fmt::Debug + Send + Sync {
+pub trait FileSystem: fmt::Debug + Send + Sync {
     /// The names of what lies in a folder and what is known of each, in any order. What goes meanwhile is left out.
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>>;
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>>;
 
     /// What is known of a file or a folder.
-    fn look(&self, path: &Path) -> io::Result<Found>;
+    fn look(&self, path: &Path) -> io::Result<FileMeta>;
 
     /// Makes one folder; that there is one already is an error.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
@@ -162,7 +162,7 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
     /// Opens a file, to read and write anywhere in it.
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>>;
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>>;
 
     /// Gives a file another name, at once; what had that name is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -174,20 +174,20 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 
     /// Takes the lock of a file, which is made where there is none; none where others have it.
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>>;
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>>;
 
     /// The room that there is for a folder.
-    fn space(&self, folder: &Path) -> io::Result<Space>;
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace>;
 }
 
 /// The operating system's files. Those created are private: mode 0600, folders 0700.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Disk;
+pub struct OsFileSystem;
 
 /// The unit in which the system counts what a file takes, whatever its blocks are.
 const COUNTED_BYTES: u64 = 512;
 
-impl From<Metadata> for Found {
+impl From<Metadata> for FileMeta {
     fn from(metadata: Metadata) -> Self {
         let (is_folder, length_bytes) = (metadata.is_dir(), metadata.len());
         // File systems that compress, or decide late where a file goes, may count too little.
@@ -198,8 +198,8 @@ impl From<Metadata> for Found {
     }
 }
 
-impl Files for Disk {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for OsFileSystem {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -212,8 +212,8 @@ impl Files for Disk {
         Ok(all)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        fs::metadata(path).map(Found::from)
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+        fs::metadata(path).map(FileMeta::from)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -230,9 +230,9 @@ impl Files for Disk {
         Ok((Box::new(file), length_bytes))
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut options = private::options();
-        options.read(true).write(how != Opening::Read).create_new(how == Opening::Create);
+        options.read(true).write(how != OpenMode::Read).create_new(how == OpenMode::Create);
         Ok(Box::new(options.open(path)?))
     }
 
@@ -248,24 +248,24 @@ impl Files for Disk {
         File::open(folder)?.sync_all()
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         lock(private::options(), path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         let found = statvfs(folder)?;
         let block_bytes = found.f_frsize.max(1);
         let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);
-        Ok(Space { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail), block_bytes })
+        Ok(DiskSpace { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail), block_bytes })
     }
 }
 
 /// Takes the lock of a file, which these options create if it is missing.
-fn lock(mut options: OpenOptions, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+fn lock(mut options: OpenOptions, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     let locked = match sharing {
-        Sharing::Private => File::try_lock(&file),
-        Sharing::Shared => File::try_lock_shared(&file),
+        LockMode::Exclusive => File::try_lock(&file),
+        LockMode::Shared => File::try_lock_shared(&file),
     };
     match locked {
         Ok(()) => Ok(Some(Box::new(file))),
@@ -318,7 +318,7 @@ impl OpenFile for File {
     }
 
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()> {
-        ahead::begin(self, offset, length_bytes)
+        writeback::begin(self, offset, length_bytes)
     }
 
     fn set_length(&self, length_bytes: u64) -> io::Result<()> {
@@ -347,7 +347,7 @@ impl OpenFile for File {
     }
 }
 
-impl Held for File {}
+impl FileLock for File {}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! The operating system's files, in folders that several users may share: what is created has the modes that the umask leaves.
 //!
-//! Everything else is as [`Disk`] does it.
+//! Everything else is as [`OsFileSystem`] does it.
 
-use super::{Disk, Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space, lock};
+use super::{
+    DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem, lock,
+};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,13 +13,13 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SharedDisk;
 
-impl Files for SharedDisk {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
-        Disk.list(folder)
+impl FileSystem for SharedDisk {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
+        OsFileSystem.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        Disk.look(path)
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+        OsFileSystem.look(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -29,32 +31,32 @@ impl Files for SharedDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
-        Disk.open(path)
+        OsFileSystem.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(how != Opening::Read).create_new(how == Opening::Create);
+        options.read(true).write(how != OpenMode::Read).create_new(how == OpenMode::Create);
         Ok(Box::new(options.open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Disk.rename(from, to)
+        OsFileSystem.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        Disk.remove(path)
+        OsFileSystem.remove(path)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        Disk.sync_folder(folder)
+        OsFileSystem.sync_folder(folder)
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         lock(OpenOptions::new(), path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
-        Disk.space(folder)
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
+        OsFileSystem.space(folder)
     }
 }

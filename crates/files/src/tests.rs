@@ -6,25 +6,29 @@ use super::*;
 fn folders_are_made_with_those_around_them() {
     let place = std::env::temp_dir().join(format!("pleach-files-{}", std::process::id()));
     let within = place.join("a/b");
-    Disk.create_folders(&within).unwrap();
-    Disk.create_folders(&within).unwrap();
-    assert!(Disk.look(&within).unwrap().is_folder);
+    OsFileSystem.create_folders(&within).unwrap();
+    OsFileSystem.create_folders(&within).unwrap();
+    assert!(OsFileSystem.look(&within).unwrap().is_folder);
     let file = within.join("file");
-    Disk.create(&file).unwrap().write_all(b"text").unwrap();
-    assert_eq!(Disk.create_folders(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-    assert_eq!(Disk.create_folders(&file.join("c")).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+    OsFileSystem.create(&file).unwrap().write_all(b"text").unwrap();
+    assert_eq!(OsFileSystem.create_folders(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(
+        OsFileSystem.create_folders(&file.join("c")).unwrap_err().kind(),
+        io::ErrorKind::NotADirectory
+    );
 
-    let files: [(&dyn Files, _); 2] = [(&Disk, "disk"), (&Unsynced(std::sync::Arc::new(Disk)), "unsynced")];
+    let files: [(&dyn FileSystem, _); 2] =
+        [(&OsFileSystem, "disk"), (&UnsyncedFileSystem(std::sync::Arc::new(OsFileSystem)), "unsynced")];
     for (files, name) in files {
         let path = within.join(name);
         let open = |how| files.open_anywhere(&path, how);
-        assert_eq!(open(Opening::Write).unwrap_err().kind(), io::ErrorKind::NotFound);
-        let made = open(Opening::Create).unwrap();
-        assert_eq!(open(Opening::Create).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(open(OpenMode::Write).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let made = open(OpenMode::Create).unwrap();
+        assert_eq!(open(OpenMode::Create).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         made.write_at(b"text", 2).unwrap();
         made.sync().unwrap();
         made.set_length(5).unwrap();
-        let (read, mut bytes) = (open(Opening::Read).unwrap(), [9; 8]);
+        let (read, mut bytes) = (open(OpenMode::Read).unwrap(), [9; 8]);
         assert_eq!((read.length().unwrap(), read.read_at(&mut bytes, 1).unwrap()), (5, 4));
         assert_eq!(&bytes[..4], b"\0tex");
         assert!(read.write_at(b"x", 0).is_err());

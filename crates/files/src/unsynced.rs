@@ -2,21 +2,21 @@
 //!
 //! Everything else is done by the file system below it.
 
-use super::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use super::{DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Files of another file system, whose medium nobody waits for.
 #[derive(Clone, Debug)]
-pub struct Unsynced(pub Arc<dyn Files>);
+pub struct UnsyncedFileSystem(pub Arc<dyn FileSystem>);
 
-impl Files for Unsynced {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for UnsyncedFileSystem {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         self.0.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
         self.0.look(path)
     }
 
@@ -32,7 +32,7 @@ impl Files for Unsynced {
         self.0.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         Ok(Box::new(UnsyncedFile(self.0.open_anywhere(path, how)?)))
     }
 
@@ -48,11 +48,11 @@ impl Files for Unsynced {
         Ok(())
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         self.0.lock(path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         self.0.space(folder)
     }
 }

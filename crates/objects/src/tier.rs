@@ -5,7 +5,7 @@
 //! listed last and what this process has put and removed since: others that share the place know as little. Large regions
 //! are put in parts, several at once.
 
-use crate::Bucket;
+use crate::S3Location;
 use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path as ObjectPath;
@@ -14,7 +14,9 @@ use object_store::{
     PutPayload, PutResult, RetryConfig, WriteMultipart,
 };
 use pleach_regions::{DataRegion, RegionKey};
-use pleach_storage::{Durability, Inserted, Loss, Place, Quarantined, RegionFile, Tier, TierError, Upkeep};
+use pleach_storage::{
+    Durability, Inserted, Quarantined, RegionFile, RegionLoss, Tier, TierError, TierLocation, TierMaintenance,
+};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -43,12 +45,12 @@ const QUARANTINE: &str = "quarantine";
 
 /// Sizes of the objects that are known, and of those that are being put.
 #[derive(Debug, Default)]
-struct Books {
+struct ObjectIndex {
     regions: HashMap<RegionKey, u64>,
     held_bytes: u64,
 }
 
-impl Books {
+impl ObjectIndex {
     fn add(&mut self, key: RegionKey, bytes: u64) {
         let before = self.regions.insert(key, bytes).unwrap_or(0);
         self.held_bytes = self.held_bytes - before + bytes;
@@ -61,23 +63,23 @@ impl Books {
 
 /// Data regions in a bucket.
 #[derive(Debug)]
-pub struct BucketTier {
+pub struct S3Tier {
     store: Arc<dyn ObjectStore>,
     address: String,
     prefix: String,
     capacity_bytes: u64,
-    books: Mutex<Books>,
+    books: Mutex<ObjectIndex>,
     reserved_bytes: AtomicU64,
     /// None while it is being dropped.
     runtime: Option<Runtime>,
 }
 
-impl BucketTier {
+impl S3Tier {
     /// Opens a place that exists, and lists it.
     ///
     /// # Errors
     /// [`TierError::Io`] when it cannot be reached or listed.
-    pub fn open(bucket: &Bucket, capacity_bytes: u64) -> Result<Self, TierError> {
+    pub fn open(bucket: &S3Location, capacity_bytes: u64) -> Result<Self, TierError> {
         let address = bucket.address();
         let failed =
             |source| TierError::Io { action: "open the tier", path: PathBuf::from(&address), source };
@@ -123,7 +125,7 @@ impl BucketTier {
     /// Lists the place: what others have put and removed is known from here on.
     fn refresh(&self) -> Result<(), TierError> {
         let found = self.found()?;
-        let mut books = Books::default();
+        let mut books = ObjectIndex::default();
         for object in found {
             match key_of(&object.location) {
                 Some(key) => books.add(key, object.size),
@@ -194,7 +196,7 @@ impl BucketTier {
         let books = self.books();
         let held_bytes = books.held_bytes + self.reserved_bytes.load(Ordering::Relaxed);
         if held_bytes.saturating_add(needed_bytes) > self.capacity_bytes {
-            let (place, capacity_bytes) = (Place::Bucket(self.address.clone()), self.capacity_bytes);
+            let (place, capacity_bytes) = (TierLocation::Bucket(self.address.clone()), self.capacity_bytes);
             return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
         }
         self.reserved_bytes.fetch_add(needed_bytes, Ordering::Relaxed);
@@ -214,7 +216,7 @@ impl BucketTier {
         moved.is_ok().then(|| self.shown(&away))
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, ObjectIndex> {
         // Each change of it is one call.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -241,7 +243,7 @@ async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Re
     upload.finish().await
 }
 
-impl Drop for BucketTier {
+impl Drop for S3Tier {
     fn drop(&mut self) {
         // Waiting for it is not allowed on threads of another runtime, and nothing is left to wait for.
         if let Some(runtime) = self.runtime.take() {
@@ -267,10 +269,10 @@ fn or_none<T>(done: Result<T, TierError>) -> Result<Option<T>, TierError> {
     }
 }
 
-impl Tier for BucketTier {
+impl Tier for S3Tier {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
         if self.contains(key)? {
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
         let bytes = region.encode(&region.digest());
         let (object, length) = (self.object(key), bytes.len() as u64);
@@ -289,7 +291,7 @@ impl Tier for BucketTier {
             // Another process was faster, or an answer to ours got lost and it was sent again.
             Err(TierError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 books.add(key, length);
-                Ok(Inserted::Known)
+                Ok(Inserted::AlreadyPresent)
             }
             Err(error) => Err(error),
         }
@@ -312,7 +314,7 @@ impl Tier for BucketTier {
                 let mut books = self.books();
                 books.forget(key);
                 books.held_bytes += bytes.len() as u64;
-                let source = Loss::Damaged { quarantined, source };
+                let source = RegionLoss::Damaged { quarantined, source };
                 Err(TierError::Lost { key, path: self.shown(&object), source })
             }
         }
@@ -360,7 +362,7 @@ impl Tier for BucketTier {
     }
 }
 
-impl Upkeep for BucketTier {
+impl TierMaintenance for S3Tier {
     fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         let region = |object: ObjectMeta| {
             let (taken_bytes, modified) = (object.size, object.last_modified.into());

@@ -2,18 +2,18 @@
 //!
 //! Image operations make and drop buffers of many MB. The system hands each out as untouched pages, and touching them
 //! for the first time costs more than most operations do with them (`docs/adr/0006-recycled-pages.md` has the
-//! figures). [`Recycler`] keeps them instead, touched as they are, up to a limit. Small blocks are
+//! figures). [`RecyclingAllocator`] keeps them instead, touched as they are, up to a limit. Small blocks are
 //! [`System`](std::alloc::System)'s business, and so are blocks aligned beyond a page; what foreign code allocates
 //! (OpenCV's own scratch) does not come here at all.
 //!
 //! What is kept belongs to the whole process; what is metered belongs to a thread. Nothing here knows what the bytes
 //! are for, or who may have how many: the limit is said by whoever plans memory.
 
-mod class;
+mod free_list;
 mod mapping;
 mod meter;
 mod pool;
-mod shelf;
+mod size_class;
 
 use pool::Pool;
 use std::alloc::{GlobalAlloc, Layout};
@@ -34,7 +34,7 @@ static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 ///
 /// ```
 /// #[global_allocator]
-/// static ALLOCATOR: pleach_pages::Recycler = pleach_pages::Recycler;
+/// static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 ///
 /// drop(vec![1_u8; 1 << 20]);
 /// assert_eq!(pleach_pages::idle_bytes(), 1 << 20);
@@ -43,11 +43,11 @@ static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 /// # drop(again);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Recycler;
+pub struct RecyclingAllocator;
 
-// SAFETY: every call goes to the one pool, which keeps the contract (see there); a block that one `Recycler` handed out
+// SAFETY: every call goes to the one pool, which keeps the contract (see there); a block that one `RecyclingAllocator` handed out
 // is known to all of them.
-unsafe impl GlobalAlloc for Recycler {
+unsafe impl GlobalAlloc for RecyclingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those that the pool asks for.
         unsafe { POOL.alloc(layout) }
@@ -82,7 +82,7 @@ pub fn idle_bytes() -> u64 {
     POOL.idle_bytes()
 }
 
-/// Bytes of large blocks in use, as taken from the system: rounded up to size classes. 0 where [`Recycler`] is not the
+/// Bytes of large blocks in use, as taken from the system: rounded up to size classes. 0 where [`RecyclingAllocator`] is not the
 /// global allocator. Together with [`idle_bytes`] a bound of what large blocks add to the resident set.
 #[must_use]
 pub fn live_bytes() -> u64 {

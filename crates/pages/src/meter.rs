@@ -35,7 +35,7 @@ pub(crate) fn subtract(size: usize) {
 /// Costs nothing but the counting that goes on anyway: a few instructions an allocation. Calls may be nested. A panic
 /// passes through and leaves the counters right.
 ///
-/// Says 0 where [`Recycler`](crate::Recycler) is not the global allocator. Work given to other threads and memory that
+/// Says 0 where [`RecyclingAllocator`](crate::RecyclingAllocator) is not the global allocator. Work given to other threads and memory that
 /// foreign code allocates are not seen.
 pub fn metered<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let span = Span::begin();

@@ -1,11 +1,11 @@
-//! The allocator behind [`Recycler`](crate::Recycler): large blocks from the shelf or from the system, small ones from
+//! The allocator behind [`RecyclingAllocator`](crate::RecyclingAllocator): large blocks from the shelf or from the system, small ones from
 //! `malloc`; and the metering of both.
 //!
 //! One lock guards the shelf. Under it nothing allocates and nothing can panic; system calls are made under it only to
 //! give surplus back before something new is taken, so that there is never more than the books say.
 
-use crate::class::{LEAST_BYTES, PAGE_BYTES, class_bytes};
-use crate::shelf::{Block, Shelf};
+use crate::free_list::{Block, FreeList};
+use crate::size_class::{MIN_BYTES, PAGE_BYTES, class_bytes};
 use crate::{mapping, meter};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
@@ -14,17 +14,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A pool of large blocks. The process has one; tests make their own.
 pub(crate) struct Pool {
     /// The standard library's mutex is one word and a futex: taking it never allocates.
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<FreeList>,
 }
 
 /// Whether a block of this layout comes from the pool; all calls about one block agree.
 fn is_large(layout: Layout) -> bool {
-    layout.size() >= LEAST_BYTES && layout.align() <= PAGE_BYTES
+    layout.size() >= MIN_BYTES && layout.align() <= PAGE_BYTES
 }
 
 impl Pool {
     pub(crate) const fn new(limit_bytes: u64) -> Self {
-        Self { shelf: Mutex::new(Shelf::new(limit_bytes)) }
+        Self { shelf: Mutex::new(FreeList::new(limit_bytes)) }
     }
 
     pub(crate) fn idle_bytes(&self) -> u64 {
@@ -48,7 +48,7 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, FreeList> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +116,7 @@ impl Pool {
     }
 }
 
-fn give_surplus_back(shelf: &mut Shelf) {
+fn give_surplus_back(shelf: &mut FreeList) {
     while let Some(block) = shelf.surplus() {
         give_back(block);
     }

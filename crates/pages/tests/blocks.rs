@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
-use pleach_pages::Recycler;
+use pleach_pages::RecyclingAllocator;
 use proptest::prelude::*;
 use std::alloc::{GlobalAlloc, Layout};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 const SLOW: bool = cfg!(miri);
 const THREADS: usize = if SLOW { 2 } else { 3 };
@@ -145,7 +145,9 @@ impl Thread<'_> {
     fn take(&mut self, size: usize, align: usize, zeroed: bool) {
         let layout = Layout::from_size_align(size, align).unwrap();
         // SAFETY: the size is not 0.
-        let start = unsafe { if zeroed { Recycler.alloc_zeroed(layout) } else { Recycler.alloc(layout) } };
+        let start = unsafe {
+            if zeroed { RecyclingAllocator.alloc_zeroed(layout) } else { RecyclingAllocator.alloc(layout) }
+        };
         assert!(!start.is_null() && start.addr().is_multiple_of(align), "{layout:?} at {start:?}");
         self.mark = self.mark.wrapping_add(7) | 1;
         let block = Owned { start, layout, mark: self.mark };
@@ -161,7 +163,7 @@ impl Thread<'_> {
         self.map.leave(old);
         let layout = Layout::from_size_align(size, old.layout.align()).unwrap();
         // SAFETY: allocated with this layout; the new size is neither 0 nor large.
-        let start = unsafe { Recycler.realloc(old.start, old.layout, size) };
+        let start = unsafe { RecyclingAllocator.realloc(old.start, old.layout, size) };
         assert!(!start.is_null() && start.addr().is_multiple_of(layout.align()));
         let kept = old.layout.size().min(size);
         let block = Owned { start, layout, mark: old.mark };
@@ -177,7 +179,7 @@ impl Thread<'_> {
         assert!(block.holds(block.mark, block.layout.size()), "nobody else wrote here");
         self.map.leave(&block);
         // SAFETY: allocated with this layout, and not used again.
-        unsafe { Recycler.dealloc(block.start, block.layout) };
+        unsafe { RecyclingAllocator.dealloc(block.start, block.layout) };
     }
 }
 

@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
-use pleach_pages::{Recycler, idle_bytes, live_bytes, set_limit_bytes, trim};
+use pleach_pages::{RecyclingAllocator, idle_bytes, live_bytes, set_limit_bytes, trim};
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 const MIB: usize = 1 << 20;
 

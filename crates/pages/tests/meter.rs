@@ -1,10 +1,10 @@
 //! What `metered` says: the peak of this thread beyond its start, recycled or fresh, through nesting, panics and threads.
 
-use pleach_pages::{Recycler, metered, trim};
+use pleach_pages::{RecyclingAllocator, metered, trim};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 const SIZE: usize = if cfg!(miri) { 1 << 18 } else { 8 << 20 };
 

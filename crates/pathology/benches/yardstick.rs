@@ -9,15 +9,15 @@
 
 use opencv::core::{Mat, Vec3b};
 use opencv::imgproc;
-use pleach_pages::Recycler;
-use pleach_pathology::{registry, tile};
+use pleach_pages::RecyclingAllocator;
+use pleach_pathology::{image_io, registry};
 use pleach_regions::{DataRegion, ElementType, Raster};
 use pleach_workflow::Value;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 /// As many as the original was timed with.
 const ROUNDS: usize = 5;
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     opencv::core::set_num_threads(1)?;
-    let tile = mirrored(tile::read_bgr(&path)?.raster(ElementType::Bgr8)?)?;
+    let tile = mirrored(image_io::read_bgr(&path)?.raster(ElementType::Bgr8)?)?;
     let mut regions = vec![("tile", DataRegion::Bgr8(tile))];
     let mut yardsticks = vec![yardstick(&regions[0].1)?];
     let pixels = regions[0].1.raster(ElementType::Bgr8)?.pixels();

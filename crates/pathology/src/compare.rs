@@ -1,18 +1,18 @@
 //! Comparison with the reference: of two masks over their pixels, and of their objects.
 //!
 //! What an object is and what pairs of them come to is said in [`crate::objects`]. On windows with a halo the forms of
-//! `compare/within_core.rs` stand for these.
+//! `compare/core.rs` stand for these.
 
-mod within_core;
+mod core;
 
-pub(crate) use within_core::{CORE_MASKS, OWNED_OBJECTS};
+pub(crate) use core::{CORE_MASKS, OWNED_OBJECTS};
 
-use crate::declared::{Arguments, Declared, Inputs, port};
 use crate::objects;
+use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::OperationError;
 
-pub(crate) const MASKS: Declared = Declared {
+pub(crate) const MASKS: TypedOperation = TypedOperation {
     name: "compare.masks",
     version: 1,
     arguments: &[],
@@ -25,7 +25,7 @@ pub(crate) const MASKS: Declared = Declared {
     run: masks,
 };
 
-pub(crate) const OBJECTS: Declared = Declared {
+pub(crate) const OBJECTS: TypedOperation = TypedOperation {
     name: "compare.objects",
     version: 1,
     arguments: &[],

@@ -5,16 +5,16 @@
 //! trait; the [`kernels`] below them are plain functions on planes of pixels, and [`matrix`] shows regions to OpenCV.
 //! Nothing here knows of studies, workers or keys, and nothing starts a thread. This is the only crate that links OpenCV.
 
+pub mod image_io;
 pub mod kernels;
 pub mod matrix;
 pub mod objects;
-pub mod tile;
 pub mod tissue;
 
 mod compare;
-mod declared;
 mod normalize;
 mod nuclei;
+mod typed_operation;
 
 pub use compare::both_empty_column;
 use pleach_workflow::{Operation, Registry};

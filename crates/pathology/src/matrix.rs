@@ -5,11 +5,11 @@
 use opencv::Error;
 use opencv::boxed_ref::BoxedRef;
 use opencv::core::{CV_8U, CV_16U, CV_32F, CV_32S, CV_64F, Mat, StsBadSize, StsUnsupportedFormat};
-use pleach_regions::{DenseArray, RasterView, Values};
+use pleach_regions::{DenseArray, RasterView, TypedValues};
 use std::ffi::c_void;
 
 /// Most channels that a matrix has.
-const MOST_CHANNELS: usize = 512;
+const MAX_CHANNELS: usize = 512;
 
 /// The pixels of an image or of a part of one. Shape: `height_px × width_px`, 8 bits, as many channels.
 ///
@@ -46,11 +46,11 @@ pub fn of_array(array: &DenseArray) -> opencv::Result<BoxedRef<'_, Mat>> {
     let stride_bytes = width as usize * channels * array.values().number().bytes();
     let size = (height, width);
     match array.values() {
-        Values::U8(values) => matrix(size, CV_8U, channels, stride_bytes, values),
-        Values::U16(values) => matrix(size, CV_16U, channels, stride_bytes, values),
-        Values::I32(values) => matrix(size, CV_32S, channels, stride_bytes, values),
-        Values::F32(values) => matrix(size, CV_32F, channels, stride_bytes, values),
-        Values::F64(values) => matrix(size, CV_64F, channels, stride_bytes, values),
+        TypedValues::U8(values) => matrix(size, CV_8U, channels, stride_bytes, values),
+        TypedValues::U16(values) => matrix(size, CV_16U, channels, stride_bytes, values),
+        TypedValues::I32(values) => matrix(size, CV_32S, channels, stride_bytes, values),
+        TypedValues::F32(values) => matrix(size, CV_32F, channels, stride_bytes, values),
+        TypedValues::F64(values) => matrix(size, CV_64F, channels, stride_bytes, values),
     }
 }
 
@@ -66,8 +66,8 @@ fn matrix<'a, T>(
         i32::try_from(side)
             .map_err(|_| Error::new(StsBadSize, format!("a side of {side}, up to 2^31 - 1 is allowed")))
     };
-    if channels == 0 || channels > MOST_CHANNELS {
-        let text = format!("{channels} channels, 1 to {MOST_CHANNELS} are allowed");
+    if channels == 0 || channels > MAX_CHANNELS {
+        let text = format!("{channels} channels, 1 to {MAX_CHANNELS} are allowed");
         return Err(Error::new(StsUnsupportedFormat, text));
     }
     let row_bytes = columns as usize * channels * size_of::<T>();

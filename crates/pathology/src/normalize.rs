@@ -1,13 +1,13 @@
-//! Colour normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
+//! Color normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
 //!
-//! Everything about a pixel follows from its colour, so each colour that occurs is computed once, however often it
+//! Everything about a pixel follows from its color, so each color that occurs is computed once, however often it
 //! does. Only the target of the reference application is known here; fitting another is not done.
 
-use crate::declared::{Arguments, Declared, Inputs, port};
+use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const NORMALIZE: Declared = Declared {
+pub(crate) const NORMALIZE: TypedOperation = TypedOperation {
     name: "nuclei.normalize",
     version: 1,
     arguments: &[],
@@ -15,7 +15,7 @@ pub(crate) const NORMALIZE: Declared = Declared {
     outputs: &[port("normalized", ElementType::Bgr8)],
     nanoseconds_a_pixel: 18.0,
     bytes_a_pixel: 3.0,
-    // The table of colours: 20 MB for a large tile of tissue, 64 MiB at the very most.
+    // The table of colors: 20 MB for a large tile of tissue, 64 MiB at the very most.
     fixed_bytes: 22 << 20,
     within_core: None,
     run,
@@ -35,11 +35,11 @@ const FROM_OPPONENT: Matrix = [[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -2.0, 0.
 
 fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
-    let mut table = ColourTable::of(pixels);
+    let mut table = ColorTable::of(pixels);
     pixels.iter().for_each(|pixel| *table.entry(pixel) += 1);
 
     let transfer = Transfer::fit(&mut table);
-    // The counts have served; each entry becomes its colour's result.
+    // The counts have served; each entry becomes its color's result.
     table.for_each(|rgb, entry| {
         let [b, g, r] = transfer.apply(rgb);
         *entry = u32::from_le_bytes([b, g, r, 0]);
@@ -52,10 +52,10 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     Ok(vec![inputs.bgr(normalized)?])
 }
 
-/// A number for each of the 2^24 colours, in blocks of 4,096 neighbouring colours; blocks of which an image has none are
-/// left out. A tile's colours lie close together, so that a table is much smaller, and visited much faster, than all.
-struct ColourTable {
-    /// Where the block of a colour's upper 12 bits (red, and half of green) starts, or [`NO_BLOCK`].
+/// A number for each of the 2^24 colors, in blocks of 4,096 neighboring colors; blocks of which an image has none are
+/// left out. A tile's colors lie close together, so that a table is much smaller, and visited much faster, than all.
+struct ColorTable {
+    /// Where the block of a color's upper 12 bits (red, and half of green) starts, or [`NO_BLOCK`].
     starts: Vec<u32>,
     entries: Vec<u32>,
 }
@@ -63,13 +63,13 @@ struct ColourTable {
 const BLOCK: usize = 1 << 12;
 const NO_BLOCK: u32 = u32::MAX;
 
-/// Which block a colour lies in.
+/// Which block a color lies in.
 fn upper_bits(&[_, g, r]: &[u8; 3]) -> usize {
     usize::from(r) << 4 | usize::from(g >> 4)
 }
 
-impl ColourTable {
-    /// A table of the colours of `pixels`, all numbers 0. Of its final size from the start, like all large buffers here:
+impl ColorTable {
+    /// A table of the colors of `pixels`, all numbers 0. Of its final size from the start, like all large buffers here:
     /// growing would copy it, and take twice the memory.
     fn of(pixels: &[[u8; 3]]) -> Self {
         let mut starts = vec![NO_BLOCK; BLOCK];
@@ -82,32 +82,32 @@ impl ColourTable {
         Self { starts, entries: vec![0; length] }
     }
 
-    /// The number of a colour that the image has.
+    /// The number of a color that the image has.
     fn entry(&mut self, pixel: &[u8; 3]) -> &mut u32 {
         let [b, g, _] = pixel.map(usize::from);
         let start = self.starts[upper_bits(pixel)] as usize;
         &mut self.entries[start + ((g & 15) << 8 | b)]
     }
 
-    /// How many colours have a number other than 0.
-    fn colours(&self) -> usize {
+    /// How many colors have a number other than 0.
+    fn colors(&self) -> usize {
         self.entries.iter().filter(|entry| **entry != 0).count()
     }
 
-    /// Visits the colours whose number is not 0, in ascending order, as R, G, B in 0..=255.
+    /// Visits the colors whose number is not 0, in ascending order, as R, G, B in 0..=255.
     fn for_each(&mut self, mut visit: impl FnMut([f64; 3], &mut u32)) {
         for (upper, &start) in self.starts.iter().enumerate().filter(|(_, start)| **start != NO_BLOCK) {
             let block = &mut self.entries[start as usize..][..BLOCK];
             for (lower, entry) in block.iter_mut().enumerate().filter(|(_, entry)| **entry != 0) {
-                let colour = upper * BLOCK + lower;
-                visit([colour >> 16, colour >> 8, colour].map(|channel| (channel & 0xff) as f64), entry);
+                let color = upper * BLOCK + lower;
+                visit([color >> 16, color >> 8, color].map(|channel| (channel & 0xff) as f64), entry);
             }
         }
     }
 }
 
 /// Tissue by two discriminants; the original's, trained once on H&E. In thousandths, where every term is whole: some
-/// colours lie on the border exactly, and must not be sorted by rounding.
+/// colors lie on the border exactly, and must not be sorted by rounding.
 fn is_tissue([r, g, b]: [f64; 3]) -> bool {
     -154.0 * r + 35.0 * g + 549.0 * b - 45_718.0 < -57.0 * r - 817.0 * g + 1_170.0 * b - 49_887.0
 }
@@ -121,14 +121,14 @@ fn scales() -> [f64; 3] {
     [3.0, 6.0, 2.0].map(|n: f64| 1.0 / n.sqrt())
 }
 
-/// l, α, β of a colour in 0..=255; not finite for black, which is never tissue.
+/// l, α, β of a color in 0..=255; not finite for black, which is never tissue.
 fn lab(rgb: [f64; 3]) -> [f64; 3] {
     let lms = multiply(&LMS_FROM_RGB, rgb.map(|channel| channel / 255.0)).map(f64::log10);
     let (opponent, scales) = (multiply(&OPPONENT, lms), scales());
     std::array::from_fn(|axis| opponent[axis] * scales[axis])
 }
 
-/// The change of tissue colours that was found for a tile.
+/// The change of tissue colors that was found for a tile.
 struct Transfer {
     mean: [f64; 3],
     /// Target deviation over the tile's; 0 on an axis without deviation, whose only value becomes the target's mean.
@@ -136,10 +136,10 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// From how often each colour occurs. Mean and population deviation are over tissue with l·α·β above 0, like the
+    /// From how often each color occurs. Mean and population deviation are over tissue with l·α·β above 0, like the
     /// original's (96–99 % of the tissue). Without any, nothing is changed.
-    fn fit(counts: &mut ColourTable) -> Self {
-        let mut values = Vec::with_capacity(counts.colours());
+    fn fit(counts: &mut ColorTable) -> Self {
+        let mut values = Vec::with_capacity(counts.colors());
         counts.for_each(|rgb, count| {
             let lab = lab(rgb);
             if is_tissue(rgb) && lab.iter().product::<f64>() > 0.0 {
@@ -162,7 +162,7 @@ impl Transfer {
         Self { mean, gain }
     }
 
-    /// The new B, G, R of a colour.
+    /// The new B, G, R of a color.
     fn apply(&self, rgb: [f64; 3]) -> [u8; 3] {
         let mut lab = lab(rgb);
         if is_tissue(rgb) {

@@ -20,11 +20,11 @@ pub(crate) use reconstruct::RECONSTRUCT;
 pub(crate) use select::NUCLEI;
 pub(crate) use separate::SEPARATE;
 
-use crate::declared::port;
+use crate::typed_operation::port;
 use pleach_regions::ElementType;
 use pleach_workflow::{OperationError, Port};
 
-/// The colour image that t1, t2 and t6 read.
+/// The color image that t1, t2 and t6 read.
 const NORMALIZED: Port = port("normalized", ElementType::Bgr8);
 
 /// Column of t1's table: 1 when the tile is background, else 0.

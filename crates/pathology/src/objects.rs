@@ -15,19 +15,19 @@ mod owned;
 mod pairs;
 mod pixels;
 mod polygons;
-mod rasterise;
+mod rasterize;
 
 pub use owned::{OwnedComparison, compare_owned};
-pub use pairs::Bounds;
+pub use pairs::BoundingBox;
 pub use pixels::{OBJECT_CONNECTIVITY, PixelObjects};
 pub use polygons::{Polygon, PolygonObjects};
-pub(crate) use rasterise::covers_a_pixel;
-pub use rasterise::rasterise;
+pub(crate) use rasterize::covers_a_pixel;
+pub use rasterize::rasterize;
 
 /// A set of objects of one kind, numbered from 0.
-pub trait Objects {
+pub trait ObjectSet {
     /// The bounding box of each.
-    fn bounds(&self) -> Vec<Bounds>;
+    fn bounds(&self) -> Vec<BoundingBox>;
 
     /// Area of one, square pixels.
     fn area(&self, object: usize) -> f64;
@@ -57,7 +57,7 @@ pub struct Comparison {
 
 /// Compares the objects of `found` with those of `reference`.
 #[must_use]
-pub fn compare<O: Objects>(found: &O, reference: &O) -> Comparison {
+pub fn compare<O: ObjectSet>(found: &O, reference: &O) -> Comparison {
     let (boxes, reference_boxes) = (found.bounds(), reference.bounds());
     let mut shared_area = 0.0;
     let mut pair_dice = Vec::new();

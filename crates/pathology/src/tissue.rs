@@ -10,14 +10,14 @@
 //!
 //! This module neither reads nor writes files, and does not claim diagnostic realism: it exercises segmentation.
 
+mod appearance;
 mod arithmetic;
-mod camera;
 mod labels;
 mod layout;
 mod noise;
 mod nucleus;
+mod optics;
 mod paint;
-mod recipe;
 
 use arithmetic::Draw;
 use pleach_regions::{Raster, ShapeError};
@@ -30,18 +30,18 @@ pub const MAX_SIZE_PX: u32 = 8192;
 
 /// A synthetic tile and its truth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tile {
+pub struct SyntheticTile {
     /// The image: square, 3 channels, B, G, R.
     pub image: Raster,
     /// The nuclei of the image.
-    pub labels: Labels,
+    pub labels: NucleusLabels,
 }
 
 /// An instance label map: 0 is background, every id of `1..=count` occurs and is one 4-connected nucleus.
 ///
 /// Red blood cells are background. Where two nuclei overlap, the pixel belongs to the smaller id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
+pub struct NucleusLabels {
     /// Width, pixels.
     pub width: u32,
     /// Height, pixels.
@@ -50,7 +50,7 @@ pub struct Labels {
     pub data: Vec<u16>,
 }
 
-impl Labels {
+impl NucleusLabels {
     /// The number of nuclei, which is also the largest id.
     #[must_use]
     pub fn count(&self) -> u16 {
@@ -87,14 +87,14 @@ pub enum TissueError {
 /// assert!(tile.labels.count() > 0);
 /// # Ok::<(), pleach_pathology::tissue::TissueError>(())
 /// ```
-pub fn generate(seed: u64, index: u32, size_px: u32) -> Result<Tile, TissueError> {
+pub fn generate(seed: u64, index: u32, size_px: u32) -> Result<SyntheticTile, TissueError> {
     if !(MIN_SIZE_PX..=MAX_SIZE_PX).contains(&size_px) {
         return Err(TissueError::Size { size_px });
     }
     let mut draw = Draw::new(seed, index);
-    let recipe = recipe::Recipe::draw(&mut draw);
+    let recipe = appearance::TileAppearance::draw(&mut draw);
     let mut layout = layout::Layout::draw(&recipe, size_px, &mut draw);
-    let labels = labels::rasterise(&mut layout.nuclei, size_px);
-    let image = camera::photograph(&recipe, &layout, size_px)?;
-    Ok(Tile { image, labels })
+    let labels = labels::rasterize(&mut layout.nuclei, size_px);
+    let image = optics::render(&recipe, &layout, size_px)?;
+    Ok(SyntheticTile { image, labels })
 }

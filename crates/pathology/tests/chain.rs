@@ -17,8 +17,8 @@ fn run(name: &str, inputs: &[&DataRegion], arguments: &[f64]) -> Result<Vec<Data
     operation.run(inputs, &arguments)
 }
 
-fn bgr(width: u32, height: u32, colour: [u8; 3]) -> DataRegion {
-    DataRegion::Bgr8(Raster::new(width, height, 3, colour.repeat((width * height) as usize)).unwrap())
+fn bgr(width: u32, height: u32, color: [u8; 3]) -> DataRegion {
+    DataRegion::Bgr8(Raster::new(width, height, 3, color.repeat((width * height) as usize)).unwrap())
 }
 
 fn mask(width: u32, values: &[u8]) -> DataRegion {
@@ -48,15 +48,15 @@ fn chain(image: &DataRegion, p: &[f64; 15]) -> Vec<DataRegion> {
 const SIZES: [(u32, u32); 6] = [(1, 1), (1, 40), (40, 1), (2, 2), (3, 50), (33, 31)];
 
 #[test]
-fn images_of_one_colour_have_no_nuclei() {
+fn images_of_one_color_have_no_nuclei() {
     // White, black, stained, pure channels.
-    for colour in [[255; 3], [0; 3], [120, 40, 90], [255, 0, 0], [0, 255, 0], [0, 0, 255]] {
+    for color in [[255; 3], [0; 3], [120, 40, 90], [255, 0, 0], [0, 255, 0], [0, 0, 255]] {
         for (width, height) in SIZES {
-            let image = bgr(width, height, colour);
+            let image = bgr(width, height, color);
             let outputs = chain(&image, &DEFAULTS);
             assert!(
                 bytes(outputs.last().unwrap()).iter().all(|value| *value == 0),
-                "{colour:?} {width}x{height}"
+                "{color:?} {width}x{height}"
             );
             let normalized = run("nuclei.normalize", &[&image], &[]).unwrap();
             assert_eq!(bytes(&normalized[0]).len(), bytes(&image).len());
@@ -176,13 +176,13 @@ fn what_is_not_declared_is_refused() {
     assert_eq!(refusal("nuclei.reconstruct", &[&small], &[int(8)]), "data region holds mask, bgr8 is wanted");
     let sizes = "inputs are 2 x 2 px and 4 x 4 px, and must be of one size";
     assert_eq!(refusal("nuclei.separate", &[&small, &image], &[int(30), int(8)]), sizes);
-    let grey = DataRegion::Gray8(Raster::filled(2, 2, 1, 0).unwrap());
+    let gray = DataRegion::Gray8(Raster::filled(2, 2, 1, 0).unwrap());
     let g1 = "G1 = 300; an integer from 0 to 255 is allowed";
-    assert_eq!(refusal("nuclei.candidates", &[&grey, &grey], &[int(300), int(4)]), g1);
+    assert_eq!(refusal("nuclei.candidates", &[&gray, &gray], &[int(300), int(4)]), g1);
     assert!(refusal("nuclei.candidate-area", &[&small], &[int(-1), int(9)]).starts_with("minSize = -1; "));
     // A real where an integer is declared, and the other way round.
     let half = Value::from_f64(80.0, ValueType::Real).unwrap();
-    assert!(refusal("nuclei.candidates", &[&grey, &grey], &[half, int(4)]).starts_with("G1 = 80; "));
+    assert!(refusal("nuclei.candidates", &[&gray, &gray], &[half, int(4)]).starts_with("G1 = 80; "));
     let ratios = [int(220), int(220), int(220), int(5), int(4)];
     assert!(refusal("nuclei.background", &[&image], &ratios).starts_with("T1 = 5; "));
     // A region whose raster has not the channels of its type.

@@ -6,9 +6,9 @@
 mod data;
 
 use data::data;
+use pleach_pathology::image_io::read_labels;
 use pleach_pathology::objects::{OwnedComparison, PixelObjects, compare, compare_owned};
 use pleach_pathology::registry;
-use pleach_pathology::tile::read_labels;
 use pleach_regions::{DataRegion, LabelMap, Partition, PixelRectangle, Raster, SpatialBounds, Table};
 use pleach_workflow::{OperationError, SlideTile};
 use proptest::collection::vec;
@@ -31,7 +31,7 @@ fn tiles(labels: &Labels, tile_px: u64, halo_px: u64) -> Vec<SlideTile> {
         let [x, y] = [0, 1].map(|axis| bounds.axes()[axis]);
         [x.start() as u32, y.start() as u32, x.length() as u32, y.length() as u32]
     };
-    let tile = |tile: pleach_regions::Tile| SlideTile {
+    let tile = |tile: pleach_regions::PartitionTile| SlideTile {
         magnification: None,
         core: sides(&tile.core),
         window: sides(&tile.window),

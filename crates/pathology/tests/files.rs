@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, LumaA, Rgb, Rgba};
-use pleach_pathology::tile::{self, MAX_SIDE_PX, TileError};
-use pleach_regions::{DataRegion, DenseArray, ElementType, LabelMap, Raster, Table, Values};
+use pleach_pathology::image_io::{self, ImageFileError, MAX_SIDE_PX};
+use pleach_regions::{DataRegion, DenseArray, ElementType, LabelMap, Raster, Table, TypedValues};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -25,9 +25,9 @@ fn bytes(region: &DataRegion) -> &[u8] {
 }
 
 fn read(path: &Path) -> (Vec<u8>, Vec<u8>) {
-    let (colours, mask) = (tile::read_bgr(path).unwrap(), tile::read_mask(path).unwrap());
-    assert_eq!((colours.element(), mask.element()), (ElementType::Bgr8, ElementType::Mask));
-    (bytes(&colours).to_vec(), bytes(&mask).to_vec())
+    let (colors, mask) = (image_io::read_bgr(path).unwrap(), image_io::read_mask(path).unwrap());
+    assert_eq!((colors.element(), mask.element()), (ElementType::Bgr8, ElementType::Mask));
+    (bytes(&colors).to_vec(), bytes(&mask).to_vec())
 }
 
 #[test]
@@ -35,10 +35,10 @@ fn every_kind_of_pixel() {
     let folder = folder();
     for format in [ImageFormat::Png, ImageFormat::Tiff] {
         let save = |image: DynamicImage| read(&save(&folder, image, format));
-        let grey = ImageBuffer::from_raw(2, 1, vec![0_u8, 7]).map(|b: ImageBuffer<Luma<u8>, _>| b).unwrap();
-        assert_eq!(save(grey.into()), (vec![0, 0, 0, 7, 7, 7], vec![0, 255]));
-        let colour: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0]).unwrap();
-        assert_eq!(save(colour.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
+        let gray = ImageBuffer::from_raw(2, 1, vec![0_u8, 7]).map(|b: ImageBuffer<Luma<u8>, _>| b).unwrap();
+        assert_eq!(save(gray.into()), (vec![0, 0, 0, 7, 7, 7], vec![0, 255]));
+        let color: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0]).unwrap();
+        assert_eq!(save(color.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
         let alpha: ImageBuffer<Rgba<u8>, _> =
             ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0, 0, 255]).unwrap();
         assert_eq!(save(alpha.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
@@ -55,9 +55,9 @@ fn every_kind_of_pixel() {
     let deep: ImageBuffer<Rgba<u16>, _> = ImageBuffer::from_raw(1, 1, vec![0_u16, 0, 0, 65_535]).unwrap();
     assert_eq!(read(&save(&folder, deep, ImageFormat::Png)), (vec![0; 3], vec![0]));
     let plain: ImageBuffer<Rgb<u8>, _> = ImageBuffer::from_pixel(16, 8, Rgb([200, 100, 50]));
-    let (colours, _) = read(&save(&folder, plain, ImageFormat::Jpeg));
+    let (colors, _) = read(&save(&folder, plain, ImageFormat::Jpeg));
     assert!(
-        colours.chunks(3).all(|p| p[0].abs_diff(50) < 4 && p[1].abs_diff(100) < 4 && p[2].abs_diff(200) < 4)
+        colors.chunks(3).all(|p| p[0].abs_diff(50) < 4 && p[1].abs_diff(100) < 4 && p[2].abs_diff(200) < 4)
     );
 }
 
@@ -67,15 +67,15 @@ fn a_jpeg_that_is_cut_short_is_refused_wherever_it_is_cut() {
     let noise = |x: u32, y: u32| Rgb([(x * 37 + y * 11) as u8, (x * y) as u8, (x ^ y) as u8]);
     let path = save(&folder, ImageBuffer::from_fn(64, 64, noise), ImageFormat::Jpeg);
     let whole = fs::read(&path).unwrap();
-    assert!(tile::read_bgr(&path).is_ok());
+    assert!(image_io::read_bgr(&path).is_ok());
     for part in 1..20 {
         fs::write(&path, &whole[..whole.len() * part / 20]).unwrap();
-        let error = tile::read_bgr(&path).unwrap_err().to_string();
+        let error = image_io::read_bgr(&path).unwrap_err().to_string();
         assert!(error.contains("damaged or cut short"), "{error}");
     }
     // What follows a whole image is not part of it.
     fs::write(&path, [&whole[..], &[0; 9]].concat()).unwrap();
-    assert!(tile::read_bgr(&path).is_ok());
+    assert!(image_io::read_bgr(&path).is_ok());
 }
 
 #[test]
@@ -87,18 +87,18 @@ fn what_is_written_reads_back() {
         let values: Vec<u8> =
             (0..width * 5).map(|i| if i % 3 == 0 { 1 + (i % 200) as u8 } else { 0 }).collect();
         let mask = Raster::new(width, 5, 1, values.clone()).unwrap();
-        tile::write_mask(&path, &mask).unwrap();
+        image_io::write_mask(&path, &mask).unwrap();
         let wanted: Vec<u8> = values.iter().map(|value| if *value == 0 { 0 } else { 255 }).collect();
-        assert_eq!(bytes(&tile::read_mask(&path).unwrap()), wanted);
-        assert_eq!(fs::read(&path).unwrap()[24..26], [1, 0], "one bit, grey");
-        assert_eq!(tile::probe(&path).unwrap(), tile::TileInfo { width_px: width, height_px: 5 });
+        assert_eq!(bytes(&image_io::read_mask(&path).unwrap()), wanted);
+        assert_eq!(fs::read(&path).unwrap()[24..26], [1, 0], "one bit, gray");
+        assert_eq!(image_io::probe(&path).unwrap(), image_io::TileInfo { width_px: width, height_px: 5 });
     }
-    let grey = Raster::new(3, 1, 1, vec![0, 128, 255]).unwrap();
-    tile::write_gray(&path, &grey).unwrap();
-    assert_eq!(bytes(&tile::read_bgr(&path).unwrap()), [0, 0, 0, 128, 128, 128, 255, 255, 255]);
-    let colour = Raster::new(2, 1, 3, vec![1, 2, 3, 4, 5, 6]).unwrap();
-    tile::write_bgr(&path, &colour).unwrap();
-    assert_eq!(bytes(&tile::read_bgr(&path).unwrap()), colour.data());
+    let gray = Raster::new(3, 1, 1, vec![0, 128, 255]).unwrap();
+    image_io::write_gray(&path, &gray).unwrap();
+    assert_eq!(bytes(&image_io::read_bgr(&path).unwrap()), [0, 0, 0, 128, 128, 128, 255, 255, 255]);
+    let color = Raster::new(2, 1, 3, vec![1, 2, 3, 4, 5, 6]).unwrap();
+    image_io::write_bgr(&path, &color).unwrap();
+    assert_eq!(bytes(&image_io::read_bgr(&path).unwrap()), color.data());
     // Nothing is left beside it.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -111,53 +111,54 @@ fn bytes_of_a_file_are_those_of_the_file() {
         let data = (0..5 * 3 * usize::from(channels)).map(|value| value as u8 * 5).collect();
         Raster::new(5, 3, channels, data).unwrap()
     };
-    tile::write_mask(&path, &raster(1)).unwrap();
-    assert_eq!(tile::png_bytes(&DataRegion::Mask(raster(1))).unwrap(), fs::read(&path).unwrap());
-    tile::write_gray(&path, &raster(1)).unwrap();
-    assert_eq!(tile::png_bytes(&DataRegion::Gray8(raster(1))).unwrap(), fs::read(&path).unwrap());
-    tile::write_bgr(&path, &raster(3)).unwrap();
-    assert_eq!(tile::png_bytes(&DataRegion::Bgr8(raster(3))).unwrap(), fs::read(&path).unwrap());
+    image_io::write_mask(&path, &raster(1)).unwrap();
+    assert_eq!(image_io::png_bytes(&DataRegion::Mask(raster(1))).unwrap(), fs::read(&path).unwrap());
+    image_io::write_gray(&path, &raster(1)).unwrap();
+    assert_eq!(image_io::png_bytes(&DataRegion::Gray8(raster(1))).unwrap(), fs::read(&path).unwrap());
+    image_io::write_bgr(&path, &raster(3)).unwrap();
+    assert_eq!(image_io::png_bytes(&DataRegion::Bgr8(raster(3))).unwrap(), fs::read(&path).unwrap());
 
     for region in
         [DataRegion::Table(Table::default()), DataRegion::Bgr8(raster(1)), DataRegion::Mask(raster(3))]
     {
-        assert!(matches!(tile::png_bytes(&region), Err(TileError::NotEncoded { .. })), "{region:?}");
+        assert!(matches!(image_io::png_bytes(&region), Err(ImageFileError::NotEncoded { .. })), "{region:?}");
     }
-    assert!(!tile::is_image(ElementType::Table));
+    assert!(!image_io::is_image(ElementType::Table));
 }
 
 #[test]
 fn label_maps_and_arrays_are_images_too() {
     let labels = |labels: Vec<u32>| DataRegion::Labels(LabelMap::new(2, 1, labels).unwrap());
-    let png = |region: &DataRegion| image::load_from_memory(&tile::png_bytes(region).unwrap()).unwrap();
+    let png = |region: &DataRegion| image::load_from_memory(&image_io::png_bytes(region).unwrap()).unwrap();
     assert_eq!(png(&labels(vec![7, 65_535])).into_luma16().as_raw(), &[7, 65_535]);
-    let said = tile::png_bytes(&labels(vec![0, 65_536])).unwrap_err().to_string();
+    let said = image_io::png_bytes(&labels(vec![0, 65_536])).unwrap_err().to_string();
     let beyond = "cannot be encoded as an image: label 65536 is beyond the 16 bits that PNG has; TIFF has 32";
     assert_eq!(said, beyond);
-    let array =
-        |channels, values: Values| DataRegion::Array(DenseArray::new(&[2, 1], channels, values).unwrap());
+    let array = |channels, values: TypedValues| {
+        DataRegion::Array(DenseArray::new(&[2, 1], channels, values).unwrap())
+    };
     assert_eq!(png(&array(1, vec![1_u16, 40_000].into())).into_luma16().as_raw(), &[1, 40_000]);
     assert_eq!(png(&array(3, vec![1_u8, 2, 3, 4, 5, 6].into())).into_rgb8().as_raw(), &[1, 2, 3, 4, 5, 6]);
     for region in [array(2, vec![0_u8; 4].into()), array(1, vec![0.5_f32; 2].into())] {
-        assert!(matches!(tile::png_bytes(&region), Err(TileError::NotEncoded { .. })), "{region:?}");
+        assert!(matches!(image_io::png_bytes(&region), Err(ImageFileError::NotEncoded { .. })), "{region:?}");
     }
-    let tiff = tile::tiff_bytes(&array(3, vec![1_u16, 2, 3, 4, 5, 60_000].into())).unwrap();
+    let tiff = image_io::tiff_bytes(&array(3, vec![1_u16, 2, 3, 4, 5, 60_000].into())).unwrap();
     assert_eq!(image::load_from_memory(&tiff).unwrap().into_rgb16().as_raw(), &[1, 2, 3, 4, 5, 60_000]);
 }
 
 #[test]
 fn a_jpeg_shows_nearly_the_same() {
-    let colour = [200, 120, 180];
-    let image = Raster::new(20, 10, 3, colour.repeat(200)).unwrap();
+    let color = [200, 120, 180];
+    let image = Raster::new(20, 10, 3, color.repeat(200)).unwrap();
     let folder = folder();
     let path = folder.path().join("image");
-    fs::write(&path, tile::jpeg_bytes(&image, 85).unwrap()).unwrap();
-    let info = tile::probe(&path).unwrap();
+    fs::write(&path, image_io::jpeg_bytes(&image, 85).unwrap()).unwrap();
+    let info = image_io::probe(&path).unwrap();
     assert_eq!((info.width_px, info.height_px), (20, 10));
     let (read, _) = read(&path);
     assert!(read.iter().zip(image.data()).all(|(a, b)| a.abs_diff(*b) <= 3));
-    let grey = Raster::filled(20, 10, 1, 0).unwrap();
-    assert!(matches!(tile::jpeg_bytes(&grey, 85), Err(TileError::NotEncoded { .. })));
+    let gray = Raster::filled(20, 10, 1, 0).unwrap();
+    assert!(matches!(image_io::jpeg_bytes(&gray, 85), Err(ImageFileError::NotEncoded { .. })));
 }
 
 #[test]
@@ -165,15 +166,15 @@ fn nothing_half_written_is_left() {
     let folder = folder();
     let mask = Raster::filled(4, 4, 1, 255).unwrap();
     let missing = folder.path().join("missing/out.png");
-    assert!(matches!(tile::write_mask(&missing, &mask), Err(TileError::Unwritable { .. })));
+    assert!(matches!(image_io::write_mask(&missing, &mask), Err(ImageFileError::Unwritable { .. })));
     // The name is taken by a folder, so the last step fails.
     let taken = folder.path().join("taken");
     fs::create_dir(&taken).unwrap();
     fs::write(taken.join("file"), "kept").unwrap();
-    assert!(matches!(tile::write_mask(&taken, &mask), Err(TileError::Unwritable { .. })));
+    assert!(matches!(image_io::write_mask(&taken, &mask), Err(ImageFileError::Unwritable { .. })));
     let path = folder.path().join("out.png");
     fs::write(&path, "before").unwrap();
-    let error = tile::write_bgr(&path, &mask).unwrap_err();
+    let error = image_io::write_bgr(&path, &mask).unwrap_err();
     assert!(error.to_string().ends_with("out.png: 1 channels cannot be written; 3 can"));
     assert_eq!(fs::read_to_string(&path).unwrap(), "before");
     let mut names: Vec<_> =
@@ -188,7 +189,7 @@ fn results_can_be_read_by_others() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
     let path = folder.path().join("out.png");
-    tile::write_mask(&path, &Raster::filled(4, 4, 1, 255).unwrap()).unwrap();
+    image_io::write_mask(&path, &Raster::filled(4, 4, 1, 255).unwrap()).unwrap();
     // As any file made here.
     let plain = folder.path().join("plain");
     fs::write(&plain, "").unwrap();
@@ -197,8 +198,8 @@ fn results_can_be_read_by_others() {
 }
 
 fn refused(path: &Path) -> String {
-    let message = tile::read_bgr(path).unwrap_err().to_string();
-    assert_eq!(tile::read_mask(path).unwrap_err().to_string(), message);
+    let message = image_io::read_bgr(path).unwrap_err().to_string();
+    assert_eq!(image_io::read_mask(path).unwrap_err().to_string(), message);
     assert!(!message.contains('\n'), "{message}");
     message.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
 }
@@ -234,12 +235,12 @@ fn broken_files_say_what_is_wrong() {
     }
     let float: ImageBuffer<Rgb<f32>, _> = ImageBuffer::from_pixel(2, 2, Rgb([0.5, 0.5, 0.5]));
     let message = refused(&save(&folder, DynamicImage::ImageRgb32F(float), ImageFormat::Tiff));
-    assert_eq!(message, "Rgb32F pixels are not read; grey and colour of 8 or 16 bits a channel are");
+    assert_eq!(message, "Rgb32F pixels are not read; gray and color of 8 or 16 bits a channel are");
 }
 
 /// A PNG header of these sides, followed by next to nothing.
 fn hostile(path: &Path, width: u32, height: u32) {
-    tile::write_mask(path, &Raster::filled(1, 1, 1, 255).unwrap()).unwrap();
+    image_io::write_mask(path, &Raster::filled(1, 1, 1, 255).unwrap()).unwrap();
     let mut png = fs::read(path).unwrap();
     png[16..20].copy_from_slice(&width.to_be_bytes());
     png[20..24].copy_from_slice(&height.to_be_bytes());
@@ -257,7 +258,7 @@ fn headers_cannot_ask_for_any_amount_of_memory() {
         [(MAX_SIDE_PX + 1, 1), (1, 2_000_000_000), (60_000, 60_000), (2_000_000_000, 2_000_000_000)]
     {
         hostile(&path, width, height);
-        let probed = tile::probe(&path).unwrap_err().to_string();
+        let probed = image_io::probe(&path).unwrap_err().to_string();
         let wanted = format!(
             "{width} x {height} px is too large; up to 65536 px a side and 2048 MiB decoded are allowed"
         );
@@ -266,6 +267,6 @@ fn headers_cannot_ask_for_any_amount_of_memory() {
     }
     // Larger than any tile, and allowed; only the pixels are missing.
     hostile(&path, 20_000, 20_000);
-    assert_eq!(tile::probe(&path).unwrap(), tile::TileInfo { width_px: 20_000, height_px: 20_000 });
+    assert_eq!(image_io::probe(&path).unwrap(), image_io::TileInfo { width_px: 20_000, height_px: 20_000 });
     assert!(refused(&path).starts_with("the image is damaged or cut short: "));
 }

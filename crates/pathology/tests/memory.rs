@@ -1,13 +1,13 @@
 //! What each operation declares to need against what it is metered to allocate, on tissue: whoever plans memory relies
 //! on it. OpenCV's own scratch, a few rows, is not metered.
 
-use pleach_pages::{Recycler, metered};
+use pleach_pages::{RecyclingAllocator, metered};
 use pleach_pathology::{registry, tissue};
 use pleach_regions::DataRegion;
 use pleach_workflow::Value;
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 /// Operation, default arguments, regions read and written.
 type Step = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str]);

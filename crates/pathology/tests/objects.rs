@@ -6,9 +6,9 @@
 mod data;
 
 use data::data;
-use pleach_pathology::objects::{Comparison, PixelObjects, Polygon, PolygonObjects, compare, rasterise};
+use pleach_pathology::image_io::read_labels;
+use pleach_pathology::objects::{Comparison, PixelObjects, Polygon, PolygonObjects, compare, rasterize};
 use pleach_pathology::registry;
-use pleach_pathology::tile::read_labels;
 use pleach_regions::{DataRegion, LabelMap, Raster, Table};
 use pleach_workflow::OperationError;
 use proptest::collection::vec;
@@ -112,7 +112,7 @@ fn slowly(found: &[u32], reference: &[u32]) -> Comparison {
     slow
 }
 
-/// Two label maps of one size, and that width. Rectangles laid over each other, so that objects have neighbours,
+/// Two label maps of one size, and that width. Rectangles laid over each other, so that objects have neighbors,
 /// holes and several parts; some labels are large.
 fn label_maps() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize)> {
     let rectangles = || vec((0..30_usize, 0..30_usize, 1..12_usize, 1..12_usize, 0..7_u32), 0..14);
@@ -234,7 +234,7 @@ proptest! {
         };
         let (first, second) = (polygons(&first), polygons(&second));
         let pixels = |polygons: &[Polygon]| {
-            PixelObjects::of_labels(rasterise(polygons, 28, 28).unwrap().labels(), 28)
+            PixelObjects::of_labels(rasterize(polygons, 28, 28).unwrap().labels(), 28)
         };
         let outlines = compare(&PolygonObjects::new(&first), &PolygonObjects::new(&second));
         let pixels = compare(&pixels(&first), &pixels(&second));
@@ -257,16 +257,16 @@ proptest! {
         let scaled = |&(x, y): &(i64, i64)| [x as f64 / 4.0, y as f64 / 4.0];
         let polygon = Polygon { rings: rings.iter().map(|ring| ring.iter().map(scaled).collect()).collect() };
         let (width, height) = (21, 19);
-        let map = rasterise(&[polygon], width, height).unwrap();
+        let map = rasterize(&[polygon], width, height).unwrap();
         for (pixel, &label) in map.labels().iter().enumerate() {
-            // In quarters of a pixel, the centre lies at whole numbers too.
+            // In quarters of a pixel, the center lies at whole numbers too.
             let (x, y) = (4 * (pixel as i64 % i64::from(width)) + 2, 4 * (pixel as i64 / i64::from(width)) + 2);
             let (mut inside, mut on_an_edge) = (false, false);
             for ring in &rings {
                 for (a, b) in ring.iter().zip(ring.iter().cycle().skip(1)) {
                     let (top, bottom) = if a.1 <= b.1 { (a, b) } else { (b, a) };
                     if top.1 <= y && y < bottom.1 {
-                        // Which side of the edge the centre is on.
+                        // Which side of the edge the center is on.
                         let side = (x - top.0) * (bottom.1 - top.1) - (y - top.1) * (bottom.0 - top.0);
                         inside ^= side > 0;
                         on_an_edge |= side == 0;
@@ -308,7 +308,7 @@ fn polygons_may_have_holes_and_parts() {
     // A hole of 4 px and a part of 9 px, whichever way they run.
     for hole in [square(2.0, 2.0, 2.0), clockwise] {
         let polygon = Polygon { rings: vec![square(0.0, 0.0, 6.0), hole, square(7.0, 0.0, 3.0)] };
-        let map = rasterise(std::slice::from_ref(&polygon), 10, 6).unwrap();
+        let map = rasterize(std::slice::from_ref(&polygon), 10, 6).unwrap();
         assert_eq!(map.labels().iter().filter(|label| **label == 1).count(), 36 - 4 + 9);
         let whole = PolygonObjects::new(&[Polygon { rings: vec![square(0.0, 0.0, 10.0)] }]);
         let compared = compare(&PolygonObjects::new(&[polygon]), &whole);
@@ -329,8 +329,8 @@ fn what_the_operation_refuses() {
     let refused = |reference: DataRegion| operation("compare.objects", &[&mask, &reference]).unwrap_err();
     let sizes = refused(region_of_labels(&[0, 1, 1], 3));
     assert_eq!(sizes.to_string(), "inputs are 2 x 1 px and 3 x 1 px, and must be of one size");
-    let grey = refused(DataRegion::Gray8(Raster::filled(2, 1, 1, 0).unwrap()));
-    assert_eq!(grey.to_string(), "data region holds gray8, labels is wanted");
+    let gray = refused(DataRegion::Gray8(Raster::filled(2, 1, 1, 0).unwrap()));
+    assert_eq!(gray.to_string(), "data region holds gray8, labels is wanted");
     let labels = region_of_labels(&[0, 1], 2);
     let swapped = operation("compare.objects", &[&labels, &mask]).unwrap_err();
     assert_eq!(swapped.to_string(), "data region holds labels, mask is wanted");
@@ -394,7 +394,7 @@ fn outlines_of_people_agree_with_their_label_map() {
             panic!("a label map")
         };
         let drawn = PixelObjects::of_labels(map.labels(), 1000);
-        let ours = rasterise(&polygons, 1000, 1000).unwrap();
+        let ours = rasterize(&polygons, 1000, 1000).unwrap();
         let compared = compare(&PixelObjects::of_labels(ours.labels(), 1000), &drawn);
         let near = |pixel: usize| {
             let (x, y) = (pixel % 1000, pixel / 1000);
@@ -402,8 +402,8 @@ fn outlines_of_people_agree_with_their_label_map() {
             around(y).any(|y| around(x).any(|x| ours.labels()[y * 1000 + x] > 0))
         };
         let outside = (0..1_000_000).filter(|&pixel| map.labels()[pixel] > 0 && !near(pixel)).count();
-        // The label map was made with another rule: pixels on an outline are inside, and outlines go from centre to
-        // centre. So it is ours and at most a ring of one pixel more.
+        // The label map was made with another rule: pixels on an outline are inside, and outlines go from center to
+        // center. So it is ours and at most a ring of one pixel more.
         assert!((outside as f64) < 0.001 * compared.reference_area, "{name}: {outside}");
         assert!(compared.shared_area > 0.98 * compared.area, "{name}: {compared:?}");
         assert!(compared.dice() > 0.94, "{name}: {}", compared.dice());

@@ -9,7 +9,7 @@
 mod data;
 
 use data::data;
-use pleach_pathology::{registry, tile};
+use pleach_pathology::{image_io, registry};
 use pleach_regions::DataRegion;
 use pleach_workflow::{Operation, Value};
 use std::collections::HashMap;
@@ -30,9 +30,9 @@ fn operation(name: &str) -> Arc<dyn Operation> {
     Arc::clone(registry().get(name, 1).unwrap())
 }
 
-/// A colour tile.
+/// A color tile.
 fn bgr(path: &Path) -> DataRegion {
-    tile::read_bgr(path).unwrap()
+    image_io::read_bgr(path).unwrap()
 }
 
 /// Task, its parameters, and the tasks it reads (by number; 0 is the normalized image) with the output's number.
@@ -168,7 +168,7 @@ fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
     let mut memo = Memo::new(bgr(&image));
     let mut differences = Vec::new();
     for row in rows {
-        let wanted = tile::read_mask(&reference.join(&row["mask"])).unwrap();
+        let wanted = image_io::read_mask(&reference.join(&row["mask"])).unwrap();
         let differing = bytes(&memo.mask(row)).iter().zip(bytes(&wanted)).filter(|(a, b)| a != b).count();
         if differing > 0 {
             let same = |s: &&Row| ["tile", "normalization", "set"].iter().all(|key| s[*key] == row[*key]);
@@ -219,7 +219,7 @@ fn normalization_of_the_original() {
         let dice: Vec<f64> = rows
             .iter()
             .map(|row| {
-                let wanted = tile::read_mask(&reference.join(&row["mask"])).unwrap();
+                let wanted = image_io::read_mask(&reference.join(&row["mask"])).unwrap();
                 let metrics = operation("compare.masks").run(&[&memo.mask(row), &wanted], &[]).unwrap();
                 metrics[0].table().unwrap().get("dice").unwrap()
             })

@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use image::{DynamicImage, ImageBuffer, ImageFormat, Luma, Rgb, Rgb32FImage};
-use pleach_pathology::objects::PixelObjects;
-use pleach_pathology::tile::{
+use pleach_pathology::image_io::{
     MAX_GEOJSON_BYTES, TileInfo, check_reference, read_labels, read_polygons, read_reference, write_labels,
 };
+use pleach_pathology::objects::PixelObjects;
 use pleach_regions::{DataRegion, ElementType};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,16 +29,16 @@ fn save(folder: &TempDir, image: impl Into<DynamicImage>, format: ImageFormat) -
     path
 }
 
-type Grey<S> = ImageBuffer<Luma<S>, Vec<S>>;
-type Colour = ImageBuffer<Rgb<u8>, Vec<u8>>;
+type Gray<S> = ImageBuffer<Luma<S>, Vec<S>>;
+type Color = ImageBuffer<Rgb<u8>, Vec<u8>>;
 
 #[test]
 fn numbers_are_objects() {
     let folder = folder();
-    let deep = Grey::from_raw(4, 1, vec![0_u16, 300, 1, 65_535]).unwrap();
+    let deep = Gray::from_raw(4, 1, vec![0_u16, 300, 1, 65_535]).unwrap();
     assert_eq!(labels(&save(&folder, deep, ImageFormat::Png)), [0, 300, 1, 65_535]);
-    let grey = Grey::from_raw(4, 1, vec![0_u8, 7, 255, 7]).unwrap();
-    assert_eq!(labels(&save(&folder, grey, ImageFormat::Tiff)), [0, 7, 255, 7]);
+    let gray = Gray::from_raw(4, 1, vec![0_u8, 7, 255, 7]).unwrap();
+    assert_eq!(labels(&save(&folder, gray, ImageFormat::Tiff)), [0, 7, 255, 7]);
     let path = folder.path().join("written.png");
     write_labels(&path, 2, &[0, 9, 8, 0]).unwrap();
     assert_eq!(labels(&path), [0, 9, 8, 0]);
@@ -50,14 +50,14 @@ fn one_value_is_a_mask_and_its_components_are_objects() {
     // The second one holds together at a corner.
     let values = [9, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 9];
     let numbered = [1, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 2];
-    let grey = Grey::from_raw(4, 3, values.to_vec()).unwrap();
-    assert_eq!(labels(&save(&folder, grey, ImageFormat::Png)), numbered);
-    let deep = Grey::from_raw(4, 3, values.map(|value| u16::from(value) * 999).to_vec()).unwrap();
+    let gray = Gray::from_raw(4, 3, values.to_vec()).unwrap();
+    assert_eq!(labels(&save(&folder, gray, ImageFormat::Png)), numbered);
+    let deep = Gray::from_raw(4, 3, values.map(|value| u16::from(value) * 999).to_vec()).unwrap();
     assert_eq!(labels(&save(&folder, deep, ImageFormat::Png)), numbered);
-    let coloured = values.iter().flat_map(|value| [0, *value, 0]).collect();
-    let colour: Colour = ImageBuffer::from_raw(4, 3, coloured).unwrap();
-    assert_eq!(labels(&save(&folder, colour, ImageFormat::Png)), numbered);
-    let nothing = Grey::from_raw(2, 2, vec![0_u8; 4]).unwrap();
+    let colored = values.iter().flat_map(|value| [0, *value, 0]).collect();
+    let color: Color = ImageBuffer::from_raw(4, 3, colored).unwrap();
+    assert_eq!(labels(&save(&folder, color, ImageFormat::Png)), numbered);
+    let nothing = Gray::from_raw(2, 2, vec![0_u8; 4]).unwrap();
     assert_eq!(labels(&save(&folder, nothing, ImageFormat::Png)), [0; 4]);
 }
 
@@ -69,17 +69,14 @@ fn images_that_are_no_label_maps() {
         assert_eq!(error.lines().count(), 1);
         error.replace(&path.display().to_string(), "FILE")
     };
-    let colours: Colour = ImageBuffer::from_raw(2, 1, vec![1, 0, 0, 0, 1, 0]).unwrap();
+    let colors: Color = ImageBuffer::from_raw(2, 1, vec![1, 0, 0, 0, 1, 0]).unwrap();
     assert_eq!(
-        said(&save(&folder, colours, ImageFormat::Png)),
-        "FILE: colours do not number objects; a grey image (0 is background, any other value one object), or one \
-         colour on black, is wanted for labels"
+        said(&save(&folder, colors, ImageFormat::Png)),
+        "FILE: colors do not number objects; a gray image (0 is background, any other value one object), or one \
+         color on black, is wanted for labels"
     );
     let deep = save(&folder, Rgb32FImage::new(2, 2), ImageFormat::Tiff);
-    assert_eq!(
-        said(&deep),
-        "FILE: Rgb32F pixels are not read; grey and colour of 8 or 16 bits a channel are"
-    );
+    assert_eq!(said(&deep), "FILE: Rgb32F pixels are not read; gray and color of 8 or 16 bits a channel are");
     fs::write(&deep, "Dear diary").unwrap();
     assert_eq!(said(&deep), "FILE: the content is not an image that can be read; PNG, JPEG and TIFF are");
 }
@@ -103,7 +100,7 @@ fn feature(kind: &str, coordinates: &str) -> String {
 const SQUARE: &str = "[[[1, 1], [4, 1], [4, 4], [1, 4], [1, 1]]]";
 
 #[test]
-fn polygons_are_rasterised() {
+fn polygons_are_rasterized() {
     let folder = folder();
     let holed = "[[[[4.5, 0.2], [8, 0.2], [8, 5], [4.5, 5]], [[5, 1, 9], [7, 1, 9], [7, 3, 9], [5, 3, 9]]],
                   [[[0, 5], [20, 5], [20, 6], [0, 6]]]]";
@@ -153,7 +150,7 @@ fn annotations_are_told_by_their_place() {
     assert_eq!(found(&[whole, [0.0, 0.0, 8.0, 6.0]]), [2, 0, 0, 1]);
     // Its only pixels in the tile are covered: it is there, and of no use.
     assert_eq!(found(&[[7.0, 0.0, 12.0, 1.0], [6.0, 0.0, 8.0, 2.0]]), [2, 0, 0, 1]);
-    let image = save(&folder, Grey::from_raw(8, 6, vec![0_u8; 48]).unwrap(), ImageFormat::Png);
+    let image = save(&folder, Gray::from_raw(8, 6, vec![0_u8; 48]).unwrap(), ImageFormat::Png);
     assert_eq!(check_reference(&image, Path::new("tile.png"), SIZE).unwrap(), None);
 }
 
@@ -250,7 +247,7 @@ fn files_that_hold_no_polygons() {
 #[test]
 fn images_of_another_size_than_the_tile() {
     let folder = folder();
-    let path = save(&folder, Grey::from_raw(2, 1, vec![0_u8, 1]).unwrap(), ImageFormat::Png);
+    let path = save(&folder, Gray::from_raw(2, 1, vec![0_u8, 1]).unwrap(), ImageFormat::Png);
     let error = check_reference(&path, Path::new("tile.png"), SIZE).unwrap_err().to_string();
     let ending =
         "X_labels.png: 2 x 1 px, but its tile tile.png has 8 x 6 px; a reference mask has its tile's size";

@@ -3,13 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use pleach_pathology::registry;
-use pleach_pathology::tissue::{MAX_SIZE_PX, MIN_SIZE_PX, Tile, TissueError, generate};
+use pleach_pathology::tissue::{MAX_SIZE_PX, MIN_SIZE_PX, SyntheticTile, TissueError, generate};
 use pleach_regions::{DataRegion, Raster};
 use pleach_workflow::Value;
 use proptest::prelude::*;
 
 /// Every id occurs and is one 4-connected piece. Returns the areas, `areas[i]` of id i + 1.
-fn exact_areas(tile: &Tile) -> Vec<usize> {
+fn exact_areas(tile: &SyntheticTile) -> Vec<usize> {
     let (width, data) = (tile.labels.width as usize, &tile.labels.data);
     let mut areas = vec![0; usize::from(tile.labels.count())];
     let mut seen = vec![false; data.len()];
@@ -25,13 +25,13 @@ fn exact_areas(tile: &Tile) -> Vec<usize> {
         while let Some(index) = open.pop() {
             *area += 1;
             let column = index % width;
-            let neighbours = [
+            let neighbors = [
                 index.checked_sub(width),
                 (column > 0).then(|| index - 1),
                 (column + 1 < width).then(|| index + 1),
                 Some(index + width).filter(|below| *below < data.len()),
             ];
-            for next in neighbours.into_iter().flatten() {
+            for next in neighbors.into_iter().flatten() {
                 if data[next] == id && !seen[next] {
                     seen[next] = true;
                     open.push(next);
@@ -44,7 +44,7 @@ fn exact_areas(tile: &Tile) -> Vec<usize> {
 }
 
 /// Mean and standard deviation of one channel over the pixels that `keep` accepts.
-fn moments(tile: &Tile, channel: usize, keep: impl Fn(u16) -> bool) -> (f64, f64) {
+fn moments(tile: &SyntheticTile, channel: usize, keep: impl Fn(u16) -> bool) -> (f64, f64) {
     let values: Vec<f64> = tile
         .image
         .data()
@@ -58,7 +58,7 @@ fn moments(tile: &Tile, channel: usize, keep: impl Fn(u16) -> bool) -> (f64, f64
 }
 
 /// FNV-1a over the image and the labels.
-fn fingerprint(tile: &Tile) -> u64 {
+fn fingerprint(tile: &SyntheticTile) -> u64 {
     let labels = tile.labels.data.iter().flat_map(|label| label.to_le_bytes());
     tile.image
         .data()
@@ -215,7 +215,7 @@ proptest! {
         prop_assert!(areas.iter().all(|area| (20..2500).contains(area)));
         let (nuclei, _) = moments(&tile, 2, |label| label > 0);
         let (stroma, _) = moments(&tile, 2, |label| label == 0);
-        // Real tiles differ by 65 to 100 grey levels; a small tile may hold one pale nucleus only.
+        // Real tiles differ by 65 to 100 gray levels; a small tile may hold one pale nucleus only.
         prop_assert!(nuclei + 20.0 < stroma, "red of nuclei {} and of stroma {}", nuclei, stroma);
     }
 }

@@ -5,7 +5,7 @@
 mod data;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pleach_regions::{DataRegion, DenseArray, Effort, LabelMap, Raster};
+use pleach_regions::{CompressionEffort, DataRegion, DenseArray, LabelMap, Raster};
 use std::path::{Path, PathBuf};
 
 /// Discs on a grid: about as many edges as nuclei make.
@@ -23,12 +23,12 @@ fn regions(side_px: u32) -> Vec<(&'static str, DataRegion)> {
         Some((state >> 24) as u8)
     });
     let mask = pixels().map(|(x, y)| if inside(x, y) { 255 } else { 0 }).collect();
-    let grey = noise.take((side_px * side_px) as usize).collect();
+    let gray = noise.take((side_px * side_px) as usize).collect();
     let labels = pixels().map(|(x, y)| if inside(x, y) { 1 + x / 29 + y / 31 * 1000 } else { 0 }).collect();
     let raster = |data| Raster::new(side_px, side_px, 1, data).expect("of that shape");
     vec![
         ("mask", DataRegion::Mask(raster(mask))),
-        ("gray8", DataRegion::Gray8(raster(grey))),
+        ("gray8", DataRegion::Gray8(raster(gray))),
         ("labels", DataRegion::Labels(LabelMap::new(side_px, side_px, labels).expect("of that shape"))),
     ]
 }
@@ -107,7 +107,7 @@ fn efforts(criterion: &mut Criterion) {
     let Some(folder) = data::data("efforts") else { return };
     for (name, region) in real(&folder) {
         let digest = region.digest();
-        for effort in [Effort::None, Effort::Quick, Effort::Small] {
+        for effort in [CompressionEffort::None, CompressionEffort::Quick, CompressionEffort::Small] {
             let (head, body) = region.encode_with(&digest, effort, None);
             let percent = body.len() as f64 / region.bytes() as f64 * 100.0;
             let mut group = criterion.benchmark_group("effort");

@@ -5,7 +5,7 @@
 
 mod view;
 
-use crate::{Number, Sample, Values};
+use crate::{NumberType, Sample, TypedValues};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub struct DenseArray {
     extents: [u32; MAX_AXES],
     axes: u8,
     channels: u16,
-    values: Values,
+    values: TypedValues,
 }
 
 /// Why numbers are no array, or something is not part of one.
@@ -48,9 +48,9 @@ pub enum ArrayError {
     #[error("array: holds {found}, {wanted} is wanted")]
     Kind {
         /// What was asked for.
-        wanted: Number,
+        wanted: NumberType,
         /// What is there.
-        found: Number,
+        found: NumberType,
     },
     /// A part is not given by one range an axis.
     #[error("array: {found} ranges, allowed is one for each of {axes} axes")]
@@ -82,7 +82,7 @@ impl DenseArray {
     /// # Errors
     /// [`ArrayError::Axes`] where there are not one to three sides; [`ArrayError::Length`] where one of them or the number
     /// of channels is 0, or there are more or fewer values than that makes.
-    pub fn new(extents: &[u32], channels: u16, values: Values) -> Result<Self, ArrayError> {
+    pub fn new(extents: &[u32], channels: u16, values: TypedValues) -> Result<Self, ArrayError> {
         if extents.is_empty() || extents.len() > MAX_AXES {
             return Err(ArrayError::Axes { found: extents.len() });
         }
@@ -111,7 +111,7 @@ impl DenseArray {
 
     /// Its numbers.
     #[must_use]
-    pub fn values(&self) -> &Values {
+    pub fn values(&self) -> &TypedValues {
         &self.values
     }
 
@@ -125,12 +125,12 @@ impl DenseArray {
     }
 }
 
-/// How an array is serialised: as what it is made of, so that it is checked again.
+/// How an array is serialized: as what it is made of, so that it is checked again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     extents: Vec<u32>,
     channels: u16,
-    values: Values,
+    values: TypedValues,
 }
 
 impl TryFrom<Stored> for DenseArray {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_serialised_is_checked_again() {
+    fn what_is_serialized_is_checked_again() {
         let array = DenseArray::new(&[2, 1], 1, vec![1_i32, -2].into()).unwrap();
         let text = serde_json::to_string(&array).unwrap();
         assert_eq!(serde_json::from_str::<DenseArray>(&text).unwrap(), array);

@@ -80,7 +80,7 @@ pub struct SpatialBounds {
 /// that it is a plain interval.
 pub type TemporalBounds = Interval;
 
-/// How a box is serialised: axes by their names.
+/// How a box is serialized: axes by their names.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct StoredBounds {
     x: Interval,

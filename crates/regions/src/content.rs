@@ -6,10 +6,10 @@
 
 mod read;
 
-pub(crate) use read::{Wanted, read, wanted};
+pub(crate) use read::{ExpectedLength, read, wanted};
 
 use crate::number::{LittleEndian, each, write_numbers};
-use crate::{DataRegion, Objects, Table, Values};
+use crate::{AnnotatedObjects, DataRegion, Table, TypedValues};
 use std::borrow::Cow;
 
 /// Numbers are turned into bytes in pieces of this many bytes: they fill every lane of the hash and stay in the first
@@ -58,7 +58,7 @@ pub(crate) fn whole(region: &DataRegion) -> Cow<'_, [u8]> {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
             Cow::Borrowed(raster.data())
         }
-        DataRegion::Array(array) if let Values::U8(values) = array.values() => Cow::Borrowed(values),
+        DataRegion::Array(array) if let TypedValues::U8(values) = array.values() => Cow::Borrowed(values),
         DataRegion::Labels(map) => {
             let mut bytes = vec![0; size_of_val(map.labels())];
             write_numbers(map.labels(), &mut bytes);
@@ -82,9 +82,9 @@ fn numbers<T: LittleEndian>(numbers: &[T], sink: &mut dyn FnMut(&[u8])) {
     }
 }
 
-fn values(values: &Values, sink: &mut dyn FnMut(&[u8])) {
+fn values(values: &TypedValues, sink: &mut dyn FnMut(&[u8])) {
     match values {
-        Values::U8(values) => sink(values),
+        TypedValues::U8(values) => sink(values),
         values => each!(values, values => numbers(values, sink)),
     }
 }
@@ -104,7 +104,7 @@ fn table_bytes(table: &Table) -> Vec<u8> {
     bytes
 }
 
-fn names(objects: &Objects) -> Vec<u8> {
+fn names(objects: &AnnotatedObjects) -> Vec<u8> {
     let mut bytes = Vec::new();
     objects.classes().iter().chain(objects.columns()).for_each(|name| write_name(name, &mut bytes));
     bytes

@@ -135,8 +135,8 @@ mod tests {
         assert_eq!(DataRegion::Mask(raster(2, 3)).digest(), slow(3, 1, 2, 3, &content));
         assert_eq!(DataRegion::Gray8(raster(2, 3)).digest(), slow(2, 1, 2, 3, &content));
         assert_eq!(DataRegion::Mask(raster(3, 2)).digest(), slow(3, 1, 3, 2, &content));
-        let colours = Raster::new(2, 1, 3, content.to_vec()).unwrap();
-        assert_eq!(DataRegion::Bgr8(colours).digest(), slow(1, 3, 2, 1, &content));
+        let colors = Raster::new(2, 1, 3, content.to_vec()).unwrap();
+        assert_eq!(DataRegion::Bgr8(colors).digest(), slow(1, 3, 2, 1, &content));
     }
 
     /// As [`slow`], of what has its shape behind its content.

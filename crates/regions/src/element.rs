@@ -1,6 +1,6 @@
 //! The element types a data region can have: what a descriptor may declare and an operation may ask for.
 
-use crate::Number;
+use crate::NumberType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -10,9 +10,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElementType {
-    /// Colour image: 8 bits a channel, interleaved B, G, R (OpenCV's order).
+    /// Color image: 8 bits a channel, interleaved B, G, R (OpenCV's order).
     Bgr8,
-    /// Grey image: one channel of 8 bits.
+    /// Gray image: one channel of 8 bits.
     Gray8,
     /// Binary mask: one channel of 8 bits, 0 or 255.
     Mask,
@@ -83,32 +83,34 @@ impl ElementType {
 
     /// The type of a dense array of such numbers.
     #[must_use]
-    pub const fn array_of(number: Number) -> Self {
+    pub const fn array_of(number: NumberType) -> Self {
         match number {
-            Number::U8 => Self::ArrayU8,
-            Number::U16 => Self::ArrayU16,
-            Number::I32 => Self::ArrayI32,
-            Number::F32 => Self::ArrayF32,
-            Number::F64 => Self::ArrayF64,
+            NumberType::U8 => Self::ArrayU8,
+            NumberType::U16 => Self::ArrayU16,
+            NumberType::I32 => Self::ArrayI32,
+            NumberType::F32 => Self::ArrayF32,
+            NumberType::F64 => Self::ArrayF64,
         }
     }
 
     /// The type of a ragged array of such numbers.
     #[must_use]
-    pub const fn ragged_of(number: Number) -> Self {
+    pub const fn ragged_of(number: NumberType) -> Self {
         match number {
-            Number::U8 => Self::RaggedU8,
-            Number::U16 => Self::RaggedU16,
-            Number::I32 => Self::RaggedI32,
-            Number::F32 => Self::RaggedF32,
-            Number::F64 => Self::RaggedF64,
+            NumberType::U8 => Self::RaggedU8,
+            NumberType::U16 => Self::RaggedU16,
+            NumberType::I32 => Self::RaggedI32,
+            NumberType::F32 => Self::RaggedF32,
+            NumberType::F64 => Self::RaggedF64,
         }
     }
 
     /// The kind of number that a dense or ragged array of this type holds; none of other types.
     #[must_use]
-    pub fn number(self) -> Option<Number> {
-        Number::ALL.into_iter().find(|kind| self == Self::array_of(*kind) || self == Self::ragged_of(*kind))
+    pub fn number(self) -> Option<NumberType> {
+        NumberType::ALL
+            .into_iter()
+            .find(|kind| self == Self::array_of(*kind) || self == Self::ragged_of(*kind))
     }
 
     /// The name used in descriptors.
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn kinds_of_numbers_and_types_lead_to_each_other() {
-        for number in Number::ALL {
+        for number in NumberType::ALL {
             for element in [ElementType::array_of(number), ElementType::ragged_of(number)] {
                 assert_eq!(element.number(), Some(number));
                 assert!(element.name().ends_with(number.name()));

@@ -17,7 +17,7 @@ mod fields;
 mod header;
 mod runs;
 
-pub use coding::Effort;
+pub use coding::CompressionEffort;
 pub use decoder::Decoder;
 pub use description::Description;
 
@@ -25,7 +25,7 @@ use crate::digest::element_code;
 use crate::{DataRegion, Digest, ElementType, Shape, SpatialBounds, content};
 use coding::{Coding, LZ4_EXPANSION};
 use fields::Fields;
-use header::{FIRST, SECOND, Start};
+use header::{FIRST, HeaderVersion, SECOND};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -112,10 +112,10 @@ impl DataRegion {
     /// ([`DataRegion::digest`]), which whoever stores a region knows already; with another one the bytes cannot be
     /// decoded.
     ///
-    /// It is made smaller as [`Effort::Quick`] says.
+    /// It is made smaller as [`CompressionEffort::Quick`] says.
     #[must_use]
     pub fn encode(&self, digest: &Digest) -> Vec<u8> {
-        let (head, body) = self.coded(digest, Effort::Quick, None, Head::BYTES);
+        let (head, body) = self.coded(digest, CompressionEffort::Quick, None, Head::BYTES);
         match body {
             Cow::Owned(mut bytes) => {
                 bytes[..Head::BYTES].copy_from_slice(&head.0);
@@ -129,7 +129,7 @@ impl DataRegion {
     /// them unless `is_small`, and then what [`encode`](Self::encode) cannot make smaller.
     #[must_use]
     pub fn encode_parts(&self, digest: &Digest, is_small: bool) -> (Head, Cow<'_, [u8]>) {
-        let effort = if is_small { Effort::Quick } else { Effort::None };
+        let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
         self.encode_with(digest, effort, None)
     }
 
@@ -138,7 +138,7 @@ impl DataRegion {
     pub fn encode_with(
         &self,
         digest: &Digest,
-        effort: Effort,
+        effort: CompressionEffort,
         bounds: Option<&SpatialBounds>,
     ) -> (Head, Cow<'_, [u8]>) {
         self.coded(digest, effort, bounds, 0)
@@ -148,7 +148,7 @@ impl DataRegion {
     /// it: of all but images, masks, label maps and tables.
     #[must_use]
     pub fn encode_ahead(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
-        let effort = if is_small { Effort::Quick } else { Effort::None };
+        let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
         coding::is_of_first(self.element(), effort).then(|| {
             let (head, body) = self.coded(&Digest([0; 32]), effort, None, 0);
             (UndigestedHead(head), body)
@@ -159,7 +159,7 @@ impl DataRegion {
     fn coded(
         &self,
         digest: &Digest,
-        effort: Effort,
+        effort: CompressionEffort,
         bounds: Option<&SpatialBounds>,
         room: usize,
     ) -> (Head, Cow<'_, [u8]>) {
@@ -178,9 +178,9 @@ impl DataRegion {
     }
 
     /// The content as it is stored, behind `room` bytes, and how long it is when it is not made smaller.
-    fn stored(&self, shape: &Shape, effort: Effort, room: usize) -> (Coding, Cow<'_, [u8]>, u64) {
+    fn stored(&self, shape: &Shape, effort: CompressionEffort, room: usize) -> (Coding, Cow<'_, [u8]>, u64) {
         if let Self::Labels(map) = self
-            && effort != Effort::None
+            && effort != CompressionEffort::None
             && let Some((coding, bytes)) = coding::runs_of(map.labels(), effort, room)
         {
             return (coding, Cow::Owned(bytes), self.bytes());
@@ -203,7 +203,7 @@ impl DataRegion {
         let Some((head, body)) = bytes.split_first_chunk() else {
             return Err(DecodeError::NoHeader { bytes: bytes.len() });
         };
-        Start::read(&Head(*head), bytes.len())?.region(Cow::Borrowed(body))
+        HeaderVersion::read(&Head(*head), bytes.len())?.region(Cow::Borrowed(body))
     }
 
     /// The region of which [`encode_parts`](Self::encode_parts) made these parts, and its digest. Pixels that are stored
@@ -212,7 +212,7 @@ impl DataRegion {
     /// # Errors
     /// As [`decode`](Self::decode).
     pub fn decode_parts(head: &Head, body: Vec<u8>) -> Result<(Self, Digest), DecodeError> {
-        Start::read(head, Head::BYTES + body.len())?.region(Cow::Owned(body))
+        HeaderVersion::read(head, Head::BYTES + body.len())?.region(Cow::Owned(body))
     }
 }
 
@@ -283,11 +283,13 @@ impl Header {
         let &Self { element, coding, shape, .. } = self;
         let wanted = content::wanted(element, &shape).ok_or_else(|| self.refuse())?;
         let expected = match (wanted, self.content_bytes) {
-            (content::Wanted::Exactly(bytes), None) => bytes,
-            (content::Wanted::Exactly(bytes), Some(said)) if said == bytes => bytes,
-            (content::Wanted::AtLeast(least), None) if body.len() as u64 >= least => body.len() as u64,
-            (content::Wanted::AtLeast(least), Some(said)) if said >= least => said,
-            (content::Wanted::Exactly(expected) | content::Wanted::AtLeast(expected), _) => {
+            (content::ExpectedLength::Exactly(bytes), None) => bytes,
+            (content::ExpectedLength::Exactly(bytes), Some(said)) if said == bytes => bytes,
+            (content::ExpectedLength::AtLeast(least), None) if body.len() as u64 >= least => {
+                body.len() as u64
+            }
+            (content::ExpectedLength::AtLeast(least), Some(said)) if said >= least => said,
+            (content::ExpectedLength::Exactly(expected) | content::ExpectedLength::AtLeast(expected), _) => {
                 return Err(DecodeError::Length { found: body.len(), expected });
             }
         };

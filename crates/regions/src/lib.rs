@@ -12,7 +12,7 @@ mod element;
 mod encode;
 mod key;
 mod labels;
-mod ledger;
+mod memory_counter;
 mod number;
 mod objects;
 mod partition;
@@ -23,8 +23,8 @@ mod ram;
 mod raster;
 mod region;
 mod resolution;
+mod result_cache;
 mod shape;
-mod shelf;
 mod template;
 
 pub use array::{ArrayError, DenseArray, MAX_AXES};
@@ -32,21 +32,26 @@ pub use bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use digest::Digest;
 pub use element::ElementType;
 pub use encode::{
-    DecodeError, Decoder, Description, Effort, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES, UndigestedHead,
+    CompressionEffort, DecodeError, Decoder, Description, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES,
+    UndigestedHead,
 };
 pub use key::RegionKey;
 pub use labels::LabelMap;
-pub use ledger::Ledger;
-pub use number::{Number, Sample, Values};
-pub use objects::{AnnotatedObject, ObjectError, Objects, Outline};
-pub use partition::{Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, Tile};
+pub use memory_counter::MemoryCounter;
+pub use number::{NumberType, Sample, TypedValues};
+pub use objects::{AnnotatedObject, AnnotatedObjects, ObjectError, Outline};
+pub use partition::{
+    Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
+};
 pub use points::{Points, PointsError};
 pub use polygons::{OutlineError, Polygons, Position, Rings};
 pub use ragged::{RaggedArray, RaggedError};
-pub use ram::{HeldRegion, RamTier, StoreError};
+pub use ram::{RamRegion, RamTier, StoreError};
 pub use raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 pub use region::{DataRegion, Table, WrongElement};
 pub use resolution::{Resolution, ResolutionError};
+pub use result_cache::{
+    AcquiredOutputs, CachedRegion, EvictedResult, RefState, RegionIdentity, ResultCache, TaskKey,
+};
 pub use shape::Shape;
-pub use shelf::{Fallen, HeldOutputs, Holders, Identity, Shelf, Shelved, TaskKey};
 pub use template::{MAX_NAME_BYTES, NameError, RegionEntry, RegionTemplate, TEMPLATE_FORMAT, TemplateError};

@@ -1,14 +1,14 @@
 //! The kinds of numbers that dense and ragged arrays hold, and their values as one type.
 //!
 //! Which kind it is, is known when the program runs, as it comes from descriptors and files; whoever knows it earlier asks
-//! for a slice of it ([`Values::get`]). Nothing here knows of shapes.
+//! for a slice of it ([`TypedValues::get`]). Nothing here knows of shapes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A kind of number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Number {
+pub enum NumberType {
     /// Whole, 8 bits, not negative.
     U8,
     /// Whole, 16 bits, not negative.
@@ -21,7 +21,7 @@ pub enum Number {
     F64,
 }
 
-impl Number {
+impl NumberType {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::U8, Self::U16, Self::I32, Self::F32, Self::F64];
 
@@ -49,7 +49,7 @@ impl Number {
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for NumberType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -57,16 +57,16 @@ impl fmt::Display for Number {
 
 /// Numbers of one kind, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Values {
-    /// See [`Number::U8`].
+pub enum TypedValues {
+    /// See [`NumberType::U8`].
     U8(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// See [`Number::U16`].
+    /// See [`NumberType::U16`].
     U16(Vec<u16>),
-    /// See [`Number::I32`].
+    /// See [`NumberType::I32`].
     I32(Vec<i32>),
-    /// See [`Number::F32`].
+    /// See [`NumberType::F32`].
     F32(Vec<f32>),
-    /// See [`Number::F64`].
+    /// See [`NumberType::F64`].
     F64(Vec<f64>),
 }
 
@@ -74,27 +74,27 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of Rust that is one of the kinds of [`Number`]; no other type can be.
+/// A type of Rust that is one of the kinds of [`NumberType`]; no other type can be.
 pub trait Sample: sealed::Sealed + Copy + Default + PartialOrd + fmt::Debug + Into<f64> + 'static {
     /// Which kind it is.
-    const NUMBER: Number;
+    const NUMBER: NumberType;
 
     /// Values of it, if they are.
-    fn of(values: &Values) -> Option<&[Self]>;
+    fn of(values: &TypedValues) -> Option<&[Self]>;
 
     /// Values of this kind.
-    fn into_values(values: Vec<Self>) -> Values;
+    fn into_values(values: Vec<Self>) -> TypedValues;
 }
 
 /// The same function of whichever slice `$values` are.
 macro_rules! each {
     ($values:expr, $slice:ident => $result:expr) => {
         match $values {
-            Values::U8($slice) => $result,
-            Values::U16($slice) => $result,
-            Values::I32($slice) => $result,
-            Values::F32($slice) => $result,
-            Values::F64($slice) => $result,
+            TypedValues::U8($slice) => $result,
+            TypedValues::U16($slice) => $result,
+            TypedValues::I32($slice) => $result,
+            TypedValues::F32($slice) => $result,
+            TypedValues::F64($slice) => $result,
         }
     };
 }
@@ -105,14 +105,14 @@ macro_rules! samples {
         impl sealed::Sealed for $type {}
 
         impl Sample for $type {
-            const NUMBER: Number = Number::$kind;
+            const NUMBER: NumberType = NumberType::$kind;
 
-            fn of(values: &Values) -> Option<&[Self]> {
-                if let Values::$kind(values) = values { Some(values) } else { None }
+            fn of(values: &TypedValues) -> Option<&[Self]> {
+                if let TypedValues::$kind(values) = values { Some(values) } else { None }
             }
 
-            fn into_values(values: Vec<Self>) -> Values {
-                Values::$kind(values)
+            fn into_values(values: Vec<Self>) -> TypedValues {
+                TypedValues::$kind(values)
             }
         }
     )* };
@@ -159,16 +159,16 @@ pub(crate) fn read_numbers<T: LittleEndian>(bytes: &[u8]) -> Vec<T> {
     whole.filter_map(|bytes| T::Bytes::try_from(bytes).ok()).map(|bytes| T::from_bytes(&bytes)).collect()
 }
 
-impl Values {
+impl TypedValues {
     /// Which kind they are of.
     #[must_use]
-    pub fn number(&self) -> Number {
+    pub fn number(&self) -> NumberType {
         match self {
-            Self::U8(_) => Number::U8,
-            Self::U16(_) => Number::U16,
-            Self::I32(_) => Number::I32,
-            Self::F32(_) => Number::F32,
-            Self::F64(_) => Number::F64,
+            Self::U8(_) => NumberType::U8,
+            Self::U16(_) => NumberType::U16,
+            Self::I32(_) => NumberType::I32,
+            Self::F32(_) => NumberType::F32,
+            Self::F64(_) => NumberType::F64,
         }
     }
 
@@ -203,13 +203,13 @@ impl Values {
     }
 
     /// The values of this kind that `bytes` are.
-    pub(crate) fn from_bytes(number: Number, bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_bytes(number: NumberType, bytes: Vec<u8>) -> Self {
         match number {
-            Number::U8 => Self::U8(bytes),
-            Number::U16 => Self::U16(read_numbers(&bytes)),
-            Number::I32 => Self::I32(read_numbers(&bytes)),
-            Number::F32 => Self::F32(read_numbers(&bytes)),
-            Number::F64 => Self::F64(read_numbers(&bytes)),
+            NumberType::U8 => Self::U8(bytes),
+            NumberType::U16 => Self::U16(read_numbers(&bytes)),
+            NumberType::I32 => Self::I32(read_numbers(&bytes)),
+            NumberType::F32 => Self::F32(read_numbers(&bytes)),
+            NumberType::F64 => Self::F64(read_numbers(&bytes)),
         }
     }
 }
@@ -218,7 +218,7 @@ fn real<T: Sample>(values: &[T], place: usize) -> Option<f64> {
     values.get(place).map(|value| (*value).into())
 }
 
-impl<T: Sample> From<Vec<T>> for Values {
+impl<T: Sample> From<Vec<T>> for TypedValues {
     fn from(values: Vec<T>) -> Self {
         T::into_values(values)
     }
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn values_are_known_by_their_kind() {
-        for (number, values) in Number::ALL.into_iter().zip([
-            Values::from(vec![1_u8, 255]),
+        for (number, values) in NumberType::ALL.into_iter().zip([
+            TypedValues::from(vec![1_u8, 255]),
             vec![1_u16, 65_535].into(),
             vec![-1_i32, i32::MIN].into(),
             vec![0.5_f32, -0.0].into(),
@@ -240,13 +240,13 @@ mod tests {
             assert_eq!(values.number(), number);
             assert_eq!((values.len(), values.is_empty()), (2, false));
             assert_eq!(values.bytes(), 2 * number.bytes() as u64);
-            assert_eq!(values.get::<u8>().is_some(), number == Number::U8);
+            assert_eq!(values.get::<u8>().is_some(), number == NumberType::U8);
             let mut bytes = vec![0; 2 * number.bytes()];
             each!(&values, slice => write_numbers(slice, &mut bytes));
-            assert_eq!(Values::from_bytes(number, bytes), values, "{number}");
+            assert_eq!(TypedValues::from_bytes(number, bytes), values, "{number}");
         }
-        assert_eq!(Values::from(vec![-3_i32]).get_f64(0), Some(-3.0));
-        assert_eq!(Values::from(vec![-3_i32]).get_f64(1), None);
+        assert_eq!(TypedValues::from(vec![-3_i32]).get_f64(0), Some(-3.0));
+        assert_eq!(TypedValues::from(vec![-3_i32]).get_f64(1), None);
     }
 
     #[test]

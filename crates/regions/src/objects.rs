@@ -27,7 +27,7 @@ pub struct AnnotatedObject<'a> {
     pub outline: Outline<'a>,
     /// What it is.
     pub class: &'a str,
-    /// Its numbers, in the order of [`Objects::columns`]; what is not known of it is no number (NaN).
+    /// Its numbers, in the order of [`AnnotatedObjects::columns`]; what is not known of it is no number (NaN).
     pub numbers: &'a [f64],
 }
 
@@ -68,7 +68,7 @@ pub enum ObjectError {
 /// Objects in a fixed order, all with the same named numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
-pub struct Objects {
+pub struct AnnotatedObjects {
     /// A box is one ring of two positions, its corners.
     outlines: Outlines,
     class_of: Vec<u32>,
@@ -78,7 +78,7 @@ pub struct Objects {
     numbers: Vec<f64>,
 }
 
-impl Objects {
+impl AnnotatedObjects {
     /// No object yet, whose numbers have these names.
     ///
     /// # Errors
@@ -236,7 +236,7 @@ fn each_once(names: &[String]) -> Result<(), ObjectError> {
     twice.map_or(Ok(()), |pair| Err(ObjectError::Twice { name: pair[0].clone() }))
 }
 
-/// How objects are serialised: as what they are made of, so that they are checked again.
+/// How objects are serialized: as what they are made of, so that they are checked again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     ends: Vec<u32>,
@@ -248,7 +248,7 @@ struct Stored {
     numbers: Vec<f64>,
 }
 
-impl TryFrom<Stored> for Objects {
+impl TryFrom<Stored> for AnnotatedObjects {
     type Error = ObjectError;
 
     fn try_from(stored: Stored) -> Result<Self, ObjectError> {
@@ -257,9 +257,9 @@ impl TryFrom<Stored> for Objects {
     }
 }
 
-impl From<Objects> for Stored {
-    fn from(objects: Objects) -> Self {
-        let Objects { outlines, class_of, classes, columns, numbers } = objects;
+impl From<AnnotatedObjects> for Stored {
+    fn from(objects: AnnotatedObjects) -> Self {
+        let AnnotatedObjects { outlines, class_of, classes, columns, numbers } = objects;
         let (ends, ring_ends) = (outlines.ends().to_vec(), outlines.ring_ends().to_vec());
         let positions = outlines.positions().to_vec();
         Self { ends, ring_ends, positions, class_of, classes, columns, numbers }
@@ -270,8 +270,8 @@ impl From<Objects> for Stored {
 mod tests {
     use super::*;
 
-    fn two() -> Objects {
-        let mut objects = Objects::new(["area", "probability"]).unwrap();
+    fn two() -> AnnotatedObjects {
+        let mut objects = AnnotatedObjects::new(["area", "probability"]).unwrap();
         let ring = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]];
         objects.push_polygon(&[ring], "tumour", &[6.0, 0.75]).unwrap();
         objects.push_box([1.0, 2.0], [3.0, 5.0], "lymphocyte", &[6.0, f64::NAN]).unwrap();
@@ -299,18 +299,19 @@ mod tests {
         assert!(objects.push_box([2.0; 2], [1.0; 2], "x", &[1.0; 2]).is_err());
         assert!(objects.push_polygon(&[[[0.0; 2]; 2]], "x", &[1.0; 2]).is_err());
         assert_eq!((objects.len(), objects.classes().len()), (2, 2));
-        let twice = Objects::new(["area", "area"]).unwrap_err().to_string();
+        let twice = AnnotatedObjects::new(["area", "area"]).unwrap_err().to_string();
         assert_eq!(twice, "objects: \"area\" is named twice, each name is allowed once");
     }
 
     #[test]
-    fn what_is_serialised_is_checked_again() {
-        let mut objects = Objects::new(["area"]).unwrap();
+    fn what_is_serialized_is_checked_again() {
+        let mut objects = AnnotatedObjects::new(["area"]).unwrap();
         objects.push_box([0.0; 2], [1.0; 2], "x", &[1.0]).unwrap();
         let text = serde_json::to_string(&objects).unwrap();
-        assert_eq!(serde_json::from_str::<Objects>(&text).unwrap(), objects);
+        assert_eq!(serde_json::from_str::<AnnotatedObjects>(&text).unwrap(), objects);
         assert!(
-            serde_json::from_str::<Objects>(&text.replace("\"class_of\":[0]", "\"class_of\":[1]")).is_err()
+            serde_json::from_str::<AnnotatedObjects>(&text.replace("\"class_of\":[0]", "\"class_of\":[1]"))
+                .is_err()
         );
     }
 }

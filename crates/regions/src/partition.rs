@@ -30,7 +30,7 @@ pub struct Partition {
 
 /// One tile of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tile {
+pub struct PartitionTile {
     /// Its number: 0 is the one at the region's first corner.
     pub index: u64,
     /// The pixels that are its own.
@@ -105,7 +105,7 @@ impl Partition {
 
     /// The tile of a number; none beyond the last one.
     #[must_use]
-    pub fn tile(&self, index: u64) -> Option<Tile> {
+    pub fn tile(&self, index: u64) -> Option<PartitionTile> {
         if index >= self.count {
             return None;
         }
@@ -122,11 +122,11 @@ impl Partition {
             let start = core.start().saturating_sub_unsigned(halo).max(axis.start());
             (start, core.end().saturating_add_unsigned(halo).min(axis.end()))
         })?;
-        Some(Tile { index, core, window })
+        Some(PartitionTile { index, core, window })
     }
 
     /// All tiles in order of their numbers, each made when it is asked for.
-    pub fn tiles(&self) -> impl Iterator<Item = Tile> + '_ {
+    pub fn tiles(&self) -> impl Iterator<Item = PartitionTile> + '_ {
         (0..self.count).filter_map(|index| self.tile(index))
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let partition = Partition::new(image(100, 80), &[4096, u64::MAX], &[u64::MAX, 64]).unwrap();
         assert_eq!(
             partition.tiles().collect::<Vec<_>>(),
-            [Tile { index: 0, core: image(100, 80), window: image(100, 80) }]
+            [PartitionTile { index: 0, core: image(100, 80), window: image(100, 80) }]
         );
         assert_eq!(Partition::new(image(100, 0), &[8, 8], &[0, 0]).unwrap().tiles().count(), 0);
     }

@@ -84,7 +84,7 @@ impl Points {
     }
 }
 
-/// How points are serialised: as what they are made of, so that they are checked again.
+/// How points are serialized: as what they are made of, so that they are checked again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     axes: u8,

@@ -10,13 +10,13 @@ use thiserror::Error;
 pub type Position = [f64; 2];
 
 /// Fewest positions of a ring that encloses anything.
-const LEAST_OF_A_RING: usize = 3;
+const MIN_OF_A_RING: usize = 3;
 
 /// Why numbers are no outlines.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OutlineError {
     /// A ring has too few positions.
-    #[error("outline {outline}: a ring of {positions} positions, at least {LEAST_OF_A_RING} are wanted")]
+    #[error("outline {outline}: a ring of {positions} positions, at least {MIN_OF_A_RING} are wanted")]
     Short {
         /// Which outline.
         outline: usize,
@@ -156,7 +156,7 @@ fn check_ring(outline: usize, ring: &[Position], may_be_box: bool) -> Result<(),
             let reversed = low[0] > high[0] || low[1] > high[1];
             if reversed { Err(OutlineError::Reversed { outline, low, high }) } else { Ok(()) }
         }
-        _ if ring.len() < LEAST_OF_A_RING => Err(OutlineError::Short { outline, positions: ring.len() }),
+        _ if ring.len() < MIN_OF_A_RING => Err(OutlineError::Short { outline, positions: ring.len() }),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
-//! Ragged arrays: rows of different lengths, such as the neighbours of each nucleus.
+//! Ragged arrays: rows of different lengths, such as the neighbors of each nucleus.
 
-use crate::Values;
+use crate::TypedValues;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct RaggedArray {
     /// Where each row ends, in values from the first one.
     ends: Vec<u64>,
-    values: Values,
+    values: TypedValues,
 }
 
 /// Ends of rows do not fit the values.
@@ -32,7 +32,7 @@ impl RaggedArray {
     ///
     /// # Errors
     /// [`RaggedError`] where a row ends before it begins, or the last one elsewhere than at the last value.
-    pub fn new(ends: Vec<u64>, values: Values) -> Result<Self, RaggedError> {
+    pub fn new(ends: Vec<u64>, values: TypedValues) -> Result<Self, RaggedError> {
         let count = values.len();
         if let Some(row) = ends.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(RaggedError { row: row + 1, end: ends[row + 1], values: count });
@@ -58,7 +58,7 @@ impl RaggedArray {
 
     /// The numbers of all rows.
     #[must_use]
-    pub fn values(&self) -> &Values {
+    pub fn values(&self) -> &TypedValues {
         &self.values
     }
 
@@ -77,11 +77,11 @@ impl RaggedArray {
     }
 }
 
-/// How rows are serialised: as what they are made of, so that they are checked again.
+/// How rows are serialized: as what they are made of, so that they are checked again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     ends: Vec<u64>,
-    values: Values,
+    values: TypedValues,
 }
 
 impl TryFrom<Stored> for RaggedArray {

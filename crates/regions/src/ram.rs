@@ -2,7 +2,7 @@
 //!
 //! It decides nothing: the runtime says what to insert and what to remove.
 
-use crate::{DataRegion, Identity, Ledger, RegionKey};
+use crate::{DataRegion, MemoryCounter, RegionIdentity, RegionKey};
 use dashmap::{DashMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ pub enum StoreError {
 #[derive(Debug)]
 struct Stored {
     region: Arc<DataRegion>,
-    identity: Option<Identity>,
+    identity: Option<RegionIdentity>,
     /// The tier's count of changes when it was stored.
     since: u64,
 }
 
 /// A region in the tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldRegion {
+pub struct RamRegion {
     /// Its key.
     pub key: RegionKey,
     /// Its bytes.
@@ -40,14 +40,14 @@ pub struct HeldRegion {
 pub struct RamTier {
     regions: DashMap<RegionKey, Stored>,
     bytes: AtomicU64,
-    changes: AtomicU64,
-    ledger: Arc<Ledger>,
+    revision: AtomicU64,
+    ledger: Arc<MemoryCounter>,
 }
 
 impl RamTier {
     /// An empty tier that counts its bytes in `ledger`.
     #[must_use]
-    pub fn new(ledger: Arc<Ledger>) -> Self {
+    pub fn new(ledger: Arc<MemoryCounter>) -> Self {
         Self { ledger, ..Self::default() }
     }
 
@@ -67,7 +67,7 @@ impl RamTier {
         &self,
         key: RegionKey,
         region: Arc<DataRegion>,
-        identity: Option<Identity>,
+        identity: Option<RegionIdentity>,
     ) -> Result<(), StoreError> {
         match self.regions.entry(key) {
             Entry::Occupied(_) => Err(StoreError::Duplicate(key)),
@@ -75,7 +75,7 @@ impl RamTier {
                 // Counted while the entry is locked, so that no removal can be counted before it.
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
-                let since = self.changes.fetch_add(1, Ordering::Release);
+                let since = self.revision.fetch_add(1, Ordering::Release);
                 slot.insert(Stored { region, identity, since });
                 Ok(())
             }
@@ -90,7 +90,7 @@ impl RamTier {
 
     /// What is known of what the region under `key` holds.
     #[must_use]
-    pub fn identity(&self, key: RegionKey) -> Option<Identity> {
+    pub fn identity(&self, key: RegionKey) -> Option<RegionIdentity> {
         self.regions.get(&key).and_then(|stored| stored.identity)
     }
 
@@ -99,7 +99,7 @@ impl RamTier {
         let (_, Stored { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
         self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
-        self.changes.fetch_add(1, Ordering::Release);
+        self.revision.fetch_add(1, Ordering::Release);
         Some(region)
     }
 
@@ -111,10 +111,10 @@ impl RamTier {
 
     /// What is held, in any order.
     #[must_use]
-    pub fn held(&self) -> Vec<HeldRegion> {
+    pub fn held(&self) -> Vec<RamRegion> {
         let held = self.regions.iter().map(|stored| {
             let Stored { region, since, .. } = stored.value();
-            HeldRegion { key: *stored.key(), bytes: region.bytes(), since: *since }
+            RamRegion { key: *stored.key(), bytes: region.bytes(), since: *since }
         });
         held.collect()
     }
@@ -128,7 +128,7 @@ impl RamTier {
     /// Regions ever inserted and removed: what was known of the tier when it was the same number is still so.
     #[must_use]
     pub fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+        self.revision.load(Ordering::Acquire)
     }
 
     /// Bytes held now; the ledger may count others' as well.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_key_is_written_once() {
-        let ledger = Arc::new(Ledger::default());
+        let ledger = Arc::new(MemoryCounter::default());
         let tier = RamTier::new(Arc::clone(&ledger));
         let key = RegionKey([1; 16]);
         tier.insert(key, mask(10)).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         /// Against a plain map: the same answers, and the byte count is the sum of what is held.
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0u8..8, 1u32..50, any::<bool>()), 1..200)) {
-            let ledger = Arc::new(Ledger::default());
+            let ledger = Arc::new(MemoryCounter::default());
             let tier = RamTier::new(Arc::clone(&ledger));
             let mut model: HashMap<u8, u32> = HashMap::new();
             let mut peak = 0;

@@ -1,6 +1,6 @@
 //! Data regions: the values that pass between tasks and stages.
 
-use crate::{DenseArray, ElementType, LabelMap, Objects, Points, Polygons, RaggedArray, Raster};
+use crate::{AnnotatedObjects, DenseArray, ElementType, LabelMap, Points, Polygons, RaggedArray, Raster};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -48,7 +48,7 @@ pub enum DataRegion {
     /// See [`ElementType::Polygons`]. Behind a pointer, as the next: every region is as large as the largest of them.
     Polygons(Box<Polygons>),
     /// See [`ElementType::Objects`].
-    Objects(Box<Objects>),
+    Objects(Box<AnnotatedObjects>),
     /// See [`ElementType::Scalar`].
     Scalar(f64),
 }
@@ -95,7 +95,7 @@ impl DataRegion {
             Self::Ragged(ragged) => size_of_val(ragged.ends()) as u64 + ragged.values().bytes(),
             Self::Points(points) => size_of_val(points.coordinates()) as u64,
             Self::Polygons(polygons) => size_of::<Polygons>() as u64 + polygons.0.bytes(),
-            Self::Objects(objects) => size_of::<Objects>() as u64 + objects.bytes(),
+            Self::Objects(objects) => size_of::<AnnotatedObjects>() as u64 + objects.bytes(),
             Self::Scalar(_) => size_of::<f64>() as u64,
         }
     }
@@ -172,7 +172,7 @@ mod tests {
             (DataRegion::Ragged(ragged), 16 + 12),
             (DataRegion::Points(points), 48),
             (DataRegion::Polygons(Box::new(polygons)), 72 + 4 + 4 + 3 * 16),
-            (DataRegion::Objects(Box::default()), size_of::<Objects>() as u64),
+            (DataRegion::Objects(Box::default()), size_of::<AnnotatedObjects>() as u64),
             (DataRegion::Scalar(0.5), 8),
         ] {
             assert_eq!(region.bytes(), bytes, "{}", region.element());

@@ -18,7 +18,7 @@ const ALLOWED: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 /// Microns a pixel of an objective of magnification 1, by the usual convention: 40x is 0.25, 20x is 0.5.
 const MICRONS_AT_ONE: f64 = 10.0;
 
-/// The side of a pixel on the specimen; the same along every axis. It is serialised in microns.
+/// The side of a pixel on the specimen; the same along every axis. It is serialized in microns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Resolution(NonZeroU64);

@@ -1,7 +1,7 @@
 //! Region templates: what belongs to one region of a specimen, under one name.
 //!
 //! A region template is a container for a region that is defined by a spatial and a temporal bounding box, with any
-//! number of data regions, each of which materialises one kind of data in it (thesis, 2.3; journal, 2.2). It says where
+//! number of data regions, each of which materializes one kind of data in it (thesis, 2.3; journal, 2.2). It says where
 //! and when, and under which keys; the data themselves stay in storage, and nothing here reads or moves them.
 
 mod name;
@@ -12,7 +12,7 @@ pub use stored::TEMPLATE_FORMAT;
 
 use crate::bounds::{BoundsError, SpatialBounds, TemporalBounds};
 use crate::{ElementType, RegionKey, Resolution};
-use name::Name;
+use name::RegionName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stored::StoredTemplate;
@@ -24,14 +24,14 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTemplate", into = "StoredTemplate")]
 pub struct RegionTemplate {
-    name: Name,
-    id: Name,
+    name: RegionName,
+    id: RegionName,
     version: u64,
     timestamp_ns: i64,
     bounds: SpatialBounds,
     time: Option<TemporalBounds>,
     region_of_interest: Option<SpatialBounds>,
-    regions: BTreeMap<Name, RegionEntry>,
+    regions: BTreeMap<RegionName, RegionEntry>,
 }
 
 /// What a region template knows of one data region.
@@ -98,8 +98,8 @@ impl RegionTemplate {
     /// [`TemplateError::Name`] where one of them is not allowed.
     pub fn new(name: &str, id: &str, bounds: SpatialBounds) -> Result<Self, TemplateError> {
         Ok(Self {
-            name: Name::new("name", name)?,
-            id: Name::new("id", id)?,
+            name: RegionName::new("name", name)?,
+            id: RegionName::new("id", id)?,
             version: 0,
             timestamp_ns: 0,
             bounds,
@@ -196,7 +196,7 @@ impl RegionTemplate {
     /// where it does not lie within the template; [`TemplateError::Version`] where the one that has the name is of the
     /// same version or of a later one. The template is then as it was.
     pub fn insert(&mut self, name: &str, region: RegionEntry) -> Result<Option<RegionEntry>, TemplateError> {
-        let name = Name::new("data region", name)?;
+        let name = RegionName::new("data region", name)?;
         self.check_within(name.as_str(), &region.bounds)?;
         match self.regions.get(&name) {
             Some(held) if held.version >= region.version => Err(TemplateError::Version {

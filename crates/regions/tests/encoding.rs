@@ -1,14 +1,15 @@
 //! Laws of the encoding: what goes in comes out, digests do not depend on it, and bytes from anywhere are harmless.
 
-use pleach_pages::{Recycler, metered};
+use pleach_pages::{RecyclingAllocator, metered};
 use pleach_regions::{
-    DataRegion, DenseArray, Effort, Interval, LabelMap, MAX_EXPANSION, MAX_OVERHEAD_BYTES, Number, Objects,
-    Points, Polygons, Position, RaggedArray, Raster, Resolution, SpatialBounds, Table, Values,
+    AnnotatedObjects, CompressionEffort, DataRegion, DenseArray, Interval, LabelMap, MAX_EXPANSION,
+    MAX_OVERHEAD_BYTES, NumberType, Points, Polygons, Position, RaggedArray, Raster, Resolution,
+    SpatialBounds, Table, TypedValues,
 };
 use proptest::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 /// Beyond what grows with the input: the hash's own state, and the names of columns, which a table holds one by one.
 const SMALL_BYTES: u64 = 8192;
@@ -29,21 +30,21 @@ fn raster(channels: u8, value: BoxedStrategy<u8>) -> impl Strategy<Value = Raste
 }
 
 /// So many numbers of a kind, to any bit.
-fn numbers(number: Number, length: usize) -> impl Strategy<Value = Values> {
+fn numbers(number: NumberType, length: usize) -> impl Strategy<Value = TypedValues> {
     values(length * 8, any::<u8>().boxed()).prop_map(move |bytes| {
         let bits = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         match number {
-            Number::U8 => bits.map(|bits| bits as u8).collect::<Vec<_>>().into(),
-            Number::U16 => bits.map(|bits| bits as u16).collect::<Vec<_>>().into(),
-            Number::I32 => bits.map(|bits| bits as i32).collect::<Vec<_>>().into(),
-            Number::F32 => bits.map(|bits| f32::from_bits(bits as u32)).collect::<Vec<_>>().into(),
-            Number::F64 => bits.map(f64::from_bits).collect::<Vec<_>>().into(),
+            NumberType::U8 => bits.map(|bits| bits as u8).collect::<Vec<_>>().into(),
+            NumberType::U16 => bits.map(|bits| bits as u16).collect::<Vec<_>>().into(),
+            NumberType::I32 => bits.map(|bits| bits as i32).collect::<Vec<_>>().into(),
+            NumberType::F32 => bits.map(|bits| f32::from_bits(bits as u32)).collect::<Vec<_>>().into(),
+            NumberType::F64 => bits.map(f64::from_bits).collect::<Vec<_>>().into(),
         }
     })
 }
 
-fn number() -> impl Strategy<Value = Number> {
-    prop::sample::select(Number::ALL.to_vec())
+fn number() -> impl Strategy<Value = NumberType> {
+    prop::sample::select(NumberType::ALL.to_vec())
 }
 
 fn array() -> impl Strategy<Value = DataRegion> {
@@ -81,7 +82,7 @@ fn rings() -> impl Strategy<Value = Vec<Vec<Position>>> {
 fn objects() -> impl Strategy<Value = DataRegion> {
     let one = (rings(), any::<bool>(), "[a-c]{0,2}", any::<u64>().prop_map(f64::from_bits));
     (prop::collection::vec(one, 0..6), any::<bool>()).prop_map(|(all, has_area)| {
-        let mut objects = Objects::new(has_area.then_some("area")).expect("one name");
+        let mut objects = AnnotatedObjects::new(has_area.then_some("area")).expect("one name");
         for (rings, is_box, class, number) in all {
             let numbers = &[number][..usize::from(has_area)];
             if is_box {
@@ -137,10 +138,10 @@ fn bounds() -> impl Strategy<Value = SpatialBounds> {
     })
 }
 
-/// Equality to the bit: there may be numbers that are not equal to themselves. What serialises to the same bits is the
+/// Equality to the bit: there may be numbers that are not equal to themselves. What serializes to the same bits is the
 /// same; JSON keeps no bits, so that numbers are compared by themselves.
 fn same(one: &DataRegion, other: &DataRegion) -> bool {
-    let bits = |values: &Values| -> Vec<u64> {
+    let bits = |values: &TypedValues| -> Vec<u64> {
         (0..values.len()).filter_map(|place| values.get_f64(place)).map(f64::to_bits).collect()
     };
     let table = |table: &Table| -> Vec<(String, u64)> {
@@ -167,7 +168,9 @@ fn same(one: &DataRegion, other: &DataRegion) -> bool {
         }
         // Neither -0 nor the bits of what is no number are the same when they are shown, but those of numbers.
         (DataRegion::Objects(one), DataRegion::Objects(other)) => {
-            let bits = |objects: &Objects| objects.numbers().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let bits = |objects: &AnnotatedObjects| {
+                objects.numbers().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            };
             format!("{one:?}") == format!("{other:?}") && bits(one) == bits(other)
         }
         (DataRegion::Scalar(one), DataRegion::Scalar(other)) => one.to_bits() == other.to_bits(),
@@ -190,7 +193,7 @@ proptest! {
     /// With every effort, and wherever it lies.
     #[test]
     fn effort_and_bounds_change_nothing(
-        region in region(), effort in prop::sample::select(vec![Effort::None, Effort::Quick, Effort::Small]),
+        region in region(), effort in prop::sample::select(vec![CompressionEffort::None, CompressionEffort::Quick, CompressionEffort::Small]),
         bounds in prop::option::of(bounds()),
     ) {
         let digest = region.digest();
@@ -302,7 +305,7 @@ fn an_empty_mask_takes_next_to_nothing() {
 /// Digests outlive a program: these must not change without a new version of everything that stores them.
 #[test]
 fn digests_stay_what_they_are() {
-    let mut objects = Objects::new(["area"]).unwrap();
+    let mut objects = AnnotatedObjects::new(["area"]).unwrap();
     objects.push_box([0.0; 2], [2.0; 2], "nucleus", &[4.0]).unwrap();
     let regions = [
         DataRegion::Bgr8(Raster::new(1, 1, 3, vec![1, 2, 3]).unwrap()),

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
-use pleach_pages::{Recycler, metered};
+use pleach_pages::{RecyclingAllocator, metered};
 use pleach_regions::{
     ElementType, Interval, RegionEntry, RegionKey, RegionTemplate, Resolution, SpatialBounds,
     TEMPLATE_FORMAT, TemplateError,
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 /// What reading may allocate for each byte read: a name is there twice while it is checked, a region's entry is two
 /// hundred bytes for no fewer than a hundred, and a vector that grows has room for as much again.

@@ -6,13 +6,13 @@
 mod objects;
 
 use objects::{image_cut, longest_px, objects, owned};
-use pleach_pages::{Recycler, metered};
+use pleach_pages::{RecyclingAllocator, metered};
 use pleach_regions::{Centroid, Interval, Partition, Raster, SpatialBounds};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
 #[global_allocator]
-static ALLOCATOR: Recycler = Recycler;
+static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 /// A small region anywhere, of 1 to 3 axes, with its tiles and halos.
 fn cut() -> impl Strategy<Value = Partition> {

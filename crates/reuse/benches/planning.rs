@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach_reuse::{
-    CompactGraph, Costs, Ending, ExternalIndex, Figures, Interner, Merging, Problem, ReuseTree, Runs, Source,
-    StageIndex, Strategy, WorkflowShape,
+    CompactGraph, ExternalIndex, Interner, LeftoverRule, MergeProblem, Merging, ReuseSummary, ReuseTree,
+    Runs, Source, StageIndex, Strategy, TaskCosts, WorkflowShape,
 };
 
 const TILES: usize = 10;
@@ -51,7 +51,7 @@ fn runs(sets: &[[u64; 15]]) -> Runs {
     Runs::new(shape, sets.len(), TILES, keys, tiles, true).expect("valid runs")
 }
 
-fn problem(sets: &[[u64; 15]], runs: &Runs, graph: &CompactGraph) -> Problem {
+fn problem(sets: &[[u64; 15]], runs: &Runs, graph: &CompactGraph) -> MergeProblem {
     let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
     let (mut inputs, mut keys) = (Vec::new(), Vec::new());
     for id in graph.of_stage(StageIndex(1)) {
@@ -62,7 +62,7 @@ fn problem(sets: &[[u64; 15]], runs: &Runs, graph: &CompactGraph) -> Problem {
             keys.push(interner.intern(task.iter().map(|parameter| set[*parameter]).collect()));
         }
     }
-    Problem::new(TASKS.len(), inputs, keys, Costs::Count).expect("a valid problem")
+    MergeProblem::new(TASKS.len(), inputs, keys, TaskCosts::Count).expect("a valid problem")
 }
 
 fn planning(criterion: &mut Criterion) {
@@ -76,7 +76,7 @@ fn planning(criterion: &mut Criterion) {
         let tree = ReuseTree::build(&problem);
         let rtma = Strategy::Rtma {
             max_bucket_size: NonZeroUsize::new(8).expect("8 is not 0"),
-            ending: Ending::default(),
+            ending: LeftoverRule::default(),
         };
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function(BenchmarkId::new("compact graph", count), |bencher| {
@@ -90,7 +90,7 @@ fn planning(criterion: &mut Criterion) {
         });
         let buckets = rtma.solve(&problem, &tree).expect("solved");
         group.bench_function(BenchmarkId::new("figures", count), |bencher| {
-            bencher.iter(|| Figures::new(&problem, &tree, &buckets, |_| true));
+            bencher.iter(|| ReuseSummary::new(&problem, &tree, &buckets, |_| true));
         });
     }
     group.finish();

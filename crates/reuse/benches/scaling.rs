@@ -2,7 +2,7 @@
 //! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt; and of what may follow
 //! a plan.
 //!
-//! `cargo bench -p pleach-reuse --bench scaling -- [MOST_INSTANCES] [DESIGN]`
+//! `cargo bench -p pleach-reuse --bench scaling -- [MAX_INSTANCES] [DESIGN]`
 
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
 
@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use application::task_graph;
 use pleach_reuse::{
-    Costs, Dataflow, Ending, Figures, HandOver, Interner, Link, Previous, Problem, ReuseTree, Strategy,
-    TrtmaOptions, replan,
+    Dataflow, Interner, LeftoverRule, MergeProblem, Previous, ReuseSummary, ReuseTree, Strategy, TaskCosts,
+    TransferCost, TransferPlan, TrtmaOptions, replan,
 };
 
 /// Seconds of processor time of this thread, where the system tells (Linux, in ticks); of the clock elsewhere. Whoever
@@ -74,7 +74,7 @@ const TASKS: [&[usize]; 7] = [&[0, 1, 2, 3, 4], &[5], &[6, 7], &[8, 9], &[10], &
 /// The eight parameters of the authors' second study.
 const EIGHT: [usize; 8] = [4, 6, 10, 8, 9, 11, 13, 5];
 
-fn problem_of(sets: impl Iterator<Item = [u64; 15]>) -> Problem {
+fn problem_of(sets: impl Iterator<Item = [u64; 15]>) -> MergeProblem {
     let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
     let mut keys = Vec::new();
     for set in sets {
@@ -82,18 +82,18 @@ fn problem_of(sets: impl Iterator<Item = [u64; 15]>) -> Problem {
             keys.push(interner.intern(task.iter().map(|parameter| set[*parameter]).collect()));
         }
     }
-    of_keys(TASKS.len(), keys, Costs::Count)
+    of_keys(TASKS.len(), keys, TaskCosts::Count)
 }
 
-fn of_keys(levels: usize, keys: Vec<u32>, costs: Costs) -> Problem {
-    Problem::new(levels, vec![0; keys.len() / levels], keys, costs).expect("a valid problem")
+fn of_keys(levels: usize, keys: Vec<u32>, costs: TaskCosts) -> MergeProblem {
+    MergeProblem::new(levels, vec![0; keys.len() / levels], keys, costs).expect("a valid problem")
 }
 
 fn draw(random: &mut Random) -> [u64; 15] {
     VALUES.map(|values| random.below(values))
 }
 
-fn morris(instances: usize) -> Problem {
+fn morris(instances: usize) -> MergeProblem {
     let mut random = Random(500);
     let mut point = [0; 15];
     problem_of((0..instances).map(|instance| {
@@ -106,7 +106,7 @@ fn morris(instances: usize) -> Problem {
 }
 
 /// Rows of two matrices, and of the first with each of eight columns from the second.
-fn saltelli(instances: usize) -> Problem {
+fn saltelli(instances: usize) -> MergeProblem {
     let mut random = Random(500);
     let (mut a, mut b) = ([0; 15], [0; 15]);
     problem_of((0..instances).map(|instance| {
@@ -127,51 +127,51 @@ fn saltelli(instances: usize) -> Problem {
 }
 
 /// All tasks but the last shared by all.
-fn star(instances: usize) -> Problem {
+fn star(instances: usize) -> MergeProblem {
     let keys = (0..instances as u32).flat_map(|instance| [0, 0, 0, 0, 0, 0, instance]).collect();
-    of_keys(7, keys, Costs::Count)
+    of_keys(7, keys, TaskCosts::Count)
 }
 
 /// One star beside 23 instances by themselves: nothing is even until almost all of it has moved, leaf by leaf.
-fn lopsided(instances: usize) -> Problem {
+fn lopsided(instances: usize) -> MergeProblem {
     let keys = (0..instances as u32).flat_map(|instance| {
         let first = (instance + 23).saturating_sub(instances as u32 - 1);
         [first, first, first, first, first, instance, instance]
     });
-    of_keys(7, keys.collect(), Costs::Count)
+    of_keys(7, keys.collect(), TaskCosts::Count)
 }
 
 /// The same, and no two tasks cost the same.
-fn lopsided_costs(instances: usize) -> Problem {
+fn lopsided_costs(instances: usize) -> MergeProblem {
     let problem = lopsided(instances);
     let mut random = Random(500);
     let keys: Vec<u32> = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
     let costs = keys.iter().map(|_| 1.0 + random.below(1 << 30) as f64 / f64::from(1 << 30)).collect();
-    of_keys(7, keys, Costs::PerTask(costs))
+    of_keys(7, keys, TaskCosts::PerTask(costs))
 }
 
-fn equal(instances: usize) -> Problem {
-    of_keys(7, vec![0; 7 * instances], Costs::Count)
+fn equal(instances: usize) -> MergeProblem {
+    of_keys(7, vec![0; 7 * instances], TaskCosts::Count)
 }
 
-fn one_task(instances: usize) -> Problem {
-    of_keys(1, (0..instances as u32).collect(), Costs::Count)
+fn one_task(instances: usize) -> MergeProblem {
+    of_keys(1, (0..instances as u32).collect(), TaskCosts::Count)
 }
 
-fn forty_tasks(instances: usize) -> Problem {
+fn forty_tasks(instances: usize) -> MergeProblem {
     let mut random = Random(500);
-    of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), Costs::Count)
+    of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), TaskCosts::Count)
 }
 
 /// A hundred instances of each tile.
-fn many_tiles(instances: usize) -> Problem {
+fn many_tiles(instances: usize) -> MergeProblem {
     let problem = morris(instances);
     let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
     let inputs = (0..instances as u32).map(|instance| instance / 100).collect();
-    Problem::new(problem.levels(), inputs, keys, Costs::Count).expect("a valid problem")
+    MergeProblem::new(problem.levels(), inputs, keys, TaskCosts::Count).expect("a valid problem")
 }
 
-type Design = (&'static str, fn(usize) -> Problem);
+type Design = (&'static str, fn(usize) -> MergeProblem);
 
 const DESIGNS: [Design; 9] = [
     ("Morris", morris),
@@ -214,8 +214,10 @@ fn afterwards(sizes: &[usize]) {
         let start = processor_seconds();
         let dataflow = Dataflow::build(&problem, &graph);
         let built = processor_seconds();
-        let link = Link { bytes_per_second: 1e9, latency_seconds: 1e-3 };
-        std::hint::black_box(HandOver::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets));
+        let link = TransferCost { bytes_per_second: 1e9, latency_seconds: 1e-3 };
+        std::hint::black_box(
+            TransferPlan::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets),
+        );
         let mut cells = vec![built - start, processor_seconds() - built];
         let previous = Previous { buckets: &buckets, max_buckets };
         let mut moved = Vec::new();
@@ -242,7 +244,7 @@ fn main() {
     let all = !only("afterwards") && !DESIGNS.iter().any(|(design, _)| only(design));
     let max_bucket_size = NonZeroUsize::new(8).expect("8 is not 0");
     let strategies = [
-        ("RTMA, 8", Strategy::Rtma { max_bucket_size, ending: Ending::default() }),
+        ("RTMA, 8", Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() }),
         ("TRTMA, 24", trtma(24)),
         ("TRTMA, 768", trtma(768)),
         ("TRTMA, 24576", trtma(24_576)),
@@ -273,7 +275,7 @@ fn main() {
                     std::hint::black_box(ReuseTree::build(&problem));
                 }
                 let tree_seconds = (processor_seconds() - start) / times as f64;
-                let figures = Figures::new(&problem, &tree, &buckets, |_| true);
+                let figures = ReuseSummary::new(&problem, &tree, &buckets, |_| true);
                 points.push(((instances as f64).ln(), seconds.ln()));
                 let exponent = slope(&points).map_or(String::new(), |exponent| format!("{exponent:.2}"));
                 println!(

@@ -1,11 +1,11 @@
 //! A solution of the merging problem: every instance in exactly one bucket.
 //!
 //! Buckets are kept flat (one list of members, one list of ends), so that a million buckets of one instance are
-//! two allocations and not a million. Which bucket is worth what is [`figures`](crate::Figures)' business.
+//! two allocations and not a million. Which bucket is worth what is [`figures`](crate::ReuseSummary)' business.
 
 use thiserror::Error;
 
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 
 /// Groups of stage instances; each group runs as one and executes its own reuse tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,7 +84,7 @@ impl Buckets {
     ///
     /// # Errors
     /// The first bucket or instance of which that is not so.
-    pub fn check_partition(&self, problem: &Problem) -> Result<(), PartitionError> {
+    pub fn check_partition(&self, problem: &MergeProblem) -> Result<(), PartitionError> {
         let mut found = vec![0_usize; problem.len()];
         for (bucket, members) in self.iter().enumerate() {
             if members.is_empty() {
@@ -111,11 +111,11 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     #[test]
     fn a_partition_holds_every_instance_once() {
-        let problem = Problem::new(1, vec![0; 3], vec![0; 3], Costs::Count).unwrap();
+        let problem = MergeProblem::new(1, vec![0; 3], vec![0; 3], TaskCosts::Count).unwrap();
         let check = |lists: &[&[u32]]| {
             let mut buckets = Buckets::default();
             for list in lists {

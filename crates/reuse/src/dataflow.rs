@@ -3,14 +3,14 @@
 //!
 //! Two instances share a task here whenever it computes the same for both, whatever order the tasks are in, so no
 //! tree of any order has fewer nodes. Interned task by task, O(kn). What buckets share of it, and whether one
-//! computes it for the others, is [`HandOver`](crate::HandOver)'s business.
+//! computes it for the others, is [`TransferPlan`](crate::TransferPlan)'s business.
 
 use serde::Serialize;
 
 use crate::buckets::Buckets;
-use crate::figures::{BucketCost, reuse_fraction};
 use crate::interner::Interner;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
+use crate::savings::{BucketCost, reuse_fraction};
 use crate::task_graph::TaskGraph;
 
 /// A task of the dataflow graph. Numbered task by task, and within a task by the first instance that needs it;
@@ -18,7 +18,7 @@ use crate::task_graph::TaskGraph;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
-/// The distinct task instances of all stage instances of a [`Problem`].
+/// The distinct task instances of all stage instances of a [`MergeProblem`].
 #[derive(Debug, Clone)]
 pub struct Dataflow {
     levels: usize,
@@ -50,7 +50,7 @@ impl Dataflow {
     ///
     /// # Panics
     /// When the graph has another number of tasks than the problem has levels.
-    pub fn build(problem: &Problem, graph: &TaskGraph) -> Self {
+    pub fn build(problem: &MergeProblem, graph: &TaskGraph) -> Self {
         assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
         let levels = problem.levels();
         let mut dataflow = Self {
@@ -83,7 +83,7 @@ impl Dataflow {
         dataflow
     }
 
-    fn push_level(&mut self, problem: &Problem, level: usize, reads: &[usize], identities: &[u32]) {
+    fn push_level(&mut self, problem: &MergeProblem, level: usize, reads: &[usize], identities: &[u32]) {
         let start = self.costs.len() as u32;
         for (identity, member) in identities.iter().zip(problem.members()) {
             let id = start + identity;
@@ -148,7 +148,7 @@ impl Dataflow {
     }
 
     /// The figures of a plan that executes each task once.
-    pub fn figures(&self, problem: &Problem) -> DataflowFigures {
+    pub fn figures(&self, problem: &MergeProblem) -> DataflowFigures {
         let cost = self.costs.iter().sum();
         let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
         DataflowFigures {
@@ -210,15 +210,16 @@ impl Dataflow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
     use crate::task_graph::TaskReads;
 
     /// The second task does not read the first; the third reads both.
-    fn example() -> (Problem, Dataflow) {
+    fn example() -> (MergeProblem, Dataflow) {
         let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
         let graph = TaskGraph::new(vec![reads(&[], true), reads(&[], true), reads(&[0, 1], false)]).unwrap();
         let keys = vec![1, 1, 1, 2, 1, 1, 1, 1, 2, 1, 1, 1];
-        let problem = Problem::new(3, vec![0, 0, 0, 9], keys, Costs::PerLevel(vec![1.0, 5.0, 2.0])).unwrap();
+        let problem =
+            MergeProblem::new(3, vec![0, 0, 0, 9], keys, TaskCosts::PerLevel(vec![1.0, 5.0, 2.0])).unwrap();
         let dataflow = Dataflow::build(&problem, &graph);
         (problem, dataflow)
     }

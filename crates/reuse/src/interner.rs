@@ -28,7 +28,7 @@ impl<T: Hash + Eq> Interner<T> {
     /// The number of `value`: a new one if it was not seen before.
     ///
     /// # Panics
-    /// When more than 2³² distinct values are interned. [`Runs`](crate::Runs) and [`Problem`](crate::Problem)
+    /// When more than 2³² distinct values are interned. [`Runs`](crate::Runs) and [`MergeProblem`](crate::MergeProblem)
     /// refuse inputs that could come near.
     pub fn intern(&mut self, value: T) -> u32 {
         let next = u32::try_from(self.numbers.len()).expect("fewer than 2^32 distinct values");

@@ -13,7 +13,7 @@ use crate::compact::{CompactGraph, InstanceId};
 
 /// Buckets of all stages as jobs: a cost each, and the jobs that must be done before.
 #[derive(Debug, Clone)]
-pub struct Jobs {
+pub struct JobGraph {
     seconds: Vec<f64>,
     /// Job `j` is waited for by `dependents[starts[j]..starts[j + 1]]`.
     dependents: Vec<u32>,
@@ -46,7 +46,7 @@ pub enum JobsError {
     },
 }
 
-impl Jobs {
+impl JobGraph {
     /// `seconds[job]` is what a bucket takes; `job_of[instance]` is the bucket of every instance of the graph.
     /// Buckets are numbered stage by stage, in the order of the stages. A bucket waits for every bucket that
     /// holds an input of one of its members.
@@ -165,7 +165,7 @@ pub fn critical_path_seconds(graph: &CompactGraph, seconds: &[f64]) -> f64 {
 
 /// What no plan with this reuse can beat: the longest chain, and the work without any repetition spread evenly.
 /// `unique_seconds` is the sum of [`ReuseTree::unique_cost`](crate::ReuseTree::unique_cost) over the stages.
-pub fn bound_seconds(critical_path_seconds: f64, unique_seconds: f64, workers: NonZeroUsize) -> f64 {
+pub fn lower_bound_seconds(critical_path_seconds: f64, unique_seconds: f64, workers: NonZeroUsize) -> f64 {
     critical_path_seconds.max(unique_seconds / workers.get() as f64)
 }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn buckets_wait_for_the_stage_before_and_then_spread() {
         let graph = fan(4);
-        let jobs = Jobs::new(vec![1.0, 3.0, 2.0, 2.0], &[0, 1, 2, 3, 3], &graph).unwrap();
+        let jobs = JobGraph::new(vec![1.0, 3.0, 2.0, 2.0], &[0, 1, 2, 3, 3], &graph).unwrap();
         assert_eq!(jobs.makespan_seconds(workers(1)), 8.0);
         assert_eq!(jobs.makespan_seconds(workers(2)), 5.0);
         assert_eq!(jobs.makespan_seconds(workers(9)), 4.0);
@@ -202,14 +202,15 @@ mod tests {
         let graph = fan(4);
         let chain = critical_path_seconds(&graph, &[1.0, 3.0, 2.0, 2.0, 2.0]);
         assert_eq!(chain, 4.0);
-        assert_eq!(bound_seconds(chain, 10.0, workers(2)), 5.0);
-        assert_eq!(bound_seconds(chain, 10.0, workers(4)), 4.0);
+        assert_eq!(lower_bound_seconds(chain, 10.0, workers(2)), 5.0);
+        assert_eq!(lower_bound_seconds(chain, 10.0, workers(4)), 4.0);
     }
 
     #[test]
     fn jobs_come_in_the_order_of_their_stages() {
         let graph = fan(2);
-        let jobs = |seconds: &[f64], job_of: &[u32]| Jobs::new(seconds.to_vec(), job_of, &graph).unwrap_err();
+        let jobs =
+            |seconds: &[f64], job_of: &[u32]| JobGraph::new(seconds.to_vec(), job_of, &graph).unwrap_err();
         assert_eq!(jobs(&[1.0, 1.0], &[1, 0, 0]), JobsError::NotTopological { job: 0, needs: 1 });
         assert_eq!(jobs(&[1.0], &[0, 0, 0]), JobsError::NotTopological { job: 0, needs: 0 });
         assert_eq!(jobs(&[1.0], &[0, 1, 1]), JobsError::NoJob { instance: 1 });

@@ -1,4 +1,4 @@
-//! Task-level merging: a [`Problem`] becomes [`Buckets`]. One file per strategy, all of them pure.
+//! Task-level merging: a [`MergeProblem`] becomes [`Buckets`]. One file per strategy, all of them pure.
 //!
 //! `strategy/README.md` states what every strategy promises; the laws are checked in `tests/laws.rs`. A strategy
 //! groups, and nothing more: what the groups are worth, how long they take and where they run is decided
@@ -14,13 +14,13 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use self::sca::MOST_INSTANCES as MOST_INSTANCES_TO_CUT;
+pub use self::sca::MAX_INSTANCES as MAX_INSTANCES_TO_CUT;
 pub use self::trtma::{
-    Previous, Pruning, Replanned, Search, SmallBucket, TrtmaOptions, TrtmaReport, replan, trtma,
+    MoveSearch, PartnerRule, Previous, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,
 };
 use crate::buckets::Buckets;
 use crate::interner::Interner;
-use crate::problem::Problem;
+use crate::merge_problem::MergeProblem;
 use crate::tree::ReuseTree;
 
 /// How stage instances are grouped into buckets.
@@ -34,7 +34,7 @@ pub enum Strategy {
         /// The most instances a bucket may have.
         max_bucket_size: NonZeroUsize,
     },
-    /// The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2), for at most [`MOST_INSTANCES_TO_CUT`] instances of
+    /// The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2), for at most [`MAX_INSTANCES_TO_CUT`] instances of
     /// an input.
     Sca {
         /// The most instances a bucket may have.
@@ -45,9 +45,9 @@ pub enum Strategy {
         /// The most instances a bucket may have.
         max_bucket_size: NonZeroUsize,
         /// What becomes of instances that found no full bucket.
-        ending: Ending,
+        ending: LeftoverRule,
     },
-    /// The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4; paper 001 §4.2.4). [`trtma`] does the same
+    /// The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4; paper 001 §4.2.4). [`fn@trtma`] does the same
     /// and reports what it did.
     Trtma {
         /// The most buckets there may be, for the whole problem.
@@ -74,7 +74,7 @@ pub enum SolveError {
 /// descriptions differ; only the default reproduces the published reuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum LeftoverRule {
     /// Those that share the first task form one bucket, smaller than the limit: the authors' code.
     #[default]
     WholeGroups,
@@ -95,7 +95,7 @@ impl Strategy {
     ///
     /// # Errors
     /// When SCA is given more than it can cut.
-    pub fn solve(self, problem: &Problem, tree: &ReuseTree) -> Result<Buckets, SolveError> {
+    pub fn solve(self, problem: &MergeProblem, tree: &ReuseTree) -> Result<Buckets, SolveError> {
         let buckets = match self {
             Self::Stage => naive::solve(problem, NonZeroUsize::MIN),
             Self::Naive { max_bucket_size } => naive::solve(problem, max_bucket_size),
@@ -121,7 +121,7 @@ impl Strategy {
     }
 
     /// Whether there are more inputs than buckets allowed.
-    fn may_mix(self, problem: &Problem) -> bool {
+    fn may_mix(self, problem: &MergeProblem) -> bool {
         let Self::Trtma { max_buckets, .. } = self else { return false };
         let mut inputs = Interner::default();
         problem.members().for_each(|member| _ = inputs.intern(problem.inputs(member)));
@@ -130,7 +130,7 @@ impl Strategy {
 }
 
 /// Post-condition: what reads different things shares nothing, and is not put together.
-fn one_input_each(problem: &Problem, buckets: &Buckets) -> bool {
+fn one_input_each(problem: &MergeProblem, buckets: &Buckets) -> bool {
     buckets
         .iter()
         .all(|members| members.windows(2).all(|pair| problem.inputs(pair[0]) == problem.inputs(pair[1])))

@@ -11,13 +11,13 @@
 use std::ops::Range;
 
 use crate::interner::{Interner, hash};
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 
 /// A task of the reuse tree. Numbered level by level, and within a level by the first instance that needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// The distinct task prefixes of the instances of a [`Problem`].
+/// The distinct task prefixes of the instances of a [`MergeProblem`].
 #[derive(Debug, Clone)]
 pub struct ReuseTree {
     /// For nodes below level 1, the parent; for those of level 1, nothing meaningful.
@@ -32,7 +32,7 @@ pub struct ReuseTree {
 
 impl ReuseTree {
     /// Builds the tree of all instances of a problem.
-    pub fn build(problem: &Problem) -> Self {
+    pub fn build(problem: &MergeProblem) -> Self {
         let mut tree = Self {
             parents: Vec::new(),
             first: Vec::new(),
@@ -56,7 +56,7 @@ impl ReuseTree {
     /// one that takes the same step.
     fn push_level(
         &mut self,
-        problem: &Problem,
+        problem: &MergeProblem,
         level: usize,
         first: &[u32],
         above: &mut [u32],
@@ -160,7 +160,7 @@ struct Siblings {
 
 impl Siblings {
     /// Looks up a step of all instances; those alone at their node have no others.
-    fn find(&mut self, problem: &Problem, level: usize, above: &[u32], alone: &[bool]) {
+    fn find(&mut self, problem: &MergeProblem, level: usize, above: &[u32], alone: &[bool]) {
         self.first.clear();
         self.first.extend(0..problem.len() as u32);
         let shared = alone.iter().filter(|alone| !**alone).count();
@@ -214,7 +214,7 @@ fn first_of_each(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     impl ReuseTree {
         /// How many nodes of a level were needed first by an earlier instance.
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn tree(levels: usize, inputs: &[u32], keys: &[u32]) -> ReuseTree {
-        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), Costs::Count).unwrap();
+        let problem = MergeProblem::new(levels, inputs.to_vec(), keys.to_vec(), TaskCosts::Count).unwrap();
         ReuseTree::build(&problem)
     }
 

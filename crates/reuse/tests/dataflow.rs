@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Costs, Dataflow, HandOver, Jobs, Link, Member, Problem, Relay, ReuseTree, TaskGraph, TaskId,
-    TaskReads, best_order,
+    Buckets, Dataflow, JobGraph, Member, MergeProblem, ReuseTree, SharingSchedule, TaskCosts, TaskGraph,
+    TaskId, TaskReads, TransferCost, TransferPlan, best_order,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ struct History {
     reads: Vec<History>,
 }
 
-fn history(problem: &Problem, graph: &TaskGraph, member: Member, task: usize) -> History {
+fn history(problem: &MergeProblem, graph: &TaskGraph, member: Member, task: usize) -> History {
     let reads = graph.reads(task);
     History {
         task,
@@ -36,7 +36,7 @@ fn history(problem: &Problem, graph: &TaskGraph, member: Member, task: usize) ->
 }
 
 /// Tasks that read some of those before them; instances in buckets; whole costs per task.
-fn case() -> impl Generator<Value = (Problem, TaskGraph, Buckets)> {
+fn case() -> impl Generator<Value = (MergeProblem, TaskGraph, Buckets)> {
     (1_usize..6, 1_usize..14).prop_flat_map(|(tasks, instances)| {
         let reads = vec((vec(prop::bool::weighted(0.5), tasks), any::<bool>()), tasks);
         let keys = vec(0_u32..3, tasks * instances);
@@ -48,8 +48,8 @@ fn case() -> impl Generator<Value = (Problem, TaskGraph, Buckets)> {
                     inputs: reads[task].1,
                 };
                 let graph = TaskGraph::new((0..tasks).map(of).collect()).unwrap();
-                let costs = Costs::PerLevel(costs.into_iter().map(f64::from).collect());
-                let problem = Problem::new(tasks, inputs, keys, costs).unwrap();
+                let costs = TaskCosts::PerLevel(costs.into_iter().map(f64::from).collect());
+                let problem = MergeProblem::new(tasks, inputs, keys, costs).unwrap();
                 let mut buckets = Buckets::default();
                 for bucket in 0..4 {
                     let members =
@@ -91,7 +91,7 @@ proptest! {
     #[test]
     fn a_relay_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
         let dataflow = Dataflow::build(&problem, &graph);
-        let mut relay = Relay::new(&dataflow);
+        let mut relay = SharingSchedule::new(&dataflow);
         let mut free = vec![0.0_f64; workers];
         for members in buckets.iter() {
             free.sort_by(f64::total_cmp);
@@ -132,14 +132,14 @@ proptest! {
         latency in 0_u32..5,
     ) {
         let dataflow = Dataflow::build(&problem, &graph);
-        let link = |bytes_per_second| Link { bytes_per_second, latency_seconds: f64::from(latency) };
+        let link = |bytes_per_second| TransferCost { bytes_per_second, latency_seconds: f64::from(latency) };
         let alone: f64 = dataflow.bucket_costs(&buckets).iter().map(|bucket| bucket.cost).sum();
         let once = dataflow.figures(&problem).cost;
-        let of = |link| HandOver::decide(&dataflow, &buckets, &bytes, link).figures(&buckets);
+        let of = |link| TransferPlan::decide(&dataflow, &buckets, &bytes, link).figures(&buckets);
         let figures = of(link(2.0));
         prop_assert!(figures.compute_seconds >= once);
         prop_assert!(figures.compute_seconds + figures.transfer_seconds <= alone);
-        prop_assert!(figures.handed_over_tasks <= figures.shared_tasks.min(figures.transfers));
+        prop_assert!(figures.transferred_tasks <= figures.shared_tasks.min(figures.transfers));
         // A link without bandwidth moves nothing (where there is something to move).
         if bytes.iter().all(|bytes| *bytes > 0) {
             let nothing = of(link(1e-9));
@@ -147,7 +147,7 @@ proptest! {
             prop_assert!(nothing.compute_seconds <= alone);
         }
         // Where moving is free, everything that costs anything is computed once.
-        let free = of(Link { bytes_per_second: f64::INFINITY, latency_seconds: 0.0 });
+        let free = of(TransferCost { bytes_per_second: f64::INFINITY, latency_seconds: 0.0 });
         prop_assert_eq!(free.compute_seconds, once);
         prop_assert_eq!(free.transfer_seconds, 0.0);
     }
@@ -157,21 +157,21 @@ proptest! {
     fn pieces_are_the_same_work((problem, graph, buckets) in case(), bytes in vec(0_u64..20, 5), latency in 0_u32..5) {
         let dataflow = Dataflow::build(&problem, &graph);
         let of = |bytes_per_second, latency_seconds| {
-            let link = Link { bytes_per_second, latency_seconds };
-            HandOver::decide(&dataflow, &buckets, &bytes, link).pieces(&buckets)
+            let link = TransferCost { bytes_per_second, latency_seconds };
+            TransferPlan::decide(&dataflow, &buckets, &bytes, link).pieces(&buckets)
         };
         let workers = |count| NonZeroUsize::new(count).unwrap();
         let once = dataflow.figures(&problem).cost;
         let found = of(2.0, f64::from(latency));
         prop_assert!(found.compute_seconds >= once);
         let total: f64 = found.seconds.iter().sum();
-        let jobs = Jobs::with_edges(found.seconds, found.edges).unwrap();
+        let jobs = JobGraph::with_edges(found.seconds, found.edges).unwrap();
         prop_assert_eq!(jobs.makespan_seconds(workers(1)), total);
         prop_assert!(jobs.makespan_seconds(workers(2)) <= total);
 
         let free = of(f64::INFINITY, 0.0);
         prop_assert_eq!(free.compute_seconds, once);
-        let makespan = Jobs::with_edges(free.seconds, free.edges).unwrap().makespan_seconds(workers(1000));
+        let makespan = JobGraph::with_edges(free.seconds, free.edges).unwrap().makespan_seconds(workers(1000));
         let mut until = vec![0.0_f64; dataflow.len()];
         for task in dataflow.tasks() {
             let before = dataflow.reads(task).iter().map(|read| until[read.0 as usize]).fold(0.0, f64::max);
@@ -186,12 +186,12 @@ proptest! {
         bytes in vec(0_u64..20, 5),
     ) {
         let dataflow = Dataflow::build(&problem, &graph);
-        let link = Link { bytes_per_second: 1.0, latency_seconds: 0.5 };
-        let plan = HandOver::decide(&dataflow, &buckets, &bytes, link);
+        let link = TransferCost { bytes_per_second: 1.0, latency_seconds: 0.5 };
+        let plan = TransferPlan::decide(&dataflow, &buckets, &bytes, link);
         for ((bucket, members), work) in (0..).zip(buckets.iter()).zip(plan.work(&buckets)) {
             for task in &work.received {
                 prop_assert!(plan.is_handed_over(*task) && plan.owner(*task) < bucket);
-                prop_assert!(plan.move_seconds(*task) < plan.again_seconds(*task));
+                prop_assert!(plan.move_seconds(*task) < plan.recompute_seconds(*task));
             }
             prop_assert_eq!(work.receive_seconds, work.received.iter().map(|task| plan.move_seconds(*task)).sum::<f64>());
             // Executing the bucket backwards from its last tasks needs exactly that.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    CompactGraph, Costs, Ending, ExternalIndex, Figures, InstanceId, Jobs, LevelBytes, Member, Merging,
-    Problem, ReuseTree, RunId, Runs, Source, StageIndex, Strategy, WorkflowShape, bound_seconds,
-    bucket_costs, critical_path_seconds, peak_bytes,
+    CompactGraph, ExternalIndex, InstanceId, JobGraph, LeftoverRule, LevelBytes, Member, MergeProblem,
+    Merging, ReuseSummary, ReuseTree, RunId, Runs, Source, StageIndex, Strategy, TaskCosts, WorkflowShape,
+    bucket_costs, critical_path_seconds, lower_bound_seconds, peak_bytes,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,10 +29,11 @@ struct Case {
 const KEYS: u32 = 3;
 
 impl Case {
-    fn problem(&self) -> Problem {
+    fn problem(&self) -> MergeProblem {
         let cost = |(at, key): (usize, &u32)| self.unit_costs[at % self.levels] * f64::from(key + 1);
         let costs = self.keys.iter().enumerate().map(cost).collect();
-        Problem::new(self.levels, self.inputs.clone(), self.keys.clone(), Costs::PerTask(costs)).unwrap()
+        MergeProblem::new(self.levels, self.inputs.clone(), self.keys.clone(), TaskCosts::PerTask(costs))
+            .unwrap()
     }
 
     /// The tasks of some members as prefixes of keys, each with its cost.
@@ -60,7 +61,11 @@ fn case() -> impl Generator<Value = Case> {
 }
 
 fn strategy() -> impl Generator<Value = (Strategy, usize)> {
-    let ending = prop_oneof![Just(Ending::WholeGroups), Just(Ending::Single), Just(Ending::ChunkUnderRoot)];
+    let ending = prop_oneof![
+        Just(LeftoverRule::WholeGroups),
+        Just(LeftoverRule::Single),
+        Just(LeftoverRule::ChunkUnderRoot)
+    ];
     let limit = (1_usize..12).prop_map(|size| NonZeroUsize::new(size).unwrap());
     prop_oneof![
         Just((Strategy::Stage, 1)),
@@ -127,7 +132,7 @@ proptest! {
     fn no_strategy_is_worse_than_stage_level(case in case(), (strategy, _) in strategy()) {
         let problem = case.problem();
         let tree = ReuseTree::build(&problem);
-        let of = |strategy: Strategy| Figures::new(&problem, &tree, &strategy.solve(&problem, &tree).unwrap(), |_| true);
+        let of = |strategy: Strategy| ReuseSummary::new(&problem, &tree, &strategy.solve(&problem, &tree).unwrap(), |_| true);
         let (stage, found) = (of(Strategy::Stage), of(strategy));
         prop_assert_eq!((stage.reuse_fraction, stage.cost_reuse_fraction), (0.0, 0.0));
         prop_assert_eq!(stage.tasks_after_stage_merging, found.tasks_after_stage_merging);
@@ -147,8 +152,8 @@ proptest! {
                 problem.members().filter(|member| problem.inputs(*member) == tile).collect();
             let keys = of_tile.iter().flat_map(|member| problem.keys(*member).iter().copied()).collect();
             let cost = |member: &Member| (0..case.levels).map(|level| problem.cost(*member, level)).collect::<Vec<_>>();
-            let costs = Costs::PerTask(of_tile.iter().flat_map(cost).collect());
-            let part = Problem::new(case.levels, vec![tile; of_tile.len()], keys, costs).unwrap();
+            let costs = TaskCosts::PerTask(of_tile.iter().flat_map(cost).collect());
+            let part = MergeProblem::new(case.levels, vec![tile; of_tile.len()], keys, costs).unwrap();
             let buckets = strategy.solve(&part, &ReuseTree::build(&part)).unwrap();
             alone.extend(buckets.iter().map(|members| {
                 members.iter().map(|member| of_tile[member.0 as usize]).collect::<Vec<_>>()
@@ -266,7 +271,7 @@ proptest! {
             let ids: Vec<InstanceId> = graph.of_stage(stage).collect();
             let inputs = ids.iter().map(|id| graph.instance(*id).inputs.0).collect();
             let keys = ids.iter().flat_map(|id| [id.0 % 2, id.0]).collect();
-            let problem = Problem::new(2, inputs, keys, Costs::PerLevel(vec![2.0, 1.0])).unwrap();
+            let problem = MergeProblem::new(2, inputs, keys, TaskCosts::PerLevel(vec![2.0, 1.0])).unwrap();
             let tree = ReuseTree::build(&problem);
             let buckets = strategy.solve(&problem, &tree).unwrap();
             for (id, bucket) in ids.iter().zip(buckets.bucket_of()) {
@@ -276,10 +281,10 @@ proptest! {
             unique += tree.unique_cost();
         }
         let work: f64 = seconds.iter().sum();
-        let jobs = Jobs::new(seconds, &job_of, &graph).unwrap();
+        let jobs = JobGraph::new(seconds, &job_of, &graph).unwrap();
         let makespan = jobs.makespan_seconds(workers);
         let chain = critical_path_seconds(&graph, &vec![3.0; graph.instances().len()]);
-        prop_assert!(makespan >= bound_seconds(chain, unique, workers) - 1e-9);
+        prop_assert!(makespan >= lower_bound_seconds(chain, unique, workers) - 1e-9);
         prop_assert!(makespan <= work + 1e-9);
         prop_assert_eq!(jobs.makespan_seconds(NonZeroUsize::MIN), work);
         prop_assert_eq!(jobs.makespan_seconds(workers), makespan);

@@ -13,15 +13,16 @@ use std::num::NonZeroUsize;
 use application::{TASKS, task_graph};
 use data::data;
 use pleach_reuse::{
-    Costs, Dataflow, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions, best_order, trtma,
+    Dataflow, Interner, LeftoverRule, MergeProblem, ReuseSummary, ReuseTree, Strategy, TaskCosts,
+    TrtmaOptions, best_order, trtma,
 };
 
 /// The study as a problem on one tile; `None`, and a word on stderr, where the test data is not.
-fn moat_458(test: &str) -> Option<Problem> {
-    moat_458_costing(test, Costs::Count)
+fn moat_458(test: &str) -> Option<MergeProblem> {
+    moat_458_costing(test, TaskCosts::Count)
 }
 
-fn moat_458_costing(test: &str, costs: Costs) -> Option<Problem> {
+fn moat_458_costing(test: &str, costs: TaskCosts) -> Option<MergeProblem> {
     let path = data(test)?.join("sensitivity/rtf_moat/parameter_sets_458.csv");
     let mut table = csv::Reader::from_path(path).unwrap();
     let columns = table.headers().unwrap().clone();
@@ -36,18 +37,18 @@ fn moat_458_costing(test: &str, costs: Costs) -> Option<Problem> {
         }
     }
     let instances = keys.len() / TASKS.len();
-    Some(Problem::new(TASKS.len(), vec![0; instances], keys, costs).unwrap())
+    Some(MergeProblem::new(TASKS.len(), vec![0; instances], keys, costs).unwrap())
 }
 
 /// Reuse in percent, two decimals, and the number of buckets.
-fn reuse(problem: &Problem, strategy: Strategy) -> (String, usize) {
+fn reuse(problem: &MergeProblem, strategy: Strategy) -> (String, usize) {
     let tree = ReuseTree::build(problem);
     let buckets = strategy.solve(problem, &tree).unwrap();
-    let figures = Figures::new(problem, &tree, &buckets, |_| true);
+    let figures = ReuseSummary::new(problem, &tree, &buckets, |_| true);
     (format!("{:.2}", 100.0 * figures.reuse_fraction), figures.buckets)
 }
 
-fn rtma(max_bucket_size: usize, ending: Ending) -> Strategy {
+fn rtma(max_bucket_size: usize, ending: LeftoverRule) -> Strategy {
     Strategy::Rtma { max_bucket_size: NonZeroUsize::new(max_bucket_size).unwrap(), ending }
 }
 
@@ -62,7 +63,7 @@ fn reuse_tree_of_the_authors_study() {
 #[test]
 fn rtma_reuse_on_the_authors_study() {
     let Some(problem) = moat_458("rtma_reuse_on_the_authors_study") else { return };
-    let found = [2, 4, 7, 8].map(|size| reuse(&problem, rtma(size, Ending::WholeGroups)));
+    let found = [2, 4, 7, 8].map(|size| reuse(&problem, rtma(size, LeftoverRule::WholeGroups)));
     let expected = [("23.46", 285), ("30.26", 205), ("32.47", 176), ("32.97", 173)];
     assert_eq!(found, expected.map(|(reuse, buckets)| (reuse.to_owned(), buckets)));
 }
@@ -81,8 +82,8 @@ fn naive_reuse_on_the_authors_study() {
 fn other_endings_share_less_on_the_authors_study() {
     let Some(problem) = moat_458("other_endings_share_less_on_the_authors_study") else { return };
     let found = |ending| [4, 7, 8].map(|size| reuse(&problem, rtma(size, ending)).0);
-    assert_eq!(found(Ending::Single), ["17.72", "4.77", "2.53"]);
-    assert_eq!(found(Ending::ChunkUnderRoot), ["27.67", "28.04", "30.54"]);
+    assert_eq!(found(LeftoverRule::Single), ["17.72", "4.77", "2.53"]);
+    assert_eq!(found(LeftoverRule::ChunkUnderRoot), ["27.67", "28.04", "30.54"]);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn trtma_on_the_authors_study() {
     for (max_buckets, max_cost, min_cost, reuse) in TRTMA {
         let limit = NonZeroUsize::new(max_buckets).unwrap();
         let (buckets, report) = trtma(&problem, &tree, limit, TrtmaOptions::default());
-        let found = Figures::new(&problem, &tree, &buckets, |_| true);
+        let found = ReuseSummary::new(&problem, &tree, &buckets, |_| true);
         // The order of equal costs moves reuse by about a percentage point.
         assert!(
             (100.0 * found.reuse_fraction - reuse).abs() < 1.0,
@@ -125,7 +126,7 @@ const TABLE_4_3: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 
 #[test]
 fn dataflow_of_the_authors_study() {
-    let costs = Costs::PerLevel(TABLE_4_3.to_vec());
+    let costs = TaskCosts::PerLevel(TABLE_4_3.to_vec());
     let Some(problem) = moat_458_costing("dataflow_of_the_authors_study", costs) else { return };
     let graph = task_graph();
     let dataflow = Dataflow::build(&problem, &graph);
@@ -133,7 +134,7 @@ fn dataflow_of_the_authors_study() {
     let figures = dataflow.figures(&problem);
     let all = problem.len() as f64 * TABLE_4_3.iter().sum::<f64>();
     let percent = |fraction: f64| format!("{:.2}", 100.0 * fraction);
-    let of_tree = |problem: &Problem| percent(1.0 - ReuseTree::build(problem).unique_cost() / all);
+    let of_tree = |problem: &MergeProblem| percent(1.0 - ReuseTree::build(problem).unique_cost() / all);
     // By cost: an independent prototype gets 31 % and 44 % of a study of 640 evaluations.
     assert_eq!(of_tree(&problem), "30.30");
     assert_eq!(percent(figures.cost_reuse_fraction), "42.79");

@@ -5,13 +5,13 @@
     reason = "generators and models are tests too, though outside of test functions"
 )]
 
-use pleach_reuse::{Costs, Problem, ReuseTree, TaskGraph, TaskOrder, TaskReads, best_order};
+use pleach_reuse::{MergeProblem, ReuseTree, TaskCosts, TaskGraph, TaskOrder, TaskReads, best_order};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
 /// Tasks that read some of those before them, and instances with whole costs.
-fn case() -> impl Generator<Value = (Problem, TaskGraph)> {
+fn case() -> impl Generator<Value = (MergeProblem, TaskGraph)> {
     (1_usize..7, 0_usize..12).prop_flat_map(|(tasks, instances)| {
         let reads = vec(vec(prop::bool::weighted(0.3), tasks), tasks);
         let keys = vec(0_u32..3, tasks * instances);
@@ -24,10 +24,10 @@ fn case() -> impl Generator<Value = (Problem, TaskGraph)> {
                 };
                 let graph = TaskGraph::new((0..tasks).map(of).collect()).unwrap();
                 let costs = match per_task {
-                    true => Costs::PerTask(costs.into_iter().map(f64::from).collect()),
-                    false => Costs::Count,
+                    true => TaskCosts::PerTask(costs.into_iter().map(f64::from).collect()),
+                    false => TaskCosts::Count,
                 };
-                (Problem::new(tasks, inputs, keys, costs).unwrap(), graph)
+                (MergeProblem::new(tasks, inputs, keys, costs).unwrap(), graph)
             },
         )
     })
@@ -44,7 +44,7 @@ fn all_orders(graph: &TaskGraph, begun: &[usize]) -> Vec<Vec<usize>> {
     next.flat_map(|task| all_orders(graph, &[begun, &[task]].concat())).collect()
 }
 
-fn tree_cost(problem: &Problem, graph: &TaskGraph, order: &[usize]) -> f64 {
+fn tree_cost(problem: &MergeProblem, graph: &TaskGraph, order: &[usize]) -> f64 {
     ReuseTree::build(&problem.reordered(graph, order).unwrap()).unique_cost()
 }
 
@@ -68,7 +68,7 @@ fn beyond_the_bound_the_order_is_greedy() {
         // Task t has t + 1 different keys among 26 instances: the fewer the earlier.
         let keys =
             (0..26).flat_map(|instance| (0..tasks).rev().map(move |task| instance % (task as u32 + 1)));
-        Problem::new(tasks, vec![0; 26], keys.collect(), Costs::Count).unwrap()
+        MergeProblem::new(tasks, vec![0; 26], keys.collect(), TaskCosts::Count).unwrap()
     };
     let graph = |tasks| TaskGraph::new(vec![TaskReads::default(); tasks]).unwrap();
     let exact = best_order(&problem(12), &graph(12));

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Costs, Member, PartitionError, Previous, Problem, ReuseTree, TrtmaOptions, bucket_costs, replan,
-    trtma,
+    Buckets, Member, MergeProblem, PartitionError, Previous, ReuseTree, TaskCosts, TrtmaOptions,
+    bucket_costs, replan, trtma,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use proptest::strategy::Strategy as Generator;
 
 #[derive(Debug, Clone)]
 struct Change {
-    problem: Problem,
+    problem: MergeProblem,
     /// Instances there were before.
     known: usize,
     begun: Vec<bool>,
@@ -32,7 +32,7 @@ fn change(most_added: usize) -> impl Generator<Value = Change> {
         let limit = || (1_usize..9).prop_map(|limit| NonZeroUsize::new(limit).unwrap());
         let tables = (vec(0_u32..3, levels * instances), vec(0_u32..3, instances), vec(any::<bool>(), known));
         (tables, limit(), limit()).prop_map(move |((keys, inputs, begun), before, after)| {
-            let problem = Problem::new(levels, inputs, keys, Costs::Count).unwrap();
+            let problem = MergeProblem::new(levels, inputs, keys, TaskCosts::Count).unwrap();
             Change { problem, known, begun, before, after }
         })
     })
@@ -44,7 +44,7 @@ fn previous(change: &Change) -> Buckets {
     let members = || problem.members().take(known);
     let inputs = members().map(|member| problem.inputs(member)).collect();
     let keys = members().flat_map(|member| problem.keys(member).to_vec()).collect();
-    let part = Problem::new(problem.levels(), inputs, keys, Costs::Count).unwrap();
+    let part = MergeProblem::new(problem.levels(), inputs, keys, TaskCosts::Count).unwrap();
     trtma(&part, &ReuseTree::build(&part), change.before, TrtmaOptions::default()).0
 }
 
@@ -163,7 +163,7 @@ proptest! {
 fn a_second_worker_gets_half_of_what_waits() {
     // Twelve instances of three tasks, four under each first task; one worker had all, two have begun.
     let keys = (0..12).flat_map(|instance: u32| [instance / 4, instance / 2, instance]).collect();
-    let problem = Problem::new(3, vec![0; 12], keys, Costs::Count).unwrap();
+    let problem = MergeProblem::new(3, vec![0; 12], keys, TaskCosts::Count).unwrap();
     let mut buckets = Buckets::default();
     buckets.push(problem.members());
     let previous = Previous { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
@@ -177,7 +177,7 @@ fn a_second_worker_gets_half_of_what_waits() {
 fn what_is_added_goes_where_most_of_its_tasks_are() {
     // Buckets of five tasks each; an instance that shares two with the second, and one that shares nothing.
     let keys = [[1, 1, 1], [1, 2, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [3, 1, 1]];
-    let problem = Problem::new(3, vec![0; 6], keys.concat(), Costs::Count).unwrap();
+    let problem = MergeProblem::new(3, vec![0; 6], keys.concat(), TaskCosts::Count).unwrap();
     let tree = ReuseTree::build(&problem);
     let mut buckets = Buckets::default();
     buckets.push([Member(0), Member(1)]);
@@ -196,7 +196,7 @@ fn what_is_added_goes_where_most_of_its_tasks_are() {
 
 #[test]
 fn a_plan_of_other_instances_is_refused() {
-    let problem = Problem::new(1, vec![0; 3], vec![1, 2, 3], Costs::Count).unwrap();
+    let problem = MergeProblem::new(1, vec![0; 3], vec![1, 2, 3], TaskCosts::Count).unwrap();
     let tree = ReuseTree::build(&problem);
     let plan = |lists: &[&[u32]]| {
         let mut buckets = Buckets::default();

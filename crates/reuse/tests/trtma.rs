@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Costs, Figures, Member, Problem, Pruning, ReuseTree, Search, SmallBucket, Strategy, TrtmaOptions, trtma,
+    Member, MergeProblem, MoveSearch, PartnerRule, Pruning, ReuseSummary, ReuseTree, Strategy, TaskCosts,
+    TrtmaOptions, trtma,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,12 +28,13 @@ struct Study {
 type Set = BTreeSet<usize>;
 
 impl Study {
-    fn problem(&self, inputs: Vec<u32>) -> Problem {
+    fn problem(&self, inputs: Vec<u32>) -> MergeProblem {
         let cost = |keys: &Vec<u32>| {
             keys.iter().zip(&self.unit_costs).map(|(key, unit)| f64::from(unit * key)).collect::<Vec<_>>()
         };
         let costs = self.keys.iter().flat_map(cost).collect();
-        Problem::new(self.unit_costs.len(), inputs, self.keys.concat(), Costs::PerTask(costs)).unwrap()
+        MergeProblem::new(self.unit_costs.len(), inputs, self.keys.concat(), TaskCosts::PerTask(costs))
+            .unwrap()
     }
 
     fn cost(&self, bucket: &Set) -> u32 {
@@ -64,17 +66,17 @@ impl Study {
     }
 
     /// All nodes below a level, depth-first or bottom-up, by their members. A chain is where its topmost node is.
-    fn walk(&self, of: &Set, search: Search) -> Vec<Set> {
+    fn walk(&self, of: &Set, search: MoveSearch) -> Vec<Set> {
         let mut order = Vec::new();
         self.walk_level(of, 1, search, &mut order);
         let mut once: Vec<Set> = Vec::new();
         match search {
-            Search::MakespanInside => order.into_iter().for_each(|node| {
+            MoveSearch::MakespanInside => order.into_iter().for_each(|node| {
                 if !once.contains(&node) {
                     once.push(node);
                 }
             }),
-            Search::BestImbalanceFirst => order.into_iter().rev().for_each(|node| {
+            MoveSearch::BestImbalanceFirst => order.into_iter().rev().for_each(|node| {
                 if !once.contains(&node) {
                     once.insert(0, node);
                 }
@@ -83,7 +85,7 @@ impl Study {
         once
     }
 
-    fn walk_level(&self, of: &Set, level: usize, search: Search, order: &mut Vec<Set>) {
+    fn walk_level(&self, of: &Set, level: usize, search: MoveSearch, order: &mut Vec<Set>) {
         if level > self.unit_costs.len() + 1 {
             return;
         }
@@ -92,12 +94,12 @@ impl Study {
         let here = self.drawing(&everyone, level).into_iter().map(|node| &node & of);
         let here: Vec<Set> = here.filter(|node| !node.is_empty()).collect();
         for node in &here {
-            if search == Search::MakespanInside {
+            if search == MoveSearch::MakespanInside {
                 order.push(node.clone());
             }
             self.walk_level(node, level + 1, search, order);
         }
-        if search == Search::BestImbalanceFirst {
+        if search == MoveSearch::BestImbalanceFirst {
             order.extend(here);
         }
     }
@@ -132,7 +134,7 @@ impl Study {
         buckets.into_iter().map(|(_, bucket)| bucket).collect()
     }
 
-    fn balance(&self, buckets: Vec<Set>, search: Search, small_bucket: SmallBucket) -> Vec<Set> {
+    fn balance(&self, buckets: Vec<Set>, search: MoveSearch, small_bucket: PartnerRule) -> Vec<Set> {
         // The multiset of the authors: by cost, equal ones in the order in which they came.
         let mut order: Vec<(Set, usize)> = buckets.into_iter().enumerate().map(|(i, b)| (b, i)).collect();
         let mut next = order.len();
@@ -140,14 +142,14 @@ impl Study {
             order.sort_by_key(|(bucket, position)| (Reverse(self.cost(bucket)), *position));
             let big = order[0].0.clone();
             let smalls: Vec<usize> = match small_bucket {
-                SmallBucket::Last => vec![order.len() - 1],
-                SmallBucket::MostReuse => {
+                PartnerRule::Last => vec![order.len() - 1],
+                PartnerRule::MostReuse => {
                     let least = self.cost(&order[order.len() - 1].0);
                     let cheapest = (1..order.len()).filter(|at| self.cost(&order[*at].0) == least);
                     let reuse = |at: &usize| self.cost(&big) + least - self.cost(&(&big | &order[*at].0));
                     cheapest.max_by_key(reuse).into_iter().collect()
                 }
-                SmallBucket::Exhaustive => (1..order.len()).rev().collect(),
+                PartnerRule::Exhaustive => (1..order.len()).rev().collect(),
             };
             let mut best: Option<((u32, u32), usize, Set)> = None;
             for at in smalls.into_iter().filter(|at| *at > 0) {
@@ -169,13 +171,13 @@ impl Study {
     }
 
     /// The first branch of the least imbalance, with the makespan and the imbalance it leaves.
-    fn single_balance(&self, big: &Set, small: &Set, search: Search) -> Option<((u32, u32), Set)> {
+    fn single_balance(&self, big: &Set, small: &Set, search: MoveSearch) -> Option<((u32, u32), Set)> {
         let mut least = self.cost(big).abs_diff(self.cost(small));
         let mut best = None;
         for branch in self.walk(big, search) {
             let (new_big, new_small) = (self.cost(&(big - &branch)), self.cost(&(small | &branch)));
             let (imbalance, makespan) = (new_big.abs_diff(new_small), new_big.max(new_small));
-            if imbalance < least && (search == Search::BestImbalanceFirst || makespan < self.cost(big)) {
+            if imbalance < least && (search == MoveSearch::BestImbalanceFirst || makespan < self.cost(big)) {
                 least = imbalance;
                 best = Some(((makespan, imbalance), branch));
             }
@@ -193,16 +195,16 @@ fn study() -> impl Generator<Value = Study> {
 }
 
 fn options() -> impl Generator<Value = TrtmaOptions> {
-    let search = prop_oneof![Just(Search::MakespanInside), Just(Search::BestImbalanceFirst)];
+    let search = prop_oneof![Just(MoveSearch::MakespanInside), Just(MoveSearch::BestImbalanceFirst)];
     let small_bucket =
-        prop_oneof![Just(SmallBucket::Last), Just(SmallBucket::MostReuse), Just(SmallBucket::Exhaustive)];
+        prop_oneof![Just(PartnerRule::Last), Just(PartnerRule::MostReuse), Just(PartnerRule::Exhaustive)];
     let pruning = prop_oneof![Just(Pruning::None), Just(Pruning::Siblings), Just(Pruning::All)];
     (search, small_bucket, pruning, any::<bool>()).prop_map(|(search, small_bucket, pruning, skip_chains)| {
         TrtmaOptions { search, small_bucket, pruning, skip_chains }
     })
 }
 
-fn sets(problem: &Problem, max_buckets: usize, options: TrtmaOptions) -> BTreeSet<Set> {
+fn sets(problem: &MergeProblem, max_buckets: usize, options: TrtmaOptions) -> BTreeSet<Set> {
     let limit = NonZeroUsize::new(max_buckets).unwrap();
     let (buckets, _) = trtma(problem, &ReuseTree::build(problem), limit, options);
     buckets.iter().map(|members| members.iter().map(|member| member.0 as usize).collect()).collect()
@@ -251,7 +253,7 @@ proptest! {
         prop_assert_eq!(report.mixed_buckets > 0, different > max_buckets);
         let strategy = Strategy::Trtma { max_buckets: limit, options };
         prop_assert_eq!(&strategy.solve(&problem, &tree).unwrap(), &buckets);
-        let figures = Figures::new(&problem, &tree, &buckets, |_| true);
+        let figures = ReuseSummary::new(&problem, &tree, &buckets, |_| true);
         prop_assert!(figures.cost <= figures.cost_after_stage_merging);
     }
 
@@ -261,7 +263,7 @@ proptest! {
         let of = |unit: f64| {
             let costs = study.unit_costs.iter().map(|cost| f64::from(*cost) * unit).collect();
             let inputs = vec![0; study.keys.len()];
-            Problem::new(study.unit_costs.len(), inputs, study.keys.concat(), Costs::PerLevel(costs)).unwrap()
+            MergeProblem::new(study.unit_costs.len(), inputs, study.keys.concat(), TaskCosts::PerLevel(costs)).unwrap()
         };
         let found = |unit| sets(&of(unit), max_buckets, TrtmaOptions::default());
         prop_assert_eq!(found(2_f64.powi(exponent)), found(1.0));

@@ -1,10 +1,12 @@
 //! How fast parameter sets are drawn: the sizes that `benches/salib.py` draws with SALib, as points and as designs.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_sensitivity::sampling::groups::Groups;
-use pleach_sensitivity::sampling::morris::{self, Base, Choice, Morris, Plan, Search};
+use pleach_sensitivity::sampling::morris::{
+    self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
+};
 use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::hint::black_box;
 
@@ -49,10 +51,10 @@ fn designs(criterion: &mut Criterion) {
     group.bench_function("morris/1000x15", |bencher| {
         bencher.iter(|| black_box(morris::sample(&fifteen, &morris)));
     });
-    let ruano = Plan {
+    let ruano = TrajectoryPlan {
         morris: Morris { trajectories: 10, ..morris },
-        base: Base::Random,
-        choice: Choice::Spread { search: Search::Ruano, candidates: 500, batch: 10 },
+        base: BasePointSource::Random,
+        choice: TrajectorySelection::Spread { search: SpreadSearch::Ruano, candidates: 500, batch: 10 },
     };
     group.bench_function("ruano/10 of 500x15", |bencher| {
         bencher.iter(|| black_box(morris::sample_plan(&fifteen, &Groups::alone(&fifteen), &ruano)));

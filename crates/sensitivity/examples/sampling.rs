@@ -4,10 +4,12 @@
 //! SAMPLER is a name of a study file (`lhs`, `halton`, …), `points:` and such a name for bare points without parameter
 //! sets, `morris` (SAMPLES trajectories), `ruano` (10 of SAMPLES trajectories), `saltelli` or `saltelli2` (with second order).
 
-use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_sensitivity::sampling::groups::Groups;
-use pleach_sensitivity::sampling::morris::{self, Base, Choice, Morris, Plan, Search};
+use pleach_sensitivity::sampling::morris::{
+    self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
+};
 use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::hint::black_box;
 use std::io::Write;
@@ -57,11 +59,11 @@ fn draw(sampler: &str, samples: u32, parameters: &[Parameter]) -> Outcome<()> {
             drop(black_box(morris::sample(parameters, &morris)?));
         }
         "ruano" => {
-            let (search, batch) = (Search::Ruano, 10);
-            let plan = Plan {
+            let (search, batch) = (SpreadSearch::Ruano, 10);
+            let plan = TrajectoryPlan {
                 morris: Morris { trajectories: batch, levels: LEVELS, seed },
-                base: Base::Random,
-                choice: Choice::Spread { search, candidates: samples, batch },
+                base: BasePointSource::Random,
+                choice: TrajectorySelection::Spread { search, candidates: samples, batch },
             };
             drop(black_box(morris::sample_plan(parameters, &Groups::alone(parameters), &plan)?));
         }

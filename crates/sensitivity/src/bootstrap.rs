@@ -4,7 +4,7 @@
 //! the order of memory, and ranks and quantiles follow from an order that is sorted once. Each resample has its own
 //! random numbers, so that results depend neither on the number of threads nor on how many resamples there are.
 
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -40,7 +40,7 @@ impl Bootstrap {
 
 /// Counts how often each unit is drawn in the resample of this index.
 fn draw(weights: &mut [f64], size: usize, seed: u64, index: u32) {
-    let mut generator = random::generator(seed, Purpose::Resample(index));
+    let mut generator = rng::generator(seed, RngStream::Resample(index));
     weights.fill(0.0);
     // Designs have at most ten million rows. 32 bits draw the same on every platform, and twice as fast.
     let units = weights.len() as u32;

@@ -3,20 +3,20 @@
 //! Each step analyses the first so many evaluations, trajectories or base samples, so steps are nested: the last one is
 //! the whole sample. Samplers draw so that a beginning of a design is a design. eFAST curves have no beginnings that are.
 
-use crate::blocks::RowBlocks;
 use crate::bootstrap::Bootstrap;
 use crate::columns::Columns;
 use crate::error::AnalysisError;
 use crate::indices::Indices;
 use crate::moat::{self, MoatError};
 use crate::responses::Response;
+use crate::saltelli_blocks::RowBlocks;
 use crate::trajectory::Trajectories;
 use crate::vbd::{self, Estimator};
 use serde::{Deserialize, Serialize};
 
 /// Indices of the beginning of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PrefixIndices {
     /// Rows of the design it is the beginning of, failed evaluations included.
     pub evaluations: usize,
     /// Indices of those.
@@ -47,7 +47,7 @@ pub fn vbd(
     estimator: Estimator,
     bootstrap: Bootstrap,
     sizes: &[usize],
-) -> Result<Vec<Step>, AnalysisError> {
+) -> Result<Vec<PrefixIndices>, AnalysisError> {
     response.check(blocks.rows())?;
     let mut steps = Vec::new();
     for &size in sizes {
@@ -69,7 +69,7 @@ pub fn moat(
     response: Response<'_>,
     seed: u64,
     sizes: &[usize],
-) -> Result<Vec<Step>, MoatError> {
+) -> Result<Vec<PrefixIndices>, MoatError> {
     if response.values.len() != trajectories.rows() {
         let (responses, evaluations) = (response.values.len(), trajectories.rows());
         return Err(MoatError::ResponseCount { responses, evaluations });
@@ -81,7 +81,7 @@ pub fn moat(
         let rows = last.first_row + last.steps.len() + 1;
         let part = Trajectories::new(trajectories.names().to_vec(), complete.to_vec(), rows, false);
         match moat::indices(&part, response.name, &response.values[..rows], seed) {
-            Ok(found) => steps.push(Step { evaluations: rows, indices: Indices::Moat(found) }),
+            Ok(found) => steps.push(PrefixIndices { evaluations: rows, indices: Indices::Moat(found) }),
             Err(MoatError::NoTrajectoryLeft { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -100,7 +100,7 @@ pub fn columns(
     response: Response<'_>,
     sizes: &[usize],
     method: impl Fn(&Columns, Response<'_>) -> Result<Vec<Indices>, AnalysisError>,
-) -> Result<Vec<Step>, AnalysisError> {
+) -> Result<Vec<PrefixIndices>, AnalysisError> {
     response.check(columns.rows())?;
     let mut steps = Vec::new();
     for &size in sizes {
@@ -112,13 +112,13 @@ pub fn columns(
 }
 
 fn push(
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<PrefixIndices>,
     evaluations: usize,
     found: Result<Vec<Indices>, AnalysisError>,
 ) -> Result<(), AnalysisError> {
     match found {
         Ok(found) => {
-            steps.extend(found.into_iter().map(|indices| Step { evaluations, indices }));
+            steps.extend(found.into_iter().map(|indices| PrefixIndices { evaluations, indices }));
             Ok(())
         }
         Err(

@@ -16,7 +16,7 @@ use crate::cholesky::Cholesky;
 use crate::columns::Columns;
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
-use crate::linear::{Analysed, Method, Regard, Scale, analyse};
+use crate::linear::{Coefficients, Conditioning, Statistic, ValueScale, analyze};
 use crate::responses::Response;
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +58,8 @@ pub fn pearson(
     bootstrap: Bootstrap,
 ) -> Result<Vec<Correlations>, AnalysisError> {
     let single = |with: &[f64], _: Option<&Cholesky>| with.to_vec();
-    let (scale, regard) = (Scale::Numbers, Regard::Single);
-    correlate(columns, responses, bootstrap, Method { name: "pearson", scale, regard, statistic: single })
+    let (scale, regard) = (ValueScale::Numbers, Conditioning::Single);
+    correlate(columns, responses, bootstrap, Statistic { name: "pearson", scale, regard, statistic: single })
 }
 
 /// Spearman's coefficients: Pearson's of ranks, where equal values share their middle rank.
@@ -72,8 +72,8 @@ pub fn spearman(
     bootstrap: Bootstrap,
 ) -> Result<Vec<Correlations>, AnalysisError> {
     let single = |with: &[f64], _: Option<&Cholesky>| with.to_vec();
-    let (scale, regard) = (Scale::Ranks, Regard::Single);
-    correlate(columns, responses, bootstrap, Method { name: "spearman", scale, regard, statistic: single })
+    let (scale, regard) = (ValueScale::Ranks, Conditioning::Single);
+    correlate(columns, responses, bootstrap, Statistic { name: "spearman", scale, regard, statistic: single })
 }
 
 /// Partial correlation coefficients (PCC).
@@ -85,8 +85,8 @@ pub fn pcc(
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Correlations>, AnalysisError> {
-    let (scale, regard) = (Scale::Numbers, Regard::All);
-    correlate(columns, responses, bootstrap, Method { name: "pcc", scale, regard, statistic: partial })
+    let (scale, regard) = (ValueScale::Numbers, Conditioning::All);
+    correlate(columns, responses, bootstrap, Statistic { name: "pcc", scale, regard, statistic: partial })
 }
 
 /// Partial rank correlation coefficients (PRCC).
@@ -98,8 +98,8 @@ pub fn prcc(
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Correlations>, AnalysisError> {
-    let (scale, regard) = (Scale::Ranks, Regard::All);
-    correlate(columns, responses, bootstrap, Method { name: "prcc", scale, regard, statistic: partial })
+    let (scale, regard) = (ValueScale::Ranks, Conditioning::All);
+    correlate(columns, responses, bootstrap, Statistic { name: "prcc", scale, regard, statistic: partial })
 }
 
 /// Below this share of a response's variance, what other parameters leave of it is rounding.
@@ -122,18 +122,18 @@ fn correlate(
     columns: &Columns,
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
-    method: Method,
+    method: Statistic,
 ) -> Result<Vec<Correlations>, AnalysisError> {
-    let analysed = analyse(columns, responses, bootstrap, method)?;
-    let of = |(response, analysed): (&Response<'_>, Analysed)| Correlations {
+    let analyzed = analyze(columns, responses, bootstrap, method)?;
+    let of = |(response, analyzed): (&Response<'_>, Coefficients)| Correlations {
         response: response.name.to_owned(),
-        evaluations_used: analysed.used,
-        evaluations_dropped: analysed.dropped,
-        no_variation: analysed.no_variation,
+        evaluations_used: analyzed.used,
+        evaluations_dropped: analyzed.dropped,
+        no_variation: analyzed.no_variation,
         resamples: bootstrap.resamples,
-        parameters: coefficients(columns.names(), &analysed.estimates),
+        parameters: coefficients(columns.names(), &analyzed.estimates),
     };
-    Ok(responses.iter().zip(analysed).map(of).collect())
+    Ok(responses.iter().zip(analyzed).map(of).collect())
 }
 
 /// One coefficient a name; absent where there is no estimate.

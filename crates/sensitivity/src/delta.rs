@@ -19,7 +19,7 @@ use crate::columns::Columns;
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
 use crate::ranks::order;
-use crate::responses::{Response, Together, is_constant, standardised, together, values_at};
+use crate::responses::{Response, ResponseGroup, group_responses, is_constant, standardized, values_at};
 use density::Grid;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub fn indices(
         response.check(columns.rows())?;
     }
     let mut found: Vec<Option<DeltaIndices>> = responses.iter().map(|_| None).collect();
-    for group in together(responses, 1) {
+    for group in group_responses(responses, 1) {
         of_group(columns, responses, &group, bootstrap, &mut found)?;
     }
     Ok(found.into_iter().flatten().collect())
@@ -80,7 +80,7 @@ pub fn indices(
 fn of_group(
     columns: &Columns,
     responses: &[Response<'_>],
-    Together { responses: places, kept }: &Together,
+    ResponseGroup { responses: places, kept }: &ResponseGroup,
     bootstrap: Bootstrap,
     found: &mut [Option<DeltaIndices>],
 ) -> Result<(), AnalysisError> {
@@ -103,7 +103,7 @@ fn of_group(
     for &place in places {
         let values = values_at(&responses[place], kept);
         let no_variation = is_constant(&values);
-        let output = Output::new(standardised(&values), classes);
+        let output = Output::new(standardized(&values), classes);
         let of_resample = |weights: &[f64]| output.statistics(&orders, weights);
         // Densities of a constant are none.
         let bootstrap =

@@ -21,7 +21,7 @@ pub struct Estimate {
 }
 
 /// Resamples from which a 2.5 % quantile lies between two of them.
-const FEWEST_FOR_QUANTILES: usize = 40;
+const MIN_FOR_QUANTILES: usize = 40;
 
 /// Share of the resamples that have to define an index, so that its interval is not one of the lucky ones only.
 const DEFINED: f64 = 0.9;
@@ -46,7 +46,7 @@ impl Estimate {
         let squares: f64 = defined.iter().map(|resample| (resample - mean).powi(2)).sum();
         let finite = |number: f64| number.is_finite().then_some(number);
         estimate.conf = finite(CONFIDENCE_Z * (squares / (count - 1.0)).sqrt());
-        if defined.len() >= FEWEST_FOR_QUANTILES {
+        if defined.len() >= MIN_FOR_QUANTILES {
             defined.sort_unstable_by(f64::total_cmp);
             estimate.low = finite(quantile(&defined, 0.025));
             estimate.high = finite(quantile(&defined, 0.975));

@@ -12,8 +12,8 @@
 use crate::bootstrap::Bootstrap;
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
-use crate::random::{self, Purpose};
-use crate::responses::{Response, is_constant, standardised};
+use crate::responses::{Response, is_constant, standardized};
+use crate::rng::{self, RngStream};
 use crate::spectrum::{Spectrum, variance};
 use rand::RngExt;
 use rayon::prelude::*;
@@ -151,7 +151,7 @@ fn of_response(
         let (first, total) = if failed > 0 || is_constant(&whole) {
             (Estimate::ABSENT, Estimate::ABSENT)
         } else {
-            transforms.estimates(&standardised(&whole), place, bootstrap)
+            transforms.estimates(&standardized(&whole), place, bootstrap)
         };
         FastParameter { name: name.clone(), first, total, failed }
     };
@@ -200,7 +200,7 @@ impl Transforms {
         let resample = |index: u32| {
             // Curves are at most a few dozen: the upper half of the index tells them apart.
             let seed = bootstrap.seed ^ ((place as u64 + 1) << 32);
-            let begin = random::generator(seed, Purpose::Resample(index)).random_range(0..curve.len() as u32);
+            let begin = rng::generator(seed, RngStream::Resample(index)).random_range(0..curve.len() as u32);
             let part: Vec<f64> =
                 curve.iter().cycle().skip(begin as usize).take(self.half_length).copied().collect();
             orders(&part, &self.half, self.harmonics)

@@ -229,7 +229,7 @@ impl Imported {
             .iter()
             .map(|parameter| parameter.group.clone().unwrap_or_else(|| parameter.name.clone()))
             .collect();
-        Ok(Groups::labelled(&self.parameters()?, &labels)?)
+        Ok(Groups::labeled(&self.parameters()?, &labels)?)
     }
 
     /// Trajectories of a MOAT study. Dakota takes the number of samples for a wish, and goes up to whole trajectories, of

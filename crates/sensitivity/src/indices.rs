@@ -27,9 +27,9 @@ pub enum Indices {
     Pcc(Correlations),
     /// Partial rank correlation.
     Prcc(Correlations),
-    /// Standardised regression.
+    /// Standardized regression.
     Src(Regression),
-    /// Standardised regression of ranks.
+    /// Standardized regression of ranks.
     Srrc(Regression),
     /// Variance-based decomposition.
     Vbd(VbdIndices),

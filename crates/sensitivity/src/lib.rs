@@ -4,8 +4,8 @@
 //! - [`table`]: parameter sets a user brings in a CSV;
 //! - [`import`]: studies written for other programs: [`dakota`]'s inputs, SALib's [`problem`]s;
 //! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
-//! - [`blocks`]: the structure of a Saltelli design;
-//! - [`recovery`]: how that, and search curves, are recovered from bare parameter sets;
+//! - [`saltelli_blocks`]: the structure of a Saltelli design;
+//! - [`design_detection`]: how that, and search curves, are recovered from bare parameter sets;
 //! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
 //! - [`vbd`]: responses of a Saltelli design → first-order, total and second-order Sobol' indices;
 //! - [`fast`]: responses of search curves → first-order and total indices;
@@ -35,7 +35,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod blocks;
 pub mod bootstrap;
 mod cholesky;
 pub mod columns;
@@ -43,6 +42,7 @@ pub mod convergence;
 pub mod correlation;
 pub mod dakota;
 pub mod delta;
+pub mod design_detection;
 pub mod error;
 pub mod estimate;
 pub mod fast;
@@ -52,12 +52,12 @@ mod linear;
 pub mod moat;
 pub mod pawn;
 pub mod problem;
-mod random;
 mod ranks;
 pub mod rbd_fast;
-pub mod recovery;
 pub mod regression;
 pub mod responses;
+mod rng;
+pub mod saltelli_blocks;
 pub mod sampling;
 pub mod screening;
 mod spectrum;

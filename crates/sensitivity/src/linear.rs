@@ -10,11 +10,11 @@ use crate::columns::Columns;
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
 use crate::ranks;
-use crate::responses::{Response, Together, is_constant, standardised, together, values_at};
+use crate::responses::{Response, ResponseGroup, group_responses, is_constant, standardized, values_at};
 
 /// Whether a method takes numbers or their ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum ValueScale {
     /// Numbers as they are.
     Numbers,
     /// Ranks from 1; equal numbers share their middle rank.
@@ -23,7 +23,7 @@ pub(crate) enum Scale {
 
 /// Whether a method regards one parameter at a time, or each beside all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Regard {
+pub(crate) enum Conditioning {
     /// Correlations of parameters and responses only.
     Single,
     /// Those among parameters as well.
@@ -32,18 +32,18 @@ pub(crate) enum Regard {
 
 /// A statistic of correlations, and what it needs.
 #[derive(Clone, Copy)]
-pub(crate) struct Method {
+pub(crate) struct Statistic {
     /// Its name in messages.
     pub(crate) name: &'static str,
-    pub(crate) scale: Scale,
-    pub(crate) regard: Regard,
-    /// Values of one response, from its correlations with the parameters and, with [`Regard::All`], the factor of those
+    pub(crate) scale: ValueScale,
+    pub(crate) regard: Conditioning,
+    /// Values of one response, from its correlations with the parameters and, with [`Conditioning::All`], the factor of those
     /// among parameters.
     pub(crate) statistic: fn(&[f64], Option<&Cholesky>) -> Vec<f64>,
 }
 
 /// What a method says of one response.
-pub(crate) struct Analysed {
+pub(crate) struct Coefficients {
     pub(crate) used: usize,
     pub(crate) dropped: usize,
     pub(crate) no_variation: bool,
@@ -52,36 +52,36 @@ pub(crate) struct Analysed {
 }
 
 /// Applies `method` to each response.
-pub(crate) fn analyse(
+pub(crate) fn analyze(
     columns: &Columns,
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
-    method: Method,
-) -> Result<Vec<Analysed>, AnalysisError> {
+    method: Statistic,
+) -> Result<Vec<Coefficients>, AnalysisError> {
     for response in responses {
         response.check(columns.rows())?;
     }
-    let mut analysed: Vec<Option<Analysed>> = responses.iter().map(|_| None).collect();
-    for group in together(responses, 1) {
-        of_group(columns, responses, &group, bootstrap, method, &mut analysed)?;
+    let mut analyzed: Vec<Option<Coefficients>> = responses.iter().map(|_| None).collect();
+    for group in group_responses(responses, 1) {
+        of_group(columns, responses, &group, bootstrap, method, &mut analyzed)?;
     }
-    Ok(analysed.into_iter().flatten().collect())
+    Ok(analyzed.into_iter().flatten().collect())
 }
 
 fn of_group(
     columns: &Columns,
     responses: &[Response<'_>],
-    Together { responses: places, kept }: &Together,
+    ResponseGroup { responses: places, kept }: &ResponseGroup,
     bootstrap: Bootstrap,
-    method: Method,
-    analysed: &mut [Option<Analysed>],
+    method: Statistic,
+    analyzed: &mut [Option<Coefficients>],
 ) -> Result<(), AnalysisError> {
     let Some(first) = places.first().map(|&place| responses[place].name.to_owned()) else { return Ok(()) };
     let (used, dropped) = (kept.len(), columns.rows() - kept.len());
     let needed = match method.regard {
-        Regard::Single => 3,
+        Conditioning::Single => 3,
         // One more than coefficients, the constant among them.
-        Regard::All => columns.names().len() + 2,
+        Conditioning::All => columns.names().len() + 2,
     };
     if used < needed {
         let unit = "evaluations";
@@ -92,9 +92,9 @@ fn of_group(
     for &place in places {
         let values = values_at(&responses[place], kept);
         let no_variation = is_constant(&values);
-        analysed[place] = Some(Analysed { used, dropped, no_variation, estimates: Vec::new() });
+        analyzed[place] = Some(Coefficients { used, dropped, no_variation, estimates: Vec::new() });
         if !no_variation {
-            varying.push((place, standardised(&values)));
+            varying.push((place, standardized(&values)));
         }
     }
     if varying.is_empty() {
@@ -106,7 +106,7 @@ fn of_group(
         let name = columns.names()[place].clone();
         return Err(AnalysisError::OneValue { name, response: first, evaluations: used });
     }
-    let inputs = inputs.iter().map(|column| standardised(column)).collect();
+    let inputs = inputs.iter().map(|column| standardized(column)).collect();
     let (places, outputs): (Vec<usize>, Vec<Vec<f64>>) = varying.into_iter().unzip();
     let table = Table::new(inputs, outputs, method);
 
@@ -123,7 +123,7 @@ fn of_group(
             Estimate::of(value, resampled.iter().map(of))
         };
         let estimates = values.iter().enumerate().map(estimate).collect();
-        analysed[place] = Some(Analysed { used, dropped, no_variation: false, estimates });
+        analyzed[place] = Some(Coefficients { used, dropped, no_variation: false, estimates });
     }
     Ok(())
 }
@@ -137,16 +137,16 @@ struct Table {
     /// The order of each column, for ranks.
     orders: Vec<Vec<u32>>,
     inputs: usize,
-    method: Method,
+    method: Statistic,
 }
 
 impl Table {
-    fn new(mut columns: Vec<Vec<f64>>, outputs: Vec<Vec<f64>>, method: Method) -> Self {
+    fn new(mut columns: Vec<Vec<f64>>, outputs: Vec<Vec<f64>>, method: Statistic) -> Self {
         let inputs = columns.len();
         columns.extend(outputs);
         let orders = match method.scale {
-            Scale::Numbers => Vec::new(),
-            Scale::Ranks => columns.iter().map(|column| ranks::order(column)).collect(),
+            ValueScale::Numbers => Vec::new(),
+            ValueScale::Ranks => columns.iter().map(|column| ranks::order(column)).collect(),
         };
         Self { columns, orders, inputs, method }
     }
@@ -154,8 +154,8 @@ impl Table {
     /// Values of the statistic of each response in a resample, or the place of a parameter that depends on others.
     fn statistics(&self, weights: &[f64]) -> Result<Vec<Vec<f64>>, usize> {
         match self.method.scale {
-            Scale::Numbers => self.of_columns(&self.columns, weights),
-            Scale::Ranks => {
+            ValueScale::Numbers => self.of_columns(&self.columns, weights),
+            ValueScale::Ranks => {
                 let count = weights.len() as f64;
                 let mut ranks = vec![0.0; weights.len()];
                 let ranked = self.columns.iter().zip(&self.orders).map(|(column, order)| {
@@ -179,8 +179,8 @@ impl Table {
             (covariances[packed(i.max(j), i.min(j))] / (deviations[i] * deviations[j])).clamp(-1.0, 1.0)
         };
         let factor = match self.method.regard {
-            Regard::Single => None,
-            Regard::All => {
+            Conditioning::Single => None,
+            Conditioning::All => {
                 let mut matrix = vec![1.0; packed(self.inputs, 0)];
                 for i in 0..self.inputs {
                     for j in 0..i {
@@ -213,11 +213,11 @@ impl Table {
             means.push(weighted.iter().sum::<f64>() / count);
             for (j, other) in columns[..=i].iter().enumerate() {
                 let wanted = match self.method.regard {
-                    Regard::Single => i == j || (j < self.inputs && i >= self.inputs),
-                    Regard::All => i == j || j < self.inputs,
+                    Conditioning::Single => i == j || (j < self.inputs && i >= self.inputs),
+                    Conditioning::All => i == j || j < self.inputs,
                 };
                 if wanted {
-                    // The means are those of standardised columns, near 0: little cancels.
+                    // The means are those of standardized columns, near 0: little cancels.
                     covariances[packed(i, j)] = dot(&weighted, other) / count - means[i] * means[j];
                 }
             }

@@ -9,7 +9,7 @@
 //! in a trajectory they happened to step. How many were dropped is part of the result.
 
 use crate::bootstrap::means;
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use crate::trajectory::{Trajectories, Trajectory};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -263,14 +263,14 @@ fn resample(effects: &[Vec<f64>], seed: u64) -> Vec<Vec<Statistics>> {
         return Vec::new();
     }
     let width = effects[0].len();
-    let centres: Vec<f64> =
+    let centers: Vec<f64> =
         (0..width).map(|place| effects.iter().map(|row| row[place]).sum::<f64>() / count as f64).collect();
-    let terms = |(effect, centre): (&f64, &f64)| {
-        let apart = effect - centre;
+    let terms = |(effect, center): (&f64, &f64)| {
+        let apart = effect - center;
         [apart, effect.abs(), apart * apart]
     };
-    let table: Vec<f64> = effects.iter().flat_map(|row| row.iter().zip(&centres).flat_map(terms)).collect();
-    let mut generator = random::generator(seed, Purpose::Bootstrap);
+    let table: Vec<f64> = effects.iter().flat_map(|row| row.iter().zip(&centers).flat_map(terms)).collect();
+    let mut generator = rng::generator(seed, RngStream::Bootstrap);
     let mut weights = vec![0.0; count];
     let mut one = || {
         weights.fill(0.0);
@@ -278,11 +278,11 @@ fn resample(effects: &[Vec<f64>], seed: u64) -> Vec<Vec<Statistics>> {
             weights[generator.random_range(0..count)] += 1.0;
         }
         let means = means(&table, 3 * width, &weights);
-        let statistics = |(means, centre): (&[f64], &f64)| {
+        let statistics = |(means, center): (&[f64], &f64)| {
             let variance = (means[2] - means[0] * means[0]) * (count as f64 / (count - 1) as f64);
-            Statistics { mu: means[0] + centre, mu_star: means[1], sigma: Some(variance.max(0.0).sqrt()) }
+            Statistics { mu: means[0] + center, mu_star: means[1], sigma: Some(variance.max(0.0).sqrt()) }
         };
-        means.chunks_exact(3).zip(&centres).map(statistics).collect()
+        means.chunks_exact(3).zip(&centers).map(statistics).collect()
     };
     (0..RESAMPLES).map(|_| one()).collect()
 }

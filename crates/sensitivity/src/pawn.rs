@@ -15,7 +15,7 @@ use crate::columns::Columns;
 use crate::error::AnalysisError;
 use crate::estimate::{Estimate, between, quantile};
 use crate::ranks::{order, pair_at};
-use crate::responses::{Response, Together, is_constant, together, values_at};
+use crate::responses::{Response, ResponseGroup, group_responses, is_constant, values_at};
 use serde::{Deserialize, Serialize};
 
 /// Slices as in SALib.
@@ -86,7 +86,7 @@ pub fn indices(
         response.check(columns.rows())?;
     }
     let mut found: Vec<Option<PawnIndices>> = responses.iter().map(|_| None).collect();
-    for group in together(responses, 1) {
+    for group in group_responses(responses, 1) {
         of_group(columns, responses, &group, slices, groups, bootstrap, &mut found)?;
     }
     Ok(found.into_iter().flatten().collect())
@@ -98,7 +98,7 @@ const STATISTICS: usize = 6;
 fn of_group(
     columns: &Columns,
     responses: &[Response<'_>],
-    Together { responses: places, kept }: &Together,
+    ResponseGroup { responses: places, kept }: &ResponseGroup,
     slices: usize,
     groups: Option<&[String]>,
     bootstrap: Bootstrap,

@@ -16,7 +16,7 @@ use crate::correlation::{Coefficient, coefficients};
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
 use crate::ranks::order;
-use crate::responses::{Response, is_constant, standardised, together, values_at};
+use crate::responses::{Response, group_responses, is_constant, standardized, values_at};
 use crate::spectrum::{first_powers, variance};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ pub fn indices(
     }
     let needed = harmonics.saturating_mul(4).saturating_add(2);
     let mut found: Vec<Option<RbdFastIndices>> = responses.iter().map(|_| None).collect();
-    for group in together(responses, 1) {
+    for group in group_responses(responses, 1) {
         let (used, dropped) = (group.kept.len(), columns.rows() - group.kept.len());
         let Some(name) = group.responses.first().map(|&place| responses[place].name) else { continue };
         if used < needed {
@@ -82,7 +82,7 @@ pub fn indices(
         for &place in &group.responses {
             let values = values_at(&responses[place], &group.kept);
             let no_variation = is_constant(&values);
-            let values = standardised(&values);
+            let values = standardized(&values);
             let of_resample = |weights: &[f64]| -> Vec<f64> {
                 orders.iter().map(|order| first_order(&values, order, weights, harmonics)).collect()
             };

@@ -1,4 +1,4 @@
-//! Standardised regression coefficients: a linear model of the response, in units of deviations (SRC), or of ranks (SRRC).
+//! Standardized regression coefficients: a linear model of the response, in units of deviations (SRC), or of ranks (SRRC).
 //!
 //! A coefficient says by how many deviations the response changes with one deviation of the parameter. R², the share of
 //! the response's variance that the model explains, says how far coefficients can be believed: effects that are not
@@ -12,7 +12,7 @@ use crate::columns::Columns;
 use crate::correlation::{Coefficient, coefficients};
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
-use crate::linear::{Analysed, Method, Regard, Scale, analyse};
+use crate::linear::{Coefficients, Conditioning, Statistic, ValueScale, analyze};
 use crate::responses::Response;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Regression {
     pub parameters: Vec<Coefficient>,
 }
 
-/// Standardised regression coefficients (SRC), one entry a response. Each response has one value a row of `columns`.
+/// Standardized regression coefficients (SRC), one entry a response. Each response has one value a row of `columns`.
 ///
 /// # Errors
 /// [`AnalysisError`] when responses do not fit, there are not two evaluations more than parameters, a parameter has one
@@ -45,10 +45,10 @@ pub fn src(
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Regression>, AnalysisError> {
-    regress(columns, responses, bootstrap, "src", Scale::Numbers)
+    regress(columns, responses, bootstrap, "src", ValueScale::Numbers)
 }
 
-/// Standardised rank regression coefficients (SRRC): [`src()`] of ranks.
+/// Standardized rank regression coefficients (SRRC): [`src()`] of ranks.
 ///
 /// # Errors
 /// As [`src()`].
@@ -57,7 +57,7 @@ pub fn srrc(
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Regression>, AnalysisError> {
-    regress(columns, responses, bootstrap, "srrc", Scale::Ranks)
+    regress(columns, responses, bootstrap, "srrc", ValueScale::Ranks)
 }
 
 fn regress(
@@ -65,20 +65,20 @@ fn regress(
     responses: &[Response<'_>],
     bootstrap: Bootstrap,
     name: &'static str,
-    scale: Scale,
+    scale: ValueScale,
 ) -> Result<Vec<Regression>, AnalysisError> {
-    let method = Method { name, scale, regard: Regard::All, statistic: model };
-    let analysed = analyse(columns, responses, bootstrap, method)?;
-    let of = |(response, analysed): (&Response<'_>, Analysed)| Regression {
+    let method = Statistic { name, scale, regard: Conditioning::All, statistic: model };
+    let analyzed = analyze(columns, responses, bootstrap, method)?;
+    let of = |(response, analyzed): (&Response<'_>, Coefficients)| Regression {
         response: response.name.to_owned(),
-        evaluations_used: analysed.used,
-        evaluations_dropped: analysed.dropped,
-        no_variation: analysed.no_variation,
+        evaluations_used: analyzed.used,
+        evaluations_dropped: analyzed.dropped,
+        no_variation: analyzed.no_variation,
         resamples: bootstrap.resamples,
-        r_squared: analysed.estimates.last().copied().unwrap_or(Estimate::ABSENT),
-        parameters: coefficients(columns.names(), &analysed.estimates),
+        r_squared: analyzed.estimates.last().copied().unwrap_or(Estimate::ABSENT),
+        parameters: coefficients(columns.names(), &analyzed.estimates),
     };
-    Ok(responses.iter().zip(analysed).map(of).collect())
+    Ok(responses.iter().zip(analyzed).map(of).collect())
 }
 
 /// The coefficients, and R² after them.

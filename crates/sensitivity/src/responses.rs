@@ -1,6 +1,6 @@
 //! Responses of a design's rows: what is checked before a method sees them, and which rows failures leave.
 //!
-//! Methods take several responses of the same runs at once. Those that failed in the same rows are analysed together, so
+//! Methods take several responses of the same runs at once. Those that failed in the same rows are analyzed together, so
 //! that what depends on parameters alone (ranks, factors, resamples) is computed once.
 
 use crate::error::AnalysisError;
@@ -48,7 +48,7 @@ pub(crate) fn is_constant(numbers: &[f64]) -> bool {
 }
 
 /// Numbers less their mean, in units of their population standard deviation; all 0 if they are constant.
-pub(crate) fn standardised(numbers: &[f64]) -> Vec<f64> {
+pub(crate) fn standardized(numbers: &[f64]) -> Vec<f64> {
     if is_constant(numbers) {
         return vec![0.0; numbers.len()];
     }
@@ -63,7 +63,7 @@ pub(crate) fn standardised(numbers: &[f64]) -> Vec<f64> {
 }
 
 /// Responses that have values in the same units (rows, or blocks of them), and which units these are.
-pub(crate) struct Together {
+pub(crate) struct ResponseGroup {
     /// Places of the responses among those given.
     pub(crate) responses: Vec<usize>,
     /// Indices of the units that are complete, in order.
@@ -71,15 +71,15 @@ pub(crate) struct Together {
 }
 
 /// Groups responses by their complete units; a unit is `length` consecutive rows.
-pub(crate) fn together(responses: &[Response<'_>], length: usize) -> Vec<Together> {
-    let mut groups: Vec<Together> = Vec::new();
+pub(crate) fn group_responses(responses: &[Response<'_>], length: usize) -> Vec<ResponseGroup> {
+    let mut groups: Vec<ResponseGroup> = Vec::new();
     for (place, response) in responses.iter().enumerate() {
         let whole =
             |unit: &usize| response.values[unit * length..(unit + 1) * length].iter().all(Option::is_some);
         let kept: Vec<usize> = (0..response.values.len() / length).filter(whole).collect();
         match groups.iter_mut().find(|group| group.kept == kept) {
             Some(group) => group.responses.push(place),
-            None => groups.push(Together { responses: vec![place], kept }),
+            None => groups.push(ResponseGroup { responses: vec![place], kept }),
         }
     }
     groups
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn scales_do_not_matter() {
         for scale in [1e-200, 1.0, 1e200] {
-            let found = standardised(&[scale, 2.0 * scale, 3.0 * scale, 2.0 * scale]);
+            let found = standardized(&[scale, 2.0 * scale, 3.0 * scale, 2.0 * scale]);
             let expected = [-2.0_f64.sqrt(), 0.0, 2.0_f64.sqrt(), 0.0];
             assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{found:?}");
         }
-        assert_eq!(standardised(&[7.0, 7.0]), [0.0, 0.0]);
+        assert_eq!(standardized(&[7.0, 7.0]), [0.0, 0.0]);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let (all, some) = ([Some(1.0); 4], [Some(1.0), Some(2.0), None, Some(3.0)]);
         let responses = [&all, &some, &all].map(|values| Response { name: "", values });
         let grouped = |length| {
-            let groups = together(&responses, length);
+            let groups = group_responses(&responses, length);
             groups.into_iter().map(|group| (group.responses, group.kept)).collect::<Vec<_>>()
         };
         assert_eq!(grouped(1), [(vec![0, 2], vec![0, 1, 2, 3]), (vec![1], vec![0, 1, 3])]);

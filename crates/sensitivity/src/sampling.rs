@@ -3,7 +3,6 @@
 //! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates
 //! nothing and knows nothing of tiles; it keeps the structure that its method needs to compute indices.
 
-pub mod choice;
 pub mod discrepancy;
 #[cfg(test)]
 pub(crate) mod examples;
@@ -18,10 +17,11 @@ pub mod monte_carlo;
 pub mod morris;
 pub mod points;
 pub mod saltelli;
+pub mod sampler;
 pub mod sobol;
 
-use crate::blocks::RowBlocks;
 use crate::fast::Curves;
+use crate::saltelli_blocks::RowBlocks;
 use crate::trajectory::Trajectories;
 use marginal::Marginal;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 /// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
-pub const MOST_EVALUATIONS: u64 = 10_000_000;
+pub const MAX_EVALUATIONS: u64 = 10_000_000;
 
 /// The parameter sets of a study.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub enum SampleError {
     #[error(transparent)]
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
-    #[error("{evaluations} evaluations are too many; {MOST_EVALUATIONS} are allowed")]
+    #[error("{evaluations} evaluations are too many; {MAX_EVALUATIONS} are allowed")]
     TooManyEvaluations {
         /// Evaluations asked for.
         evaluations: u64,
@@ -197,7 +197,7 @@ fn draw_points(
     if varying.is_empty() {
         return Err(SampleError::NothingVaries);
     }
-    if u64::from(samples) > MOST_EVALUATIONS {
+    if u64::from(samples) > MAX_EVALUATIONS {
         return Err(SampleError::TooManyEvaluations { evaluations: u64::from(samples) });
     }
     // What cannot be drawn from is said before anything is drawn.

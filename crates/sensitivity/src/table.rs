@@ -8,7 +8,7 @@
 mod numbers;
 mod source;
 
-use crate::sampling::MOST_EVALUATIONS;
+use crate::sampling::MAX_EVALUATIONS;
 pub use numbers::{NoNumber, Numbers, Separation};
 use pleach_workflow::text::quoted;
 use pleach_workflow::{Parameter, ParseValueError, Value};
@@ -72,7 +72,7 @@ pub enum TableError {
         separator: &'static str,
     },
     /// More rows than are held in memory.
-    #[error("line {line}: the table has more than {MOST_EVALUATIONS} rows")]
+    #[error("line {line}: the table has more than {MAX_EVALUATIONS} rows")]
     TooManyRows {
         /// Line of the first row that is too many.
         line: usize,
@@ -112,7 +112,7 @@ pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Vec<Vec<Value>>, Ta
     let mut rows = Rows::open(text.as_bytes(), parameters)?;
     let mut all = Vec::new();
     while let Some(row) = rows.next().transpose()? {
-        if all.len() as u64 == MOST_EVALUATIONS {
+        if all.len() as u64 == MAX_EVALUATIONS {
             return Err(TableError::TooManyRows { line: rows.table.line() });
         }
         all.push(row);

@@ -3,7 +3,7 @@
 //! The first-order index of a parameter is the share of the response's variance that it explains alone; the total index
 //! that in which it has a part, interactions included; the second-order index of a pair what both explain together beyond
 //! what each does alone. Where the design swaps groups of parameters, indices are those of groups. Sources:
-//! papers 000 §2.2 and 001 §3; [`Estimator`] names those of the estimators. Responses are centred about the mean of
+//! papers 000 §2.2 and 001 §3; [`Estimator`] names those of the estimators. Responses are centered about the mean of
 //! all rows, as in SALib's `analyze.sobol`, whose values the default estimator has.
 //!
 //! A failed evaluation drops its whole block of rows: indices are over the same base samples then, so that they can be
@@ -14,11 +14,11 @@ mod estimator;
 
 pub use estimator::Estimator;
 
-use crate::blocks::{Role, RowBlocks};
 use crate::bootstrap::{Bootstrap, means};
 use crate::error::AnalysisError;
 use crate::estimate::Estimate;
-use crate::responses::{Response, Together, is_constant, standardised, together};
+use crate::responses::{Response, ResponseGroup, group_responses, is_constant, standardized};
+use crate::saltelli_blocks::{Role, RowBlocks};
 use estimator::Layout;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ pub fn indices(
         response.check(blocks.rows())?;
     }
     let mut found: Vec<Option<VbdIndices>> = responses.iter().map(|_| None).collect();
-    for group in together(responses, blocks.rows_per_sample()) {
+    for group in group_responses(responses, blocks.rows_per_sample()) {
         of_group(blocks, responses, &group, estimator, bootstrap, &mut found)?;
     }
     Ok(found.into_iter().flatten().collect())
@@ -93,7 +93,7 @@ const FEWEST: usize = 2;
 fn of_group(
     blocks: &RowBlocks,
     responses: &[Response<'_>],
-    Together { responses: places, kept }: &Together,
+    ResponseGroup { responses: places, kept }: &ResponseGroup,
     estimator: Estimator,
     bootstrap: Bootstrap,
     found: &mut [Option<VbdIndices>],
@@ -121,7 +121,7 @@ fn of_group(
             })
             .collect();
         // Without variation there are no terms, and so no indices.
-        terms.push(if is_constant(&values) { Vec::new() } else { layout.terms(&standardised(&values)) });
+        terms.push(if is_constant(&values) { Vec::new() } else { layout.terms(&standardized(&values)) });
     }
 
     let of_resample = |weights: &[f64]| -> Vec<Vec<f64>> {

@@ -4,13 +4,15 @@
 mod allocations;
 
 use allocations::peak_of;
-use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_sensitivity::sampling::fast::{self, Fast};
 use pleach_sensitivity::sampling::footprint::{points_bytes, rows_bytes, trajectories_bytes};
 use pleach_sensitivity::sampling::groups::Groups;
-use pleach_sensitivity::sampling::morris::{self, Base, Choice, Morris, Plan, Search};
+use pleach_sensitivity::sampling::morris::{
+    self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
+};
 use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 
 fn reals(count: usize) -> Vec<Parameter> {
@@ -41,13 +43,13 @@ fn trajectories_take_what_is_estimated() {
     {
         let parameters = reals(count);
         let morris = Morris { trajectories, levels: 20, seed: 1 };
-        let choice = candidates.map_or(Choice::All, |candidates| Choice::Spread {
-            search: Search::Ruano,
+        let choice = candidates.map_or(TrajectorySelection::All, |candidates| TrajectorySelection::Spread {
+            search: SpreadSearch::Ruano,
             candidates,
             batch: trajectories,
         });
-        for base in [Base::Random, Base::Points(Sequence::MonteCarlo)] {
-            let (plan, groups) = (Plan { morris, base, choice }, Groups::alone(&parameters));
+        for base in [BasePointSource::Random, BasePointSource::Points(Sequence::MonteCarlo)] {
+            let (plan, groups) = (TrajectoryPlan { morris, base, choice }, Groups::alone(&parameters));
             let (design, counted) = peak_of(|| morris::sample_plan(&parameters, &groups, &plan));
             design.expect("a design");
             let what = format!("{count} parameters, {trajectories} trajectories of {candidates:?}, {base:?}");

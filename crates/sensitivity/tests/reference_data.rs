@@ -190,7 +190,7 @@ fn the_authors_run_gives_its_complete_trajectories() {
     let mut ranked = found.parameters.clone();
     ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
     let names: Vec<&str> = ranked.iter().map(|entry| entry.name.as_str()).collect();
-    // What a reader of the thesis's Table 2.2 expects, by μ*: the two thresholds first, the background colours last.
+    // What a reader of the thesis's Table 2.2 expects, by μ*: the two thresholds first, the background colors last.
     assert_eq!(names[..5], ["G2", "G1", "reconConnectivity", "minSize", "minSizeSeg"]);
     assert_eq!(names[12..], ["blue", "red", "green"]);
     // Not so by the signed `effect`: here G1 and G2 raise the difference as often as they lower it.

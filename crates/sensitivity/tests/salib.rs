@@ -3,7 +3,6 @@
 //! `vectors/make.py` wrote what is expected, on Ishigami's, Sobol's G, Morris's 20-parameter, Linkletter's and a linear
 //! function; each file names the versions it comes from. Indices agree to 1e-9, half-widths as far as resampling goes.
 
-use pleach_sensitivity::blocks::RowBlocks;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::correlation::{Coefficient, pcc, pearson, prcc, spearman};
@@ -11,6 +10,7 @@ use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::fast::{self, Curves};
 use pleach_sensitivity::regression::{src, srrc};
 use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::saltelli_blocks::RowBlocks;
 use pleach_sensitivity::sampling::marginal::{probability, quantile};
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_sensitivity::trajectory::Trajectories;
@@ -105,7 +105,7 @@ fn sobol_indices() {
             alike(&what, &confs(estimates.iter()), &expected[format!("{name}_conf")], 0.12);
         }
 
-        // The same without the rows for second order: responses are centred about another mean then.
+        // The same without the rows for second order: responses are centered about another mean then.
         let length = blocks.rows_per_sample();
         let plain: Vec<Option<f64>> = values_of
             .chunks(length)

@@ -6,37 +6,37 @@
 //! the same; nobody is given what it cannot run, or more beside what may kill it; what is read is there; a drain loses
 //! nothing. It is quadratic in places: for clusters of some hundred instances.
 
+mod apply_event;
 mod grant;
-mod hear;
-mod pace;
 mod replicas;
 mod study;
+mod throughput;
 
-use crate::event::{Answer, Event};
-use pace::SpeedModel;
-use pleach_dispatch::manager::{Effect, Facts, Manager};
+use crate::event::{Event, ManagerReply};
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::study::{Effect as Happened, Study};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
-use replicas::{Ask, Asker};
+use replicas::{Asker, PendingReplica};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use study::{Fate, StudyModel};
 use thiserror::Error;
+use throughput::ThroughputModel;
 
 /// Lost workers after which an instance has to be alone, and after which it is given up: what the manager promises.
 const SUSPECTED_AFTER: u32 = 2;
 const GIVEN_UP_AFTER: u32 = 5;
 
 /// How often an instance may lack what it reads.
-const MOST_LACKED: u32 = 10;
+const MAX_LACKED: u32 = 10;
 
 /// What should not have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Breach {
+pub enum Violation {
     /// The manager's own books do not agree.
     #[error("the manager's state contradicts itself: {0}")]
-    Insane(String),
+    InvariantBroken(String),
     /// An effect breaks a rule.
     #[error("{rule}: {effect}")]
     Effect {
@@ -56,33 +56,33 @@ pub enum Breach {
 }
 
 /// Refuses an effect.
-fn breach(rule: &'static str, effect: &impl std::fmt::Debug) -> Breach {
-    Breach::Effect { rule, effect: format!("{effect:?}") }
+fn breach(rule: &'static str, effect: &impl std::fmt::Debug) -> Violation {
+    Violation::Effect { rule, effect: format!("{effect:?}") }
 }
 
 /// Requires something of an effect.
-fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Result<(), Breach> {
+fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(breach(rule, effect)) }
 }
 
 #[derive(Clone, Debug)]
 struct WorkerModel {
-    facts: Facts,
-    told: BTreeSet<StudyId>,
+    facts: WorkerInfo,
+    told: BTreeSet<PlanId>,
     wanted: u32,
     wants_after: Option<u32>,
     draining: bool,
     /// When it has to end.
     end: Option<Duration>,
     /// Stages of studies of which it has handed back what it has not the time for.
-    late: BTreeSet<(StudyId, usize)>,
-    speed: SpeedModel,
+    late: BTreeSet<(PlanId, usize)>,
+    speed: ThroughputModel,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    studies: BTreeMap<StudyId, StudyModel>,
+    studies: BTreeMap<PlanId, StudyModel>,
     workers: BTreeMap<WorkerId, WorkerModel>,
     last_lease: Option<LeaseId>,
     holding: bool,
@@ -90,18 +90,18 @@ pub struct Audit {
     /// What the manager has been told last.
     now: Duration,
     /// Leases whose workers have to be told that they need not go on.
-    revoked: BTreeSet<(WorkerId, StudyId, LeaseId)>,
+    revoked: BTreeSet<(WorkerId, PlanId, LeaseId)>,
     /// What has to be reopened by the event that is being checked.
-    to_reopen: BTreeMap<StudyId, BTreeSet<InstanceId>>,
-    /// Regions of the study that is being cancelled.
+    to_reopen: BTreeMap<PlanId, BTreeSet<InstanceId>>,
+    /// Regions of the study that is being canceled.
     given_up: BTreeSet<RegionKey>,
     /// Second copies that workers wait for.
-    asks: BTreeMap<Asker, Ask>,
+    asks: BTreeMap<Asker, PendingReplica>,
     /// Who was asked for what by one that drains, and has not answered; and those that could not.
-    copying: BTreeMap<(WorkerId, StudyId, RegionKey), WorkerId>,
-    could_not: BTreeSet<(WorkerId, StudyId, RegionKey, WorkerId)>,
+    copying: BTreeMap<(WorkerId, PlanId, RegionKey), WorkerId>,
+    could_not: BTreeSet<(WorkerId, PlanId, RegionKey, WorkerId)>,
     /// Studies that this event has ended.
-    ended: BTreeSet<StudyId>,
+    ended: BTreeSet<PlanId>,
 }
 
 impl Audit {
@@ -113,11 +113,11 @@ impl Audit {
         &mut self,
         now: Duration,
         event: &Event,
-        answer: &Answer,
+        answer: &ManagerReply,
         effects: &[Effect],
         plans: &[pleach_dispatch::plan::ExecutionPlan],
         manager: &Manager,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Violation> {
         if *event == Event::Tick {
             self.now = self.now.max(now);
         }
@@ -126,17 +126,17 @@ impl Audit {
             self.follow(event, effect, manager)?;
         }
         self.settle(event, manager)?;
-        manager.sanity_check().map_err(Breach::Insane)
+        manager.sanity_check().map_err(Violation::InvariantBroken)
     }
 
     /// What can be said of leases under way: by study and lease, the worker and what it has not reported.
-    pub fn granted(&self) -> impl Iterator<Item = (StudyId, LeaseId, WorkerId, &BTreeSet<InstanceId>)> {
-        let of = |(study, model): (&StudyId, &'_ StudyModel)| {
+    pub fn granted(&self) -> impl Iterator<Item = (PlanId, LeaseId, WorkerId, &BTreeSet<InstanceId>)> {
+        let of = |(study, model): (&PlanId, &'_ StudyModel)| {
             let study = *study;
             let leases: Vec<_> = model.leases.keys().map(|lease| (study, *lease)).collect();
             leases
         };
-        let all: Vec<(StudyId, LeaseId)> = self.studies.iter().flat_map(of).collect();
+        let all: Vec<(PlanId, LeaseId)> = self.studies.iter().flat_map(of).collect();
         all.into_iter().map(|(study, lease)| {
             let granted = &self.studies[&study].leases[&lease];
             (study, lease, granted.worker, &granted.open)
@@ -148,14 +148,14 @@ impl Audit {
         self.workers.keys().copied()
     }
 
-    /// Studies that are neither complete nor cancelled.
-    pub fn studies(&self) -> impl Iterator<Item = StudyId> {
+    /// Studies that are neither complete nor canceled.
+    pub fn studies(&self) -> impl Iterator<Item = PlanId> {
         self.studies.keys().copied()
     }
 
     /// Regions of a study that a worker has.
     #[must_use]
-    pub fn held(&self, study: StudyId, worker: WorkerId) -> Vec<RegionKey> {
+    pub fn held(&self, study: PlanId, worker: WorkerId) -> Vec<RegionKey> {
         let holders = self.studies.get(&study).map(|model| &model.holders);
         let held = holders.into_iter().flatten().filter(|(_, holders)| holders.contains(&worker));
         held.map(|(key, _)| *key).collect()
@@ -163,14 +163,14 @@ impl Audit {
 
     /// Instances of a study that are done, and those that have failed.
     #[must_use]
-    pub fn over(&self, study: StudyId) -> BTreeSet<InstanceId> {
+    pub fn over(&self, study: PlanId) -> BTreeSet<InstanceId> {
         let fates = self.studies.get(&study).map(|model| &model.fate);
         let all = (0..).map(InstanceId).zip(fates.into_iter().flatten());
         all.filter(|(_, fate)| **fate == Fate::Done).map(|(id, _)| id).collect()
     }
 
     /// What an effect means, and whether it may be.
-    fn follow(&mut self, event: &Event, effect: &Effect, manager: &Manager) -> Result<(), Breach> {
+    fn follow(&mut self, event: &Event, effect: &Effect, manager: &Manager) -> Result<(), Violation> {
         match effect {
             Effect::Introduce { worker, study } => self.introduced(*worker, *study, effect),
             Effect::Assign { worker, study, lease, work, later } => {
@@ -230,11 +230,11 @@ impl Audit {
     }
 
     /// A worker may go when nothing of it will be missed, or nobody is there to take it.
-    fn dismissed(&mut self, worker: WorkerId, effect: &Effect) -> Result<(), Breach> {
+    fn dismissed(&mut self, worker: WorkerId, effect: &Effect) -> Result<(), Violation> {
         let draining = self.workers.get(&worker).is_some_and(|model| model.draining);
         let busy = self.studies.values().any(|model| model.leases_of(worker) > 0);
         let others = || self.workers.iter().filter(|(_, model)| !model.draining).map(|(other, _)| *other);
-        let could = |study: StudyId, key: RegionKey| {
+        let could = |study: PlanId, key: RegionKey| {
             others().any(|other| !self.could_not.contains(&(worker, study, key, other)))
         };
         let missed =
@@ -243,12 +243,12 @@ impl Audit {
         require(!missed, "dismissed with what only it has", effect)
     }
 
-    fn happened(&mut self, event: &Event, study: StudyId, happened: &Happened) -> Result<(), Breach> {
-        if let (Event::Cancel { study: cancelled }, Happened::Release(keys)) = (event, happened)
-            && *cancelled == study
+    fn happened(&mut self, event: &Event, study: PlanId, happened: &Happened) -> Result<(), Violation> {
+        if let (Event::Cancel { study: canceled }, Happened::Release(keys)) = (event, happened)
+            && *canceled == study
         {
             let held = std::mem::take(&mut self.given_up);
-            return require(held.iter().eq(keys), "not what was held of a cancelled study", happened);
+            return require(held.iter().eq(keys), "not what was held of a canceled study", happened);
         }
         let Some(model) = self.studies.get_mut(&study) else {
             return Err(breach("of a study that is over", happened));
@@ -285,7 +285,7 @@ impl Audit {
                 let is_open = model.fate(*instance) == Some(Fate::Open);
                 let is_free = model.leased(*instance).next().is_none();
                 require(is_open && is_free, "failed, and was not to", happened)?;
-                let lacked = model.lacked.get(instance).is_some_and(|times| *times >= MOST_LACKED);
+                let lacked = model.lacked.get(instance).is_some_and(|times| *times >= MAX_LACKED);
                 let kills = model.losses.get(instance).is_some_and(|lost| *lost >= GIVEN_UP_AFTER);
                 let itself = match (event, cause.at.as_str()) {
                     (Event::Failed { instance: failed, .. }, "t1") => failed == instance,
@@ -309,7 +309,7 @@ impl Audit {
     }
 
     /// What must be true when all effects are out.
-    fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Breach> {
+    fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Violation> {
         let kept = std::mem::take(&mut self.given_up);
         require(kept.is_empty(), "held of a study that is over, and not released", &kept)?;
         let unsaid = std::mem::take(&mut self.revoked);
@@ -336,7 +336,7 @@ impl Audit {
             let counted = manager.study(*id).map(Study::unfinished);
             require(counted == Some(open), "counts as open what is not", &(id, counted, open))?;
         }
-        self.nobody_waits_for_nothing()?;
-        self.nobody_waits(manager)
+        self.no_stuck_waiter()?;
+        self.is_work_conserving(manager)
     }
 }

@@ -3,7 +3,7 @@
 //! The manager, its plans and the scaling step are the real ones; simulated are the nodes, the network, and the cloud: how
 //! long workers take to come, when they are taken away, and what is paid for. The same seed gives the same burst.
 //!
-//! - [`Burst`], [`Site`], [`Policy`]: what there is, and who decides;
+//! - [`Burst`], [`CloudPool`], [`Policy`]: what there is, and who decides;
 //! - [`run`]: one study under one policy;
 //! - [`Outcome`]: what it took and cost.
 //!
@@ -13,17 +13,17 @@ mod cloud;
 mod outcome;
 mod policy;
 
-use crate::cluster::{Cluster, Link, Stop};
-use crate::schedule::{Network, NodeSpec, Schedule};
-use crate::workload::{Recipe, Workload};
+use crate::cluster::{Aborted, Cluster, SiteLink};
+use crate::scenario::{NetworkModel, NodeSpec, Scenario};
+use crate::workload::{SyntheticWorkload, Workload};
 use cloud::Cloud;
-pub use outcome::{Happened, Outcome, Stay};
-use pleach_dispatch::StudyId;
-use pleach_dispatch::scaling::Pool;
+pub use outcome::{Outcome, Timeline, WorkerInterval};
+use pleach_dispatch::PlanId;
+use pleach_dispatch::scaling::WorkerPool;
 use policy::Decider;
 
 /// The one study.
-const STUDY: StudyId = StudyId::whole(0);
+const STUDY: PlanId = PlanId::whole(0);
 
 /// Buckets are cut anew so long after workers have come or gone: a cloud's come one by one.
 const REPLAN_AFTER_SECONDS: f64 = 10.0;
@@ -33,9 +33,9 @@ const TICK_MS: u64 = 500;
 
 /// A pool of a cloud, and how it behaves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Site {
+pub struct CloudPool {
     /// What the scaling step knows of it; nobody is there.
-    pub pool: Pool,
+    pub pool: WorkerPool,
     /// Buckets that a worker runs at once.
     pub cores: u32,
     /// How many seconds' work a core does in a second.
@@ -56,7 +56,7 @@ pub struct Site {
 
 /// The nodes that are there anyway.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Base {
+pub struct BaseCluster {
     /// How many.
     pub nodes: u32,
     /// Buckets that each runs at once.
@@ -69,9 +69,9 @@ pub struct Base {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Burst {
     /// The base cluster.
-    pub base: Base,
+    pub base: BaseCluster,
     /// The pools.
-    pub sites: Vec<Site>,
+    pub sites: Vec<CloudPool>,
     /// Between two decisions.
     pub step_seconds: f64,
     /// Of everything random.
@@ -82,7 +82,7 @@ pub struct Burst {
 
 /// How it is decided how many workers there should be.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rule {
+pub enum PolicyKind {
     /// So many of each pool, from beginning to end.
     Fixed(Vec<u32>),
     /// As few as meet the deadline, by the work that is left as it is cut.
@@ -95,7 +95,7 @@ pub enum Rule {
     Trtma,
 }
 
-impl Rule {
+impl PolicyKind {
     /// A word for it.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -115,7 +115,7 @@ pub struct Policy {
     /// Its name.
     pub name: String,
     /// How it decides.
-    pub rule: Rule,
+    pub rule: PolicyKind,
     /// When the study should be over, from its submission.
     pub deadline_seconds: Option<f64>,
     /// What may be spent on it.
@@ -125,21 +125,21 @@ pub struct Policy {
 /// Runs a study under a policy; `record`: with what each slot did when.
 ///
 /// # Errors
-/// [`Stop`] when it takes longer than the limit.
-pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> Result<Outcome, Stop> {
+/// [`Aborted`] when it takes longer than the limit.
+pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> Result<Outcome, Aborted> {
     let base = NodeSpec { slots: burst.base.cores, speed: burst.base.speed };
-    let schedule = Schedule {
+    let schedule = Scenario {
         seed: burst.seed,
         nodes: vec![base; burst.base.nodes as usize],
-        studies: vec![(0, Recipe::UNUSED)],
+        studies: vec![(0, SyntheticWorkload::UNUSED)],
         incidents: Vec::new(),
-        network: Network::default(),
+        network: NetworkModel::default(),
         tick_ms: TICK_MS,
         replan: true,
         limit_seconds: burst.limit_seconds,
     };
     let shared = Shared {
-        alone_and_unique_seconds: workload.alone_and_unique_seconds(),
+        alone_and_unique_seconds: workload.total_and_unique_seconds(),
         instances: workload.plan.instances.len() as u64,
     };
     let mut cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
@@ -157,7 +157,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
         let (now_us, step_us) = (cluster.now_us(), (burst.step_seconds * 1e6) as u64);
         if now_us >= limit_us {
             let open = cluster.observed().manager().study(STUDY).map_or(0, |study| study.unfinished());
-            return Err(Stop::Late { seconds: burst.limit_seconds, open });
+            return Err(Aborted::Late { seconds: burst.limit_seconds, open });
         }
         let answer = decider.decide(&cluster, &cloud);
         cloud.follow(&answer.wanted, &mut cluster)?;
@@ -174,13 +174,13 @@ struct Shared {
     instances: u64,
 }
 
-impl Site {
+impl CloudPool {
     fn spec(&self) -> NodeSpec {
         NodeSpec { slots: self.cores, speed: self.speed }
     }
 
-    fn link(&self, site: usize) -> Link {
-        Link {
+    fn link(&self, site: usize) -> SiteLink {
+        SiteLink {
             // The base is site 0.
             site: 1 + site as u32,
             wide_bytes_per_second: self.wide_bytes_per_second,

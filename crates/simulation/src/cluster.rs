@@ -7,23 +7,23 @@
 //! other down. The same schedule gives the same simulation, event by event.
 
 mod incidents;
+mod interactive;
 mod manager_side;
 mod node;
-mod operator;
 mod replanning;
 mod worker_side;
 
-use crate::audit::Breach;
+use crate::audit::Violation;
 use crate::event::Event;
-use crate::observed::Observed;
 use crate::random::Random;
-use crate::schedule::Schedule;
+use crate::recorder::RecordedManager;
+use crate::scenario::Scenario;
 use crate::workload::Workload;
+pub use interactive::{SiteLink, SlotSpan};
 use node::Node;
-pub use operator::{Link, Span};
-use pleach_dispatch::manager::Facts;
-use pleach_dispatch::message::{Elsewhere, TaskReport};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::manager::WorkerInfo;
+use pleach_dispatch::message::{RemoteRegion, TaskReport};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -46,26 +46,26 @@ const REPLAN_AFTER_US: u64 = 100_000;
 
 /// To the manager.
 #[derive(Debug)]
-enum Say {
+enum WorkerMessage {
     Join,
     Request(u32),
-    Done(StudyId, LeaseId, InstanceId, Vec<TaskReport>),
-    Lacking(StudyId, LeaseId, InstanceId, Vec<RegionKey>),
-    Back(StudyId, LeaseId, Vec<InstanceId>),
-    Copied(StudyId, RegionKey),
-    Adopt(StudyId, LeaseId, Vec<InstanceId>),
-    Holds(StudyId, Vec<RegionKey>),
+    Done(PlanId, LeaseId, InstanceId, Vec<TaskReport>),
+    Lacking(PlanId, LeaseId, InstanceId, Vec<RegionKey>),
+    Back(PlanId, LeaseId, Vec<InstanceId>),
+    Copied(PlanId, RegionKey),
+    Adopt(PlanId, LeaseId, Vec<InstanceId>),
+    Holds(PlanId, Vec<RegionKey>),
     Drain,
     Leave,
 }
 
 /// To a worker.
 #[derive(Debug)]
-enum Hear {
-    Assign(StudyId, LeaseId, Vec<InstanceId>, Vec<Elsewhere>),
+enum ManagerMessage {
+    Assign(PlanId, LeaseId, Vec<InstanceId>, Vec<RemoteRegion>),
     Revoke(LeaseId),
     Share(LeaseId),
-    Copy(StudyId, RegionKey, WorkerId),
+    Copy(PlanId, RegionKey, WorkerId),
     Kept(LeaseId, BTreeSet<InstanceId>),
     Drain,
     Dismiss,
@@ -73,29 +73,29 @@ enum Hear {
 
 /// What is about to happen.
 #[derive(Debug)]
-enum Due {
+enum DueEvent {
     Submit(usize),
     Incident(usize),
     Tick,
-    ToManager(usize, u32, Say),
-    ToNode(usize, u32, Hear),
+    ToManager(usize, u32, WorkerMessage),
+    ToNode(usize, u32, ManagerMessage),
     Connect(usize),
     LinkLost(usize, u32),
     /// A node has to end, if that is still when.
     LeaseEnd(usize, u64),
     /// What a bucket lacks has come, but for these; and whether the same begin still counts.
     Fetched(usize, LeaseId, u64, Vec<RegionKey>),
-    Copied(usize, u32, StudyId, RegionKey),
+    Copied(usize, u32, PlanId, RegionKey),
     /// An instance is finished, if the same begin still counts.
     Worked(usize, LeaseId, u64),
     ManagerUp,
     Resume,
-    Replan(StudyId),
+    Replan(PlanId),
 }
 
 /// In the order of time, and of what came to mind first.
 #[derive(Debug)]
-struct Entry(u64, u64, Due);
+struct Entry(u64, u64, DueEvent);
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
@@ -119,10 +119,10 @@ impl Ord for Entry {
 
 /// Why a simulation ends before its time.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Stop {
+pub enum Aborted {
     /// The manager broke a rule.
     #[error(transparent)]
-    Breach(#[from] Breach),
+    Breach(#[from] Violation),
     /// It does not come to its end.
     #[error("after {seconds} s, {open} instances are open")]
     Late {
@@ -135,7 +135,7 @@ pub enum Stop {
 
 /// What came of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct ClusterStats {
     /// From the first submission to the end of the last study.
     pub makespan_seconds: f64,
     /// Seconds that slots were at work, reduced to those of a worker of speed 1.
@@ -175,9 +175,9 @@ pub struct Figures {
 /// See the module.
 #[derive(Debug)]
 pub struct Cluster {
-    schedule: Schedule,
+    schedule: Scenario,
     workloads: Vec<Workload>,
-    observed: Observed,
+    observed: RecordedManager,
     random: Random,
     now_us: u64,
     queue: BinaryHeap<Reverse<Entry>>,
@@ -194,24 +194,24 @@ pub struct Cluster {
     is_up: bool,
     /// The number of buckets that each study was cut for last.
     cut_for: Vec<usize>,
-    to_replan: BTreeSet<StudyId>,
+    to_replan: BTreeSet<PlanId>,
     poison: BTreeSet<(usize, InstanceId)>,
     /// Workers say what tasks took.
     tells_times: bool,
     /// How nodes reach others and files, by node; beyond the end as in a cluster.
-    links: Vec<Link>,
+    links: Vec<SiteLink>,
     /// Bytes that have left each site.
     egress_bytes: BTreeMap<u32, u64>,
     /// What slots did when, if it is recorded.
-    spans: Option<Vec<Span>>,
+    spans: Option<Vec<SlotSpan>>,
     replan_after_us: u64,
-    figures: Figures,
+    figures: ClusterStats,
 }
 
 impl Cluster {
     /// A cluster that follows a schedule; with an audit after each event, and a record of them all, or without.
     #[must_use]
-    pub fn new(schedule: Schedule, audit: bool, record: bool) -> Self {
+    pub fn new(schedule: Scenario, audit: bool, record: bool) -> Self {
         let workloads = workloads(&schedule);
         Self::with_workloads(schedule, workloads, audit, record)
     }
@@ -219,7 +219,7 @@ impl Cluster {
     /// The same with studies that no recipe makes; the schedule says when they are submitted.
     #[must_use]
     pub fn with_workloads(
-        schedule: Schedule,
+        schedule: Scenario,
         mut workloads: Vec<Workload>,
         audit: bool,
         record: bool,
@@ -227,7 +227,7 @@ impl Cluster {
         let slots: u32 = schedule.nodes.iter().map(|node| node.slots).sum();
         let plans = workloads.iter_mut().map(|workload| std::mem::take(&mut workload.plan)).collect();
         let mut cluster = Self {
-            observed: Observed::new(plans, audit, record),
+            observed: RecordedManager::new(plans, audit, record),
             random: Random::new(schedule.seed),
             now_us: 0,
             queue: BinaryHeap::new(),
@@ -247,20 +247,20 @@ impl Cluster {
             egress_bytes: BTreeMap::new(),
             spans: None,
             replan_after_us: REPLAN_AFTER_US,
-            figures: Figures::default(),
+            figures: ClusterStats::default(),
             workloads,
             schedule,
         };
         for node in 0..cluster.nodes.len() {
-            cluster.at(0, Due::Connect(node));
+            cluster.at(0, DueEvent::Connect(node));
         }
         for number in 0..cluster.schedule.studies.len() {
-            cluster.at(1000 * cluster.schedule.studies[number].0, Due::Submit(number));
+            cluster.at(1000 * cluster.schedule.studies[number].0, DueEvent::Submit(number));
         }
         for number in 0..cluster.schedule.incidents.len() {
-            cluster.at(1000 * cluster.schedule.incidents[number].0, Due::Incident(number));
+            cluster.at(1000 * cluster.schedule.incidents[number].0, DueEvent::Incident(number));
         }
-        cluster.at(0, Due::Tick);
+        cluster.at(0, DueEvent::Tick);
         cluster
     }
 
@@ -274,16 +274,16 @@ impl Cluster {
     /// Runs until all studies are over.
     ///
     /// # Errors
-    /// [`Stop`], when a rule is broken, or it takes longer than the schedule allows.
-    pub fn run(&mut self) -> Result<Figures, Stop> {
+    /// [`Aborted`], when a rule is broken, or it takes longer than the schedule allows.
+    pub fn run(&mut self) -> Result<ClusterStats, Aborted> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
         while !self.is_over() {
             let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
             let Some(Reverse(Entry(at_us, _, due))) = next else {
-                let studies = (0..self.workloads.len() as u32).map(StudyId::whole);
+                let studies = (0..self.workloads.len() as u32).map(PlanId::whole);
                 let open = |study| self.observed.manager().study(study).map_or(0, |study| study.unfinished());
                 let open = studies.map(open).sum();
-                return Err(Stop::Late { seconds: self.schedule.limit_seconds, open });
+                return Err(Aborted::Late { seconds: self.schedule.limit_seconds, open });
             };
             self.now_us = self.now_us.max(at_us);
             self.happen(due)?;
@@ -293,7 +293,7 @@ impl Cluster {
 
     /// What has come of it so far.
     #[must_use]
-    pub fn figures(&mut self) -> Figures {
+    pub fn figures(&mut self) -> ClusterStats {
         let first = self.schedule.studies.iter().map(|(at, _)| *at).min().unwrap_or(0);
         let (events, busy) = self.observed.work();
         self.figures.makespan_seconds = (self.now_us - 1000 * first) as f64 / 1e6;
@@ -303,59 +303,59 @@ impl Cluster {
 
     /// All that the manager was told, if it was recorded.
     #[must_use]
-    pub fn observed(&self) -> &Observed {
+    pub fn observed(&self) -> &RecordedManager {
         &self.observed
     }
 
-    fn at(&mut self, at_us: u64, due: Due) {
+    fn at(&mut self, at_us: u64, due: DueEvent) {
         self.entries += 1;
         self.queue.push(Reverse(Entry(at_us, self.entries, due)));
     }
 
-    fn happen(&mut self, due: Due) -> Result<(), Breach> {
+    fn happen(&mut self, due: DueEvent) -> Result<(), Violation> {
         match due {
-            Due::Submit(number) => self.submit(number),
-            Due::Incident(number) => self.incident(self.schedule.incidents[number].1),
-            Due::Tick => {
-                self.at(self.now_us + 1000 * self.schedule.tick_ms.max(1), Due::Tick);
+            DueEvent::Submit(number) => self.submit(number),
+            DueEvent::Incident(number) => self.incident(self.schedule.incidents[number].1),
+            DueEvent::Tick => {
+                self.at(self.now_us + 1000 * self.schedule.tick_ms.max(1), DueEvent::Tick);
                 if self.is_up { self.tell(Event::Tick) } else { Ok(()) }
             }
-            Due::ToManager(node, link, say) => self.arrives(node, link, say),
-            Due::ToNode(node, link, hear) => {
+            DueEvent::ToManager(node, link, say) => self.arrives(node, link, say),
+            DueEvent::ToNode(node, link, hear) => {
                 if self.nodes[node].up && self.nodes[node].link == link && self.nodes[node].connected {
                     self.hears(node, hear);
                 }
                 Ok(())
             }
-            Due::Connect(node) => {
+            DueEvent::Connect(node) => {
                 self.connect(node);
                 Ok(())
             }
-            Due::LinkLost(node, link) => self.link_lost(node, link),
-            Due::LeaseEnd(node, end_us) => {
+            DueEvent::LinkLost(node, link) => self.link_lost(node, link),
+            DueEvent::LeaseEnd(node, end_us) => {
                 self.lease_ends(node, end_us);
                 Ok(())
             }
-            Due::Fetched(node, lease, begun, missing) => {
+            DueEvent::Fetched(node, lease, begun, missing) => {
                 self.fetched(node, lease, begun, missing);
                 Ok(())
             }
-            Due::Copied(node, link, study, key) => {
+            DueEvent::Copied(node, link, study, key) => {
                 if self.nodes[node].up {
                     self.nodes[node].held.insert((study, key));
                     if self.nodes[node].link == link {
-                        self.say(node, Say::Copied(study, key));
+                        self.say(node, WorkerMessage::Copied(study, key));
                     }
                 }
                 Ok(())
             }
-            Due::Worked(node, lease, begun) => {
+            DueEvent::Worked(node, lease, begun) => {
                 self.worked(node, lease, begun);
                 Ok(())
             }
-            Due::ManagerUp => self.manager_up(),
-            Due::Resume => self.tell(Event::Resume),
-            Due::Replan(study) => self.replan(study),
+            DueEvent::ManagerUp => self.manager_up(),
+            DueEvent::Resume => self.tell(Event::Resume),
+            DueEvent::Replan(study) => self.replan(study),
         }
     }
 
@@ -377,7 +377,7 @@ impl Cluster {
         let latency = self.latency_us();
         let Some(latency) = latency else {
             let link = self.nodes[node].link;
-            self.at(self.now_us + IDLE_US, Due::LinkLost(node, link));
+            self.at(self.now_us + IDLE_US, DueEvent::LinkLost(node, link));
             return None;
         };
         let node = &mut self.nodes[node];
@@ -386,29 +386,29 @@ impl Cluster {
         Some(at)
     }
 
-    fn say(&mut self, node: usize, say: Say) {
+    fn say(&mut self, node: usize, say: WorkerMessage) {
         if !self.nodes[node].connected {
             return;
         }
         if let Some(at) = self.arrival_us(node, 0) {
-            self.at(at, Due::ToManager(node, self.nodes[node].link, say));
+            self.at(at, DueEvent::ToManager(node, self.nodes[node].link, say));
         }
     }
 
-    fn send(&mut self, node: usize, hear: Hear) {
+    fn send(&mut self, node: usize, hear: ManagerMessage) {
         if let Some(at) = self.arrival_us(node, 1) {
-            self.at(at, Due::ToNode(node, self.nodes[node].link, hear));
+            self.at(at, DueEvent::ToNode(node, self.nodes[node].link, hear));
         }
     }
 
-    fn facts(&self, node: usize) -> Facts {
-        Facts { slots: self.nodes[node].spec.slots, ..Facts::ANY }
+    fn facts(&self, node: usize) -> WorkerInfo {
+        WorkerInfo { slots: self.nodes[node].spec.slots, ..WorkerInfo::ANY }
     }
 }
 
 /// The studies of a schedule.
 #[must_use]
-pub fn workloads(schedule: &Schedule) -> Vec<Workload> {
-    let recipes = (0..).map(StudyId::whole).zip(&schedule.studies);
+pub fn workloads(schedule: &Scenario) -> Vec<Workload> {
+    let recipes = (0..).map(PlanId::whole).zip(&schedule.studies);
     recipes.map(|(study, (_, recipe))| Workload::new(study, recipe.design())).collect()
 }

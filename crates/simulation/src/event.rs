@@ -1,9 +1,9 @@
 //! What is said to a manager, as values: they can be made up, written down and said again.
 
-use pleach_dispatch::manager::{Facts, Manager};
-use pleach_dispatch::message::{TaskDone, TaskFailure, TaskReport};
+use pleach_dispatch::manager::{Manager, WorkerInfo};
+use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub enum Event {
     /// A study comes.
     Submit {
         /// Its number.
-        study: StudyId,
+        study: PlanId,
         /// Which of the plans that are known.
         plan: usize,
         /// Instances that have reported before.
@@ -34,12 +34,12 @@ pub enum Event {
     /// A study is not wanted any more.
     Cancel {
         /// Its number.
-        study: StudyId,
+        study: PlanId,
     },
     /// A worker comes.
     Join {
         /// What it can do.
-        facts: Facts,
+        facts: WorkerInfo,
     },
     /// A worker asks for buckets.
     Request {
@@ -55,7 +55,7 @@ pub enum Event {
         /// By whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instance.
@@ -66,7 +66,7 @@ pub enum Event {
         /// By whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instance.
@@ -77,7 +77,7 @@ pub enum Event {
         /// Who has it.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instance.
@@ -90,7 +90,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instances.
@@ -99,7 +99,7 @@ pub enum Event {
     /// What nobody has begun is cut anew.
     Replanned {
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// What takes the place of the buckets that held these instances.
         buckets: Vec<BucketPlan>,
     },
@@ -113,7 +113,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instance.
@@ -126,7 +126,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
@@ -135,7 +135,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
@@ -144,7 +144,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
     },
@@ -160,7 +160,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// What it has not reported.
@@ -171,7 +171,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The regions.
         keys: Vec<RegionKey>,
     },
@@ -187,7 +187,7 @@ pub enum Event {
         /// By whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The instance.
         instance: InstanceId,
         /// The tasks.
@@ -201,7 +201,7 @@ pub enum Event {
 
 /// What a manager answers at once, besides its effects.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ManagerReply {
     /// Nothing.
     Nothing,
     /// The number of the worker that joined.
@@ -225,64 +225,66 @@ pub fn failure() -> TaskFailure {
 /// A task that was run, and what it took.
 #[must_use]
 pub fn ran(stage: u32, task: u32, seconds: f64) -> TaskReport {
-    let done = TaskDone::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
+    let done = TaskOutcome::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
     TaskReport { stage, task, done, cache_seconds: 0.0 }
 }
 
 impl Event {
     /// Says it to a manager, at a time since the simulation began. `plans` are those that are known.
-    pub fn apply(&self, manager: &mut Manager, plans: &[ExecutionPlan], now: Duration) -> Answer {
+    pub fn apply(&self, manager: &mut Manager, plans: &[ExecutionPlan], now: Duration) -> ManagerReply {
         match self {
             Self::Start { epoch } => *manager = Manager::new(*epoch),
-            Self::Hold => manager.handle_hold(),
-            Self::Resume => manager.handle_resume(),
+            Self::Hold => manager.pause_grants(),
+            Self::Resume => manager.resume_grants(),
             Self::Submit { study, plan, finished } => {
-                let Some(plan) = plans.get(*plan) else { return Answer::Accepted(false) };
+                let Some(plan) = plans.get(*plan) else { return ManagerReply::Accepted(false) };
                 let submitted = manager.handle_submit(*study, plan.clone(), finished);
-                return Answer::Accepted(submitted.is_ok());
+                return ManagerReply::Accepted(submitted.is_ok());
             }
             Self::Cancel { study } => manager.handle_cancel(*study),
-            Self::Join { facts } => return Answer::Joined(manager.handle_join(facts.clone())),
+            Self::Join { facts } => return ManagerReply::Joined(manager.handle_join(facts.clone())),
             Self::Request { worker, buckets, after } => manager.handle_request(*worker, *buckets, *after),
             Self::Done { worker, study, lease, instance } => {
-                return Answer::Counted(manager.handle_done(*worker, *study, *lease, *instance));
+                return ManagerReply::Counted(manager.handle_done(*worker, *study, *lease, *instance));
             }
             Self::Failed { worker, study, lease, instance } => {
                 let counted = manager.handle_failed(*worker, *study, *lease, *instance, &failure());
-                return Answer::Counted(counted);
+                return ManagerReply::Counted(counted);
             }
             Self::Lacking { worker, study, lease, instance, keys } => {
-                return Answer::Counted(manager.handle_lacking(*worker, *study, *lease, *instance, keys));
+                return ManagerReply::Counted(
+                    manager.handle_missing_input(*worker, *study, *lease, *instance, keys),
+                );
             }
             Self::Back { worker, study, lease, instances } => {
-                return Answer::Counted(manager.handle_back(*worker, *study, *lease, instances));
+                return ManagerReply::Counted(manager.handle_returned(*worker, *study, *lease, instances));
             }
             Self::Replanned { study, buckets } => {
-                return Answer::Accepted(manager.handle_replanned(*study, buckets.clone()).is_ok());
+                return ManagerReply::Accepted(manager.handle_replanned(*study, buckets.clone()).is_ok());
             }
             Self::Drain { worker } => manager.handle_drain(*worker),
             Self::Replicate { worker, study, lease, instance, regions } => {
                 manager.handle_replicate(*worker, *study, *lease, *instance, regions);
             }
-            Self::NotCopied { worker, study, key } => manager.handle_not_copied(*worker, *study, *key),
+            Self::NotCopied { worker, study, key } => manager.handle_fetch_failed(*worker, *study, *key),
             Self::Dropped { worker, study, key } => manager.handle_dropped(*worker, *study, *key),
-            Self::Copied { worker, study, key } => manager.handle_copied(*worker, *study, *key),
+            Self::Copied { worker, study, key } => manager.handle_region_fetched(*worker, *study, *key),
             Self::Leave { worker, lost } => manager.handle_leave(*worker, *lost),
             Self::Adopt { worker, study, lease, instances } => {
-                return Answer::Kept(manager.handle_adopt(*worker, *study, *lease, instances));
+                return ManagerReply::Kept(manager.handle_adopt(*worker, *study, *lease, instances));
             }
             Self::Holds { worker, study, keys } => {
-                return Answer::Needless(manager.handle_holds(*worker, *study, keys));
+                return ManagerReply::Needless(manager.handle_holds(*worker, *study, keys));
             }
             Self::LeaseEnd { worker, at_us } => {
-                manager.handle_lease_end(*worker, Duration::from_micros(*at_us));
+                manager.handle_time_limit(*worker, Duration::from_micros(*at_us));
             }
             Self::Ran { worker, study, instance, tasks } => {
-                manager.handle_ran(*worker, *study, *instance, tasks);
+                manager.handle_task_timings(*worker, *study, *instance, tasks);
             }
             Self::Tick => manager.handle_tick(now),
             Self::Stop => manager.handle_stop(),
         }
-        Answer::Nothing
+        ManagerReply::Nothing
     }
 }

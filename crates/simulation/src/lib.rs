@@ -3,8 +3,8 @@
 //!
 //! - [`event`]: what is said to a manager, as values;
 //! - [`audit`]: what must be true of all that it does, by a model of its own;
-//! - [`observed`]: a manager that is told events, timed, recorded and audited;
-//! - [`workload`], [`schedule`]: what is to be executed, and what is to happen meanwhile;
+//! - [`recorder`]: a manager that is told events, timed, recorded and audited;
+//! - [`workload`], [`scenario`]: what is to be executed, and what is to happen meanwhile;
 //! - [`cluster`]: the workers and the network around it;
 //! - [`burst`]: a study on a cluster that takes workers of a cloud, for money;
 //! - [`log`], [`replay`]: what the manager was told, written down and told again.
@@ -16,8 +16,8 @@ pub mod burst;
 pub mod cluster;
 pub mod event;
 pub mod log;
-pub mod observed;
 pub mod random;
+pub mod recorder;
 pub mod replay;
-pub mod schedule;
+pub mod scenario;
 pub mod workload;

@@ -1,8 +1,8 @@
 //! What a simulation was, and everything its manager was told, one JSON document a line: to step through what went wrong.
 
 use crate::cluster::workloads;
-use crate::observed::{Observed, Said};
-use crate::schedule::Schedule;
+use crate::recorder::{RecordedEvent, RecordedManager};
+use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use thiserror::Error;
@@ -14,16 +14,16 @@ const VERSION: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     pleach_simulation: u32,
-    schedule: Schedule,
+    schedule: Scenario,
 }
 
 /// A log that has been read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// What was simulated.
-    pub schedule: Schedule,
+    pub schedule: Scenario,
     /// What the manager was told, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<RecordedEvent>,
 }
 
 /// Why a text is no log.
@@ -53,7 +53,7 @@ impl Log {
     ///
     /// # Errors
     /// When the writer does not take it.
-    pub fn write(schedule: &Schedule, said: &[Said], mut to: impl Write) -> io::Result<()> {
+    pub fn write(schedule: &Scenario, said: &[RecordedEvent], mut to: impl Write) -> io::Result<()> {
         let head = Head { pleach_simulation: VERSION, schedule: schedule.clone() };
         serde_json::to_writer(&mut to, &head)?;
         for said in said {
@@ -81,8 +81,8 @@ impl Log {
 
     /// A manager that knows the plans of the log, to be told all of it again.
     #[must_use]
-    pub fn manager(&self) -> Observed {
+    pub fn manager(&self) -> RecordedManager {
         let plans = workloads(&self.schedule).into_iter().map(|workload| workload.plan).collect();
-        Observed::new(plans, true, false)
+        RecordedManager::new(plans, true, false)
     }
 }

@@ -1,9 +1,9 @@
 //! A log, event by event: what was said, what followed, and which rule was broken.
 
-use crate::audit::Breach;
-use crate::event::{Answer, Event};
+use crate::audit::Violation;
+use crate::event::{Event, ManagerReply};
 use crate::log::Log;
-use crate::observed::Observed;
+use crate::recorder::RecordedManager;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::manager::Effect;
 use pleach_dispatch::study::Effect as Happened;
@@ -33,7 +33,7 @@ pub struct Step {
 #[derive(Debug)]
 pub struct Replay<'a> {
     log: &'a Log,
-    manager: Observed,
+    manager: RecordedManager,
     next: usize,
     over: bool,
 }
@@ -52,8 +52,8 @@ impl Iterator for Replay<'_> {
     fn next(&mut self) -> Option<Step> {
         let said = self.log.said.get(self.next).filter(|_| !self.over)?;
         self.next += 1;
-        let told = self.manager.tell(said.at_us, said.event.clone());
-        let (answer, effects, breach): (_, _, Option<Breach>) = match told {
+        let told = self.manager.apply(said.at_us, said.event.clone());
+        let (answer, effects, breach): (_, _, Option<Violation>) = match told {
             Ok((answer, effects)) => (in_words(&answer), effects.iter().map(effect_in_words).collect(), None),
             Err(breach) => (None, Vec::new(), Some(breach)),
         };
@@ -69,14 +69,14 @@ impl Iterator for Replay<'_> {
     }
 }
 
-fn in_words(answer: &Answer) -> Option<String> {
+fn in_words(answer: &ManagerReply) -> Option<String> {
     match answer {
-        Answer::Nothing | Answer::Counted(true) | Answer::Accepted(true) => None,
-        Answer::Joined(worker) => Some(format!("is {worker}")),
-        Answer::Counted(false) => Some("does not count".to_owned()),
-        Answer::Kept(kept) => Some(format!("goes on with {}", list(kept.iter().copied()))),
-        Answer::Needless(keys) => Some(format!("{} regions are of no use", keys.len())),
-        Answer::Accepted(false) => Some("is refused".to_owned()),
+        ManagerReply::Nothing | ManagerReply::Counted(true) | ManagerReply::Accepted(true) => None,
+        ManagerReply::Joined(worker) => Some(format!("is {worker}")),
+        ManagerReply::Counted(false) => Some("does not count".to_owned()),
+        ManagerReply::Kept(kept) => Some(format!("goes on with {}", list(kept.iter().copied()))),
+        ManagerReply::Needless(keys) => Some(format!("{} regions are of no use", keys.len())),
+        ManagerReply::Accepted(false) => Some("is refused".to_owned()),
     }
 }
 
@@ -110,7 +110,7 @@ pub fn event_in_words(event: &Event) -> String {
         Event::Submit { study, finished, .. } => {
             format!("{study} is submitted, {} instances have reported before", finished.len())
         }
-        Event::Cancel { study } => format!("{study} is cancelled"),
+        Event::Cancel { study } => format!("{study} is canceled"),
         Event::Join { facts } => format!("a worker with {} slots joins", facts.slots),
         Event::Request { worker, buckets, after: None } => format!("{worker} asks for {buckets} buckets"),
         Event::Request { worker, buckets, after: Some(stage) } => {

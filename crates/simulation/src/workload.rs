@@ -3,25 +3,25 @@
 //! A workload is an optional first stage, one instance a tile, whose output all instances of the tile read, and a second
 //! stage whose instances are a chain of tasks each and share prefixes in a bucket (a reuse tree). All tiles have the same
 //! instances, as the papers' studies do; what a task takes differs by tile and by task. Or it is the plan of a real study
-//! ([`StageTrace`]).
+//! ([`StageWorkload`]).
 
-mod traced;
+mod recorded;
 
 use crate::random::Random;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
-use pleach_dispatch::{InstanceId, StudyId};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
+use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::{ElementType, RegionKey};
-use pleach_reuse::{Costs, Ending, Problem, ReuseTree, Strategy, TrtmaOptions};
-use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
+use pleach_reuse::{LeftoverRule, MergeProblem, ReuseTree, Strategy, TaskCosts, TrtmaOptions};
+use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput};
+use recorded::RecordedWorkload;
+pub use recorded::StageWorkload;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
-pub use traced::StageTrace;
-use traced::Traced;
 
 /// How the instances of a tile are put into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cut {
+pub enum Bucketing {
     /// Each by itself.
     Single,
     /// RTMA with this many instances at most.
@@ -34,12 +34,12 @@ pub enum Cut {
 
 /// What a study consists of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Design {
+pub struct WorkloadDesign {
     /// Tiles, alike but for what they take.
     pub tiles: u32,
     /// Tasks of the second stage.
     pub levels: usize,
-    /// Keys of the tasks of each instance of a tile, as in [`Problem`].
+    /// Keys of the tasks of each instance of a tile, as in [`MergeProblem`].
     pub keys: Vec<u32>,
     /// Mean seconds of the tasks of each level.
     pub seconds: Vec<f64>,
@@ -50,14 +50,14 @@ pub struct Design {
     /// Bytes of what the first stage stores for a tile.
     pub region_bytes: u64,
     /// How it is cut.
-    pub cut: Cut,
+    pub cut: Bucketing,
     /// Of the variations.
     pub seed: u64,
 }
 
 /// A study made up from a few numbers, so that it can be written down.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recipe {
+pub struct SyntheticWorkload {
     /// Tiles.
     pub tiles: u32,
     /// Instances of a tile.
@@ -70,17 +70,17 @@ pub struct Recipe {
     pub task_seconds: f64,
     /// There is a first stage, and it takes so long.
     pub first_seconds: Option<f64>,
-    /// As [`Design::variation`].
+    /// As [`WorkloadDesign::variation`].
     pub variation: f64,
-    /// As [`Design::region_bytes`].
+    /// As [`WorkloadDesign::region_bytes`].
     pub region_bytes: u64,
     /// How it is cut.
-    pub cut: Cut,
+    pub cut: Bucketing,
     /// Of the values and the variations.
     pub seed: u64,
 }
 
-impl Recipe {
+impl SyntheticWorkload {
     /// Stands where the workload is given apart.
     pub const UNUSED: Self = Self {
         tiles: 0,
@@ -91,17 +91,17 @@ impl Recipe {
         first_seconds: None,
         variation: 0.0,
         region_bytes: 0,
-        cut: Cut::Single,
+        cut: Bucketing::Single,
         seed: 0,
     };
 
     /// The design that follows from it.
     #[must_use]
-    pub fn design(&self) -> Design {
+    pub fn design(&self) -> WorkloadDesign {
         let mut random = Random::new(self.seed);
         let count = self.instances as usize * self.levels as usize;
         let values = u64::from(self.values.max(1));
-        Design {
+        WorkloadDesign {
             tiles: self.tiles,
             levels: self.levels as usize,
             keys: (0..count).map(|_| (random.word() % values) as u32).collect(),
@@ -120,7 +120,7 @@ impl Recipe {
 pub struct Workload {
     /// For the manager.
     pub plan: ExecutionPlan,
-    design: Design,
+    design: WorkloadDesign,
     /// The nodes of each instance of a tile in the tile's reuse tree, first task first.
     nodes: Vec<u32>,
     /// Instances of a tile, in the tree's order.
@@ -128,7 +128,7 @@ pub struct Workload {
     /// By tile.
     factor: Vec<f64>,
     /// Of a real study; nothing else counts then.
-    traced: Option<Traced>,
+    traced: Option<RecordedWorkload>,
 }
 
 /// The first stage, where there is one, comes before the second.
@@ -140,13 +140,13 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
         operation: format!("simulated.{name}"),
         version: 1,
         arguments: Vec::new(),
-        reads: vec![Read::StageInput(0)],
+        reads: vec![TaskInput::StageInput(0)],
         writes: vec![region("out")],
     };
     let stage = |name: &str, tasks: usize| Stage {
         name: name.to_owned(),
         description: String::new(),
-        inputs: vec![StageInput { region: region("in"), origin: Origin::Input(0) }],
+        inputs: vec![StageInput { region: region("in"), origin: InputOrigin::Input(0) }],
         outputs: vec![StageOutput::new(region("out"), 0, 0)],
         parameters: Vec::new(),
         tasks: vec![task(name); tasks],
@@ -157,7 +157,7 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
 }
 
 /// A key of a study's own: kinds are tiles, first stages and results.
-fn key(study: StudyId, kind: u8, number: u32) -> RegionKey {
+fn key(study: PlanId, kind: u8, number: u32) -> RegionKey {
     let wide = u128::from(study.study) << 64 | u128::from(kind) << 32 | u128::from(number);
     RegionKey(wide.to_be_bytes())
 }
@@ -165,7 +165,7 @@ fn key(study: StudyId, kind: u8, number: u32) -> RegionKey {
 impl Workload {
     /// Plans a design. `study` makes its regions its own.
     #[must_use]
-    pub fn new(study: StudyId, design: Design) -> Self {
+    pub fn new(study: PlanId, design: WorkloadDesign) -> Self {
         let each = design.keys.len().checked_div(design.levels).unwrap_or(0);
         let (buckets, nodes) = cut(&design, each);
         let mut rank: Vec<u32> = (0..each as u32).collect();
@@ -177,7 +177,7 @@ impl Workload {
         let first = design.first_seconds.is_some();
         let mut plan = ExecutionPlan {
             stages: stages(first, design.levels),
-            sharing: Sharing::Tree,
+            sharing: ReuseScope::Tree,
             ..ExecutionPlan::default()
         };
         let firsts = if first { design.tiles } else { 0 };
@@ -216,8 +216,8 @@ impl Workload {
         Self { plan, nodes, rank: place, factor, design, traced: None }
     }
 
-    fn of_trace(plan: ExecutionPlan, traced: Traced) -> Self {
-        let nothing = Design {
+    fn of_trace(plan: ExecutionPlan, traced: RecordedWorkload) -> Self {
+        let nothing = WorkloadDesign {
             tiles: 0,
             levels: 0,
             keys: Vec::new(),
@@ -225,7 +225,7 @@ impl Workload {
             first_seconds: None,
             variation: 0.0,
             region_bytes: 0,
-            cut: Cut::Single,
+            cut: Bucketing::Single,
             seed: 0,
         };
         let (nodes, rank, factor) = (Vec::new(), Vec::new(), Vec::new());
@@ -310,7 +310,7 @@ impl Workload {
     }
 
     /// What an instance stores for others.
-    pub fn stored(&self, study: StudyId, instance: InstanceId) -> impl Iterator<Item = RegionKey> + use<> {
+    pub fn stored(&self, study: PlanId, instance: InstanceId) -> impl Iterator<Item = RegionKey> + use<> {
         if let Some(traced) = &self.traced {
             return traced.stored(instance).to_vec().into_iter();
         }
@@ -328,7 +328,7 @@ impl Workload {
     /// Bytes of a file.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
-        self.traced.as_ref().map_or(self.design.region_bytes, Traced::file_bytes)
+        self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
     /// As [`seconds`](Self::seconds), as the cost model has it.
@@ -343,8 +343,8 @@ impl Workload {
     /// Seconds of all instances by themselves, and of all tasks that differ, as the cost model has it; only known of real
     /// studies.
     #[must_use]
-    pub fn alone_and_unique_seconds(&self) -> Option<(f64, f64)> {
-        self.traced.as_ref().map(Traced::alone_and_unique_seconds)
+    pub fn total_and_unique_seconds(&self) -> Option<(f64, f64)> {
+        self.traced.as_ref().map(RecordedWorkload::alone_and_unique_seconds)
     }
 
     /// Bytes of what is stored, on its way to another worker.
@@ -356,14 +356,14 @@ impl Workload {
     /// Size of the images of a bucket, in the plan's measure.
     #[must_use]
     pub fn pixels(&self) -> u64 {
-        self.traced.as_ref().map_or(self.design.region_bytes, Traced::file_bytes)
+        self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
     /// Some instances of the second stage as a problem, to be planned anew; costs are the means.
     ///
     /// # Errors
     /// When there are more than the planner takes.
-    pub fn problem(&self, instances: &[InstanceId]) -> Result<Problem, pleach_reuse::ProblemError> {
+    pub fn problem(&self, instances: &[InstanceId]) -> Result<MergeProblem, pleach_reuse::ProblemError> {
         if let Some(traced) = &self.traced {
             return traced.problem(instances);
         }
@@ -377,14 +377,15 @@ impl Workload {
         });
         let keys = keys.collect();
         let tiles = members.iter().map(|(tile, _)| *tile).collect();
-        Problem::new(self.design.levels, tiles, keys, Costs::PerLevel(self.design.seconds.clone()))
+        MergeProblem::new(self.design.levels, tiles, keys, TaskCosts::PerLevel(self.design.seconds.clone()))
     }
 }
 
 /// Buckets of one tile, and the nodes of its instances in its reuse tree.
-fn cut(design: &Design, each: usize) -> (Vec<Vec<u32>>, Vec<u32>) {
-    let problem = |costs: Costs| Problem::new(design.levels, vec![0; each], design.keys.clone(), costs);
-    let Ok(problem_by_cost) = problem(Costs::PerLevel(design.seconds.clone())) else {
+fn cut(design: &WorkloadDesign, each: usize) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let problem =
+        |costs: TaskCosts| MergeProblem::new(design.levels, vec![0; each], design.keys.clone(), costs);
+    let Ok(problem_by_cost) = problem(TaskCosts::PerLevel(design.seconds.clone())) else {
         return (Vec::new(), Vec::new());
     };
     let tree = ReuseTree::build(&problem_by_cost);
@@ -399,13 +400,13 @@ fn cut(design: &Design, each: usize) -> (Vec<Vec<u32>>, Vec<u32>) {
     };
     let options = TrtmaOptions::default();
     let (by, strategy) = match design.cut {
-        Cut::Single => (problem_by_cost, Strategy::Stage),
-        Cut::Rtma(most) => {
-            (problem_by_cost, Strategy::Rtma { max_bucket_size: most, ending: Ending::default() })
+        Bucketing::Single => (problem_by_cost, Strategy::Stage),
+        Bucketing::Rtma(most) => {
+            (problem_by_cost, Strategy::Rtma { max_bucket_size: most, ending: LeftoverRule::default() })
         }
-        Cut::Trtma(all) => (problem_by_cost, Strategy::Trtma { max_buckets: a_tile(all), options }),
-        Cut::TrtmaByCount(all) => {
-            let Ok(counted) = problem(Costs::Count) else { return (Vec::new(), nodes) };
+        Bucketing::Trtma(all) => (problem_by_cost, Strategy::Trtma { max_buckets: a_tile(all), options }),
+        Bucketing::TrtmaByCount(all) => {
+            let Ok(counted) = problem(TaskCosts::Count) else { return (Vec::new(), nodes) };
             (counted, Strategy::Trtma { max_buckets: a_tile(all), options })
         }
     };

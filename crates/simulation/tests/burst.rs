@@ -1,16 +1,16 @@
 //! Cloud bursts: small ones that can be followed by hand, what they cost counted apart, and deadlines that are met wherever
 //! the scaling step said that they would be.
 
-use pleach_dispatch::StudyId;
-use pleach_dispatch::scaling::Pool;
-use pleach_simulation::burst::{Base, Burst, Outcome, Policy, Rule, Site, run};
-use pleach_simulation::workload::{Cut, Recipe, Workload};
+use pleach_dispatch::PlanId;
+use pleach_dispatch::scaling::WorkerPool;
+use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Outcome, Policy, PolicyKind, run};
+use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
 /// Instances of ten seconds that share nothing.
 fn apart(instances: u32) -> Workload {
-    let recipe = Recipe {
+    let recipe = SyntheticWorkload {
         tiles: 1,
         instances,
         levels: 1,
@@ -19,15 +19,15 @@ fn apart(instances: u32) -> Workload {
         first_seconds: None,
         variation: 0.0,
         region_bytes: 1_000_000,
-        cut: Cut::Single,
+        cut: Bucketing::Single,
         seed: 1,
     };
-    Workload::new(StudyId::whole(0), recipe.design())
+    Workload::new(PlanId::whole(0), recipe.design())
 }
 
 /// Instances that share, on a tile each, after a first stage.
 fn shared(tiles: u32, buckets: usize) -> Workload {
-    let recipe = Recipe {
+    let recipe = SyntheticWorkload {
         tiles,
         instances: 60,
         levels: 3,
@@ -36,14 +36,14 @@ fn shared(tiles: u32, buckets: usize) -> Workload {
         first_seconds: Some(5.0),
         variation: 0.3,
         region_bytes: 48_000_000,
-        cut: Cut::Trtma(NonZeroUsize::new(buckets).expect("some")),
+        cut: Bucketing::Trtma(NonZeroUsize::new(buckets).expect("some")),
         seed: 2,
     };
-    Workload::new(StudyId::whole(0), recipe.design())
+    Workload::new(PlanId::whole(0), recipe.design())
 }
 
-fn site(max: u32, startup_seconds: f64) -> Site {
-    let pool = Pool {
+fn site(max: u32, startup_seconds: f64) -> CloudPool {
+    let pool = WorkerPool {
         name: "cloud".to_owned(),
         slots: 1.0,
         price_per_hour: 36.0,
@@ -55,7 +55,7 @@ fn site(max: u32, startup_seconds: f64) -> Site {
         starting: 0,
         starting_seconds: 0.0,
     };
-    Site {
+    CloudPool {
         pool,
         cores: 1,
         speed: 1.0,
@@ -68,17 +68,17 @@ fn site(max: u32, startup_seconds: f64) -> Site {
     }
 }
 
-fn burst(nodes: u32, sites: Vec<Site>) -> Burst {
-    let base = Base { nodes, cores: 1, speed: 1.0 };
+fn burst(nodes: u32, sites: Vec<CloudPool>) -> Burst {
+    let base = BaseCluster { nodes, cores: 1, speed: 1.0 };
     Burst { base, sites, step_seconds: 5.0, seed: 7, limit_seconds: 1e6 }
 }
 
-fn policy(rule: Rule, deadline_seconds: Option<f64>, budget: Option<f64>) -> Policy {
+fn policy(rule: PolicyKind, deadline_seconds: Option<f64>, budget: Option<f64>) -> Policy {
     Policy { name: rule.name().to_owned(), rule, deadline_seconds, budget }
 }
 
 fn fixed(burst: &Burst, workers: u32, workload: Workload) -> Outcome {
-    run(burst, &policy(Rule::Fixed(vec![workers]), None, None), workload, true).expect("it ends")
+    run(burst, &policy(PolicyKind::Fixed(vec![workers]), None, None), workload, true).expect("it ends")
 }
 
 fn near(a: f64, b: f64, by: f64) {
@@ -95,7 +95,7 @@ fn one_worker_that_comes_does_its_part_and_is_paid_by_the_period() {
     // A hundredth a second, and two minutes are begun.
     near(outcome.cost, 1.2, 1e-9);
     assert_eq!((outcome.asked, outcome.most_workers, outcome.interruptions), (1, 1, 0));
-    near(outcome.utilisation, 1.0, 0.01);
+    near(outcome.utilization, 1.0, 0.01);
     let whole: f64 = outcome.happened.spans.iter().map(|span| (span.to_us - span.from_us) as f64 / 1e6).sum();
     near(whole, 120.0, 1e-6);
     assert!(outcome.happened.spans.iter().all(|span| span.is_whole));
@@ -103,7 +103,7 @@ fn one_worker_that_comes_does_its_part_and_is_paid_by_the_period() {
 
 #[test]
 fn who_is_taken_away_loses_what_it_had_begun_and_another_comes() {
-    let taken = Site { interruptions_per_hour: 60.0, ..site(4, 10.0) };
+    let taken = CloudPool { interruptions_per_hour: 60.0, ..site(4, 10.0) };
     let outcome = fixed(&burst(1, vec![taken.clone()]), 3, apart(90));
     assert!(outcome.interruptions > 3 && outcome.asked as u64 == 3 + outcome.interruptions, "{outcome:?}");
     assert!(outcome.lost_seconds > 0.0, "{outcome:?}");
@@ -111,19 +111,19 @@ fn who_is_taken_away_loses_what_it_had_begun_and_another_comes() {
     let lost: f64 = lost.map(|span| (span.to_us - span.from_us) as f64 / 1e6).sum();
     near(outcome.lost_seconds, lost, 1e-6);
     // Whoever knows it before begins nothing in vain.
-    let told = Site { notice_seconds: 15.0, ..taken };
+    let told = CloudPool { notice_seconds: 15.0, ..taken };
     let outcome = fixed(&burst(1, vec![told]), 3, apart(90));
     assert!(outcome.interruptions > 0 && outcome.lost_seconds == 0.0, "{outcome:?}");
 }
 
 #[test]
 fn what_comes_from_far_takes_its_time_and_what_leaves_is_paid() {
-    let far = Site { wide_bytes_per_second: 4.8e6, ..site(4, 0.0) };
+    let far = CloudPool { wide_bytes_per_second: 4.8e6, ..site(4, 0.0) };
     let near_by = fixed(&burst(2, vec![site(4, 0.0)]), 4, shared(3, 18));
     let slow = fixed(&burst(2, vec![far.clone()]), 4, shared(3, 18));
     assert!(slow.makespan_seconds > near_by.makespan_seconds + 5.0, "{slow:?}");
     // First stages that run in the pool are read by base nodes.
-    let paid = Site { egress_price_per_gb: 10.0, ..site(4, 0.0) };
+    let paid = CloudPool { egress_price_per_gb: 10.0, ..site(4, 0.0) };
     let outcome = fixed(&burst(1, vec![paid]), 4, shared(8, 16));
     assert!(outcome.egress_cost > 0.0, "{outcome:?}");
     near((outcome.egress_cost / 10.0 * 1e9) % 48e6, 0.0, 1.0);
@@ -133,9 +133,9 @@ fn what_comes_from_far_takes_its_time_and_what_leaves_is_paid() {
 fn a_budget_is_kept_and_a_queue_asks_while_something_waits() {
     let cloud = burst(1, vec![site(20, 20.0)]);
     let outcome =
-        run(&cloud, &policy(Rule::Budget, None, Some(9.0)), shared(10, 60), false).expect("it ends");
+        run(&cloud, &policy(PolicyKind::Budget, None, Some(9.0)), shared(10, 60), false).expect("it ends");
     assert!(outcome.cost <= 9.0 && outcome.cost > 3.0, "{outcome:?}");
-    let queue = policy(Rule::QueueLength(2.0), None, None);
+    let queue = policy(PolicyKind::QueueLength(2.0), None, None);
     let outcome = run(&cloud, &queue, shared(10, 60), false).expect("it ends");
     // Ten tiles wait at first.
     assert!(outcome.most_workers > 3 && outcome.workers.len() > 3, "{outcome:?}");
@@ -144,8 +144,8 @@ fn a_budget_is_kept_and_a_queue_asks_while_something_waits() {
 #[test]
 fn who_knows_what_can_be_cut_asks_for_more_where_more_slots_share_less() {
     let cloud = burst(4, vec![site(100, 10.0)]);
-    let simple = policy(Rule::Deadline, Some(60.0), None);
-    let aware = policy(Rule::Trtma, Some(60.0), None);
+    let simple = policy(PolicyKind::Deadline, Some(60.0), None);
+    let aware = policy(PolicyKind::Trtma, Some(60.0), None);
     let [simple, aware] =
         [simple, aware].map(|policy| run(&cloud, &policy, shared(4, 12), false).expect("it ends"));
     // All that were asked for when the study came: there after ten seconds.
@@ -160,9 +160,9 @@ fn who_knows_what_can_be_cut_asks_for_more_where_more_slots_share_less() {
 
 #[test]
 fn the_same_burst_is_the_same_again() {
-    let taken = Site { interruptions_per_hour: 30.0, startup_variation: 0.5, ..site(8, 15.0) };
+    let taken = CloudPool { interruptions_per_hour: 30.0, startup_variation: 0.5, ..site(8, 15.0) };
     let cloud = burst(2, vec![taken]);
-    let policy = policy(Rule::Trtma, Some(120.0), Some(50.0));
+    let policy = policy(PolicyKind::Trtma, Some(120.0), Some(50.0));
     let again = || run(&cloud, &policy, shared(6, 24), true).expect("it ends");
     assert_eq!(again(), again());
 }
@@ -178,7 +178,7 @@ proptest! {
         let workload = shared(tiles, 3 * nodes as usize + tiles as usize);
         let alone = fixed(&cloud, 0, workload.clone());
         let deadline = part * alone.makespan_seconds;
-        let rule = if is_aware { Rule::Trtma } else { Rule::Deadline };
+        let rule = if is_aware { PolicyKind::Trtma } else { PolicyKind::Deadline };
         let outcome = run(&cloud, &policy(rule, Some(deadline), None), workload, true).expect("it ends");
         if outcome.fastest_seconds.is_none() && outcome.predicted_seconds.is_some_and(|seconds| seconds <= 0.9 * deadline) {
             // A tenth was kept in hand; what a bucket takes beyond it is not foreseen.

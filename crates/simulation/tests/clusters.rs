@@ -3,19 +3,19 @@
 //! A schedule that fails leaves its log in the folder of test results; `pleach replay LOG` steps through it.
 
 use pleach_dispatch::plan::BucketPlan;
-use pleach_reuse::{Buckets, Costs, Member, Problem, ReuseTree, bucket_costs};
-use pleach_simulation::cluster::{Cluster, Figures, workloads};
+use pleach_reuse::{Buckets, Member, MergeProblem, ReuseTree, TaskCosts, bucket_costs};
+use pleach_simulation::cluster::{Cluster, ClusterStats, workloads};
 use pleach_simulation::log::Log;
 use pleach_simulation::replay::Replay;
-use pleach_simulation::schedule::{Incident, Network, NodeSpec, Schedule};
-use pleach_simulation::workload::{Cut, Recipe};
+use pleach_simulation::scenario::{Incident, NetworkModel, NodeSpec, Scenario};
+use pleach_simulation::workload::{Bucketing, SyntheticWorkload};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-const RECIPE: Recipe = Recipe {
+const RECIPE: SyntheticWorkload = SyntheticWorkload {
     tiles: 1,
     instances: 12,
     levels: 3,
@@ -24,17 +24,17 @@ const RECIPE: Recipe = Recipe {
     first_seconds: None,
     variation: 0.0,
     region_bytes: 48_000_000,
-    cut: Cut::Single,
+    cut: Bucketing::Single,
     seed: 1,
 };
 
-fn schedule(nodes: usize, recipe: Recipe) -> Schedule {
-    Schedule {
+fn schedule(nodes: usize, recipe: SyntheticWorkload) -> Scenario {
+    Scenario {
         seed: 1,
         nodes: vec![NodeSpec { slots: 1, speed: 1.0 }; nodes],
         studies: vec![(0, recipe)],
         incidents: Vec::new(),
-        network: Network { latency_us: 1000, jitter_us: 0, ..Network::default() },
+        network: NetworkModel { latency_us: 1000, jitter_us: 0, ..NetworkModel::default() },
         tick_ms: 500,
         replan: false,
         limit_seconds: 10_000.0,
@@ -42,11 +42,11 @@ fn schedule(nodes: usize, recipe: Recipe) -> Schedule {
 }
 
 /// Runs a schedule under audit; one that fails leaves its log.
-fn run(schedule: &Schedule) -> Figures {
+fn run(schedule: &Scenario) -> ClusterStats {
     run_cluster(schedule, Cluster::new(schedule.clone(), true, true))
 }
 
-fn run_cluster(schedule: &Schedule, mut cluster: Cluster) -> Figures {
+fn run_cluster(schedule: &Scenario, mut cluster: Cluster) -> ClusterStats {
     let figures = cluster.run().unwrap_or_else(|stop| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("simulation-{}.log", schedule.seed));
         let written =
@@ -70,11 +70,15 @@ fn one_worker_takes_what_the_tasks_take_and_the_way_there_and_back() {
 
 #[test]
 fn a_bucket_takes_what_the_planner_says() {
-    let recipe = Recipe { instances: 40, cut: Cut::Trtma(NonZeroUsize::new(6).expect("six")), ..RECIPE };
+    let recipe = SyntheticWorkload {
+        instances: 40,
+        cut: Bucketing::Trtma(NonZeroUsize::new(6).expect("six")),
+        ..RECIPE
+    };
     let schedule = schedule(2, recipe);
     let design = recipe.design();
-    let problem =
-        Problem::new(3, vec![0; 40], design.keys.clone(), Costs::PerLevel(design.seconds)).expect("tables");
+    let problem = MergeProblem::new(3, vec![0; 40], design.keys.clone(), TaskCosts::PerLevel(design.seconds))
+        .expect("tables");
     let workload = workloads(&schedule).remove(0);
     let mut buckets = Buckets::default();
     let members = |bucket: &BucketPlan| bucket.instances.iter().map(|id| Member(id.0)).collect::<Vec<_>>();
@@ -98,8 +102,9 @@ fn a_bucket_takes_what_the_planner_says() {
 
 #[test]
 fn the_same_schedule_gives_the_same_events() {
-    let mut schedule = schedule(3, Recipe { first_seconds: Some(2.0), tiles: 4, variation: 0.3, ..RECIPE });
-    schedule.network = Network { jitter_us: 700, loss: 0.05, ..Network::default() };
+    let mut schedule =
+        schedule(3, SyntheticWorkload { first_seconds: Some(2.0), tiles: 4, variation: 0.3, ..RECIPE });
+    schedule.network = NetworkModel { jitter_us: 700, loss: 0.05, ..NetworkModel::default() };
     schedule.incidents = vec![
         (3_000, Incident::Crash { node: 1 }),
         (4_000, Incident::Join(NodeSpec { slots: 2, speed: 2.0 })),
@@ -147,7 +152,7 @@ fn a_log_that_breaks_a_rule_is_replayed_up_to_there() {
 #[test]
 fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_back_with_what_it_has() {
     let cut = |milliseconds| {
-        let mut schedule = schedule(2, Recipe { instances: 6, task_seconds: 5.0, ..RECIPE });
+        let mut schedule = schedule(2, SyntheticWorkload { instances: 6, task_seconds: 5.0, ..RECIPE });
         schedule.incidents = vec![(1_000, Incident::Partition { node: 0, milliseconds })];
         run(&schedule)
     };
@@ -160,7 +165,7 @@ fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_bac
 
 #[test]
 fn a_manager_that_starts_again_leaves_workers_what_they_have() {
-    let mut schedule = schedule(4, Recipe { instances: 8, task_seconds: 10.0, ..RECIPE });
+    let mut schedule = schedule(4, SyntheticWorkload { instances: 8, task_seconds: 10.0, ..RECIPE });
     schedule.incidents = vec![(5_000, Incident::Restart { milliseconds: 1_000 })];
     let figures = run(&schedule);
     // Nothing is done twice, and nobody waits for longer than for the workers to come back.
@@ -170,8 +175,8 @@ fn a_manager_that_starts_again_leaves_workers_what_they_have() {
 
 #[test]
 fn who_joins_gets_a_part_of_what_has_not_begun() {
-    let cut = Cut::Trtma(NonZeroUsize::new(6).expect("six"));
-    let recipe = Recipe { instances: 60, values: 4, cut, ..RECIPE };
+    let cut = Bucketing::Trtma(NonZeroUsize::new(6).expect("six"));
+    let recipe = SyntheticWorkload { instances: 60, values: 4, cut, ..RECIPE };
     let join = |replan: bool| {
         let mut schedule = schedule(2, recipe);
         schedule.replan = replan;
@@ -190,9 +195,13 @@ fn who_joins_gets_a_part_of_what_has_not_begun() {
 #[test]
 fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
     // Instances of three seconds by themselves; one node has ten, which is three of them and a second in vain.
-    let recipe = Recipe { instances: 30, cut: Cut::Rtma(NonZeroUsize::new(5).expect("five")), ..RECIPE };
+    let recipe = SyntheticWorkload {
+        instances: 30,
+        cut: Bucketing::Rtma(NonZeroUsize::new(5).expect("five")),
+        ..RECIPE
+    };
     let run = |milliseconds: Option<u64>| {
-        let mut schedule = schedule(2, Recipe { values: 1000, ..recipe });
+        let mut schedule = schedule(2, SyntheticWorkload { values: 1000, ..recipe });
         let end = milliseconds.map(|milliseconds| (0, Incident::LeaseEnd { node: 1, milliseconds }));
         schedule.incidents = end.into_iter().collect();
         run(&schedule)
@@ -211,15 +220,15 @@ fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
 fn slow_nodes_get_less_and_nobody_waits_for_them() {
     let nodes: Vec<NodeSpec> =
         (0..8).map(|node| NodeSpec { slots: 2, speed: if node % 2 == 0 { 1.6 } else { 0.4 } }).collect();
-    let cut = Cut::Trtma(NonZeroUsize::new(3 * 16).expect("48"));
-    let recipe = Recipe { instances: 600, values: 5, levels: 5, variation: 0.2, cut, ..RECIPE };
-    let helped = Schedule { nodes, ..schedule(0, recipe) };
+    let cut = Bucketing::Trtma(NonZeroUsize::new(3 * 16).expect("48"));
+    let recipe = SyntheticWorkload { instances: 600, values: 5, levels: 5, variation: 0.2, cut, ..RECIPE };
+    let helped = Scenario { nodes, ..schedule(0, recipe) };
     let figures = run(&helped);
     let even = figures.work_seconds / 16.0;
     assert_eq!(figures.finished, 600);
     assert!(figures.makespan_seconds < 1.15 * even, "evenly {even} s: {figures:?}");
     // Without ticks nobody takes from others what they have not begun: it is granted well, or it is late.
-    let alone = Schedule { tick_ms: 10_000_000, ..helped };
+    let alone = Scenario { tick_ms: 10_000_000, ..helped };
     let (knowing, cluster) = (run(&alone), Cluster::new(alone.clone(), true, true));
     let unknowing = run_cluster(&alone, cluster.without_times());
     assert!(knowing.makespan_seconds < 0.85 * unknowing.makespan_seconds, "{knowing:?}, {unknowing:?}");
@@ -227,8 +236,8 @@ fn slow_nodes_get_less_and_nobody_waits_for_them() {
 
 #[test]
 fn what_kills_workers_is_given_up_and_the_rest_is_done() {
-    let mut schedule = schedule(3, Recipe { instances: 20, ..RECIPE });
-    schedule.incidents = vec![(0, Incident::Poison { study: 0, instance: 4 })];
+    let mut schedule = schedule(3, SyntheticWorkload { instances: 20, ..RECIPE });
+    schedule.incidents = vec![(0, Incident::CrashingInstance { study: 0, instance: 4 })];
     schedule.incidents.extend((0..6).map(|number| (3_000 * number, Incident::Join(schedule.nodes[0]))));
     let figures = run(&schedule);
     assert_eq!((figures.lost, figures.failed, figures.finished), (5, 1, 19));
@@ -244,7 +253,7 @@ fn incidents() -> impl Strategy<Value = (u64, Incident)> {
             .prop_map(|(node, milliseconds)| Incident::LeaseEnd { node, milliseconds }),
         2 => (1u64..5_000).prop_map(|milliseconds| Incident::Restart { milliseconds }),
         1 => (0usize..3).prop_map(|study| Incident::Cancel { study }),
-        1 => (0usize..3, 0u32..40).prop_map(|(study, instance)| Incident::Poison { study, instance }),
+        1 => (0usize..3, 0u32..40).prop_map(|(study, instance)| Incident::CrashingInstance { study, instance }),
     ];
     (0u64..60_000, incident)
 }
@@ -254,15 +263,15 @@ prop_compose! {
         tiles in 1u32..5, instances in 1u32..14, levels in 1u32..4, values in 1u32..4, task_seconds in 0.05f64..4.0,
         first_seconds in prop::option::of(0.1f64..8.0), variation in 0.0f64..1.0, size in 1usize..20, kind in 0u8..4,
         seed in any::<u64>(),
-    ) -> Recipe {
+    ) -> SyntheticWorkload {
         let size = NonZeroUsize::new(size).expect("at least 1");
         let cut = match kind {
-            0 => Cut::Single,
-            1 => Cut::Rtma(size),
-            2 => Cut::Trtma(size),
-            _ => Cut::TrtmaByCount(size),
+            0 => Bucketing::Single,
+            1 => Bucketing::Rtma(size),
+            2 => Bucketing::Trtma(size),
+            _ => Bucketing::TrtmaByCount(size),
         };
-        Recipe { tiles, instances, levels, values, task_seconds, first_seconds, variation, region_bytes: 48_000_000, cut, seed }
+        SyntheticWorkload { tiles, instances, levels, values, task_seconds, first_seconds, variation, region_bytes: 48_000_000, cut, seed }
     }
 }
 
@@ -274,12 +283,12 @@ prop_compose! {
         mut incidents in vec(incidents(), 0..16),
         latency_us in 10u64..100_000, jitter_us in 0u64..100_000, loss in prop_oneof![Just(0.0), 0.0f64..0.4],
         replan in any::<bool>(),
-    ) -> Schedule {
+    ) -> Scenario {
         // In the end there are good workers, as many as a poison may take.
         let good = NodeSpec { slots: 2, speed: 1.0 };
         incidents.extend((0..18).map(|number| (61_000 + 4_000 * number, Incident::Join(good))));
-        let network = Network { latency_us, jitter_us, loss, bytes_per_second: 1.25e8 };
-        Schedule { seed, nodes, studies, incidents, network, tick_ms: 500, replan, limit_seconds: 20_000.0 }
+        let network = NetworkModel { latency_us, jitter_us, loss, bytes_per_second: 1.25e8 };
+        Scenario { seed, nodes, studies, incidents, network, tick_ms: 500, replan, limit_seconds: 20_000.0 }
     }
 }
 

@@ -49,7 +49,7 @@ pub enum SlideError {
     /// The pieces in which the file keeps its pixels are larger than is decoded at once.
     #[error(
         "{}: level {level} is kept in pieces of {width_px} x {height_px} px; up to {} px are decoded at once",
-        path.display(), crate::slide::MOST_PIECE_PX
+        path.display(), crate::slide::MAX_PIECE_PX
     )]
     LargePieces {
         /// The file.
@@ -95,7 +95,7 @@ pub enum SlideError {
     /// The slide has no level that is small enough for an overview.
     #[error(
         "{}: its smallest level has {width_px} x {height_px} px; an overview is made of up to {} million",
-        path.display(), crate::slide::MOST_OVERVIEW_PX >> 20
+        path.display(), crate::slide::MAX_OVERVIEW_PX >> 20
     )]
     NoOverview {
         /// The file.

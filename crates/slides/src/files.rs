@@ -14,10 +14,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Longest text that names files: OpenSlide reads no `Slidedat.ini` that is longer.
-const MOST_TEXT_BYTES: u64 = 1 << 20;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Most files of a slide; scanners write some tens.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The files that a slide is made of, the one that it is named by first, the others in the order of their names. A file that
 /// is of no such format stands for itself, whatever it holds.
@@ -36,8 +36,8 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, SlideError> {
         "vms" | "vmu" => (path.with_file_name(""), hamamatsu(path)?),
         _ => return Ok(vec![path.to_owned()]),
     };
-    if names.len() > MOST_FILES {
-        return Err(wrong(path, format!("it names {} files; up to {MOST_FILES} are read", names.len())));
+    if names.len() > MAX_FILES {
+        return Err(wrong(path, format!("it names {} files; up to {MAX_FILES} are read", names.len())));
     }
     let others = names.into_iter().map(|name| folder.join(name));
     Ok(std::iter::once(path.to_owned()).chain(others).collect())
@@ -53,9 +53,9 @@ fn mirax(path: &Path, text: &Path) -> Result<BTreeSet<String>, SlideError> {
         value.ok_or_else(|| wrong(path, format!("{SLIDEDAT} does not say {key} of [{section}]")))
     };
     let count = value("DATAFILE", "FILE_COUNT")?;
-    let count = count.parse().ok().filter(|count| *count <= MOST_FILES);
+    let count = count.parse().ok().filter(|count| *count <= MAX_FILES);
     let count = count.ok_or_else(|| {
-        wrong(path, format!("FILE_COUNT of {SLIDEDAT} is no number of up to {MOST_FILES} files"))
+        wrong(path, format!("FILE_COUNT of {SLIDEDAT} is no number of up to {MAX_FILES} files"))
     })?;
     let mut names = BTreeSet::from([SLIDEDAT.to_owned(), name(path, value("HIERARCHICAL", "INDEXFILE")?)?]);
     for number in 0..count {
@@ -99,11 +99,11 @@ fn read(path: &Path, text: &Path) -> Result<BTreeMap<(String, String), String>, 
     let unreadable = |cause| wrong(path, format!("{}: {cause}", text.display()));
     // Opening a pipe would wait for a writer.
     let metadata = text.metadata().map_err(unreadable)?;
-    if !metadata.is_file() || metadata.len() > MOST_TEXT_BYTES {
-        return Err(wrong(path, format!("{}: no file of up to {MOST_TEXT_BYTES} bytes", text.display())));
+    if !metadata.is_file() || metadata.len() > MAX_TEXT_BYTES {
+        return Err(wrong(path, format!("{}: no file of up to {MAX_TEXT_BYTES} bytes", text.display())));
     }
     File::open(text)
-        .and_then(|file| file.take(MOST_TEXT_BYTES).read_to_end(&mut bytes))
+        .and_then(|file| file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);
     let (mut keys, mut section) = (BTreeMap::new(), String::new());

@@ -18,5 +18,5 @@ mod tissue;
 pub use error::SlideError;
 pub use files::files_of;
 pub use scale::Scale;
-pub use slide::{Level, Slide};
-pub use tissue::{MOST_SATURATION, Tissue};
+pub use slide::{PyramidLevel, Slide};
+pub use tissue::{MAX_SATURATION, Tissue};

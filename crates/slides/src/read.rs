@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(on_white(argb(0, 0, 0, 0)), [255; 3]);
         // Half transparent red: premultiplied it is 128, and 127 of white shine through.
         assert_eq!(on_white(argb(128, 128, 0, 0)), [127, 127, 255]);
-        // More colour than it is opaque contradicts itself, and must not wrap around.
+        // More color than it is opaque contradicts itself, and must not wrap around.
         assert_eq!(on_white(argb(1, 255, 255, 255)), [255; 3]);
     }
 
@@ -136,15 +136,15 @@ mod tests {
         let columns = Covers::of(0, 1, 2.5, 4);
         assert_eq!(columns.covers, [(0, vec![1.0, 1.0, 0.5])]);
         let rows = Covers::of(0, 1, 2.0, 2);
-        let grey = |value: u8| u32::from_be_bytes([255, value, value, value]).to_ne_bytes();
-        let strip: Vec<u8> = [10, 20, 40, 30, 50, 80].into_iter().flat_map(grey).collect();
+        let gray = |value: u8| u32::from_be_bytes([255, value, value, value]).to_ne_bytes();
+        let strip: Vec<u8> = [10, 20, 40, 30, 50, 80].into_iter().flat_map(gray).collect();
         let mut data = Vec::new();
         average(&strip, 3, &columns, &rows, &mut data);
         // (10 + 20 + 20 + 30 + 50 + 40) / 5 = 34.
         assert_eq!(data, [34; 3]);
     }
 
-    /// Neighbours share a level pixel between them, and the last one ends with the level.
+    /// Neighbors share a level pixel between them, and the last one ends with the level.
     #[test]
     fn covers_are_those_of_the_slide() {
         let all = Covers::of(0, 40, 2.5, 100);

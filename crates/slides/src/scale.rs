@@ -1,6 +1,6 @@
 //! A slide at one magnification: which of its levels is read, and how many of that level's pixels make one.
 
-use crate::Level;
+use crate::PyramidLevel;
 use pleach_regions::{PartError, PixelRectangle};
 
 /// A level whose pixels are this much finer or coarser than wanted is taken as it is. Levels are cut to whole pixels, so
@@ -23,8 +23,8 @@ pub struct Scale {
 impl Scale {
     /// The scale at which one pixel shows what `factor` (1 or more) pixels of the first level show along each axis: of the
     /// coarsest level that is not coarser than that. None where the slide would have no pixel.
-    pub(crate) fn at(levels: &[Level], factor: f64) -> Option<Self> {
-        let is_fine_enough = |level: &Level| level.downsample <= factor * (1.0 + SAME);
+    pub(crate) fn at(levels: &[PyramidLevel], factor: f64) -> Option<Self> {
+        let is_fine_enough = |level: &PyramidLevel| level.downsample <= factor * (1.0 + SAME);
         let finest = (0, *levels.first()?);
         let fine = levels.iter().copied().enumerate().filter(|(_, level)| is_fine_enough(level));
         let (number, level) =
@@ -54,8 +54,8 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn levels(of: &[(u32, f64)]) -> Vec<Level> {
-        let level = |&(side, downsample)| Level { width_px: side, height_px: side / 2, downsample };
+    fn levels(of: &[(u32, f64)]) -> Vec<PyramidLevel> {
+        let level = |&(side, downsample)| PyramidLevel { width_px: side, height_px: side / 2, downsample };
         of.iter().map(level).collect()
     }
 

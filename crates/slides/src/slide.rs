@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 /// Most pixels of one piece (a TIFF's tile) of a level: 4096 × 4096, beyond anything that scanners write (256 to 1024 a
 /// side). The reader decodes pieces whole, so that a header that claims more would cost more than the region read.
-pub(crate) const MOST_PIECE_PX: u64 = 1 << 24;
+pub(crate) const MAX_PIECE_PX: u64 = 1 << 24;
 
 /// Most pixels that are read for an overview: a gigapixel takes some 30 s. Slides have levels of a few megapixels; only
 /// one that has a single level, of a whole section, exceeds it.
-pub(crate) const MOST_OVERVIEW_PX: u64 = 1 << 30;
+pub(crate) const MAX_OVERVIEW_PX: u64 = 1 << 30;
 
 /// One level of a slide's pyramid; the first one is as the slide was scanned.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
+pub struct PyramidLevel {
     /// Width, pixels.
     pub width_px: u32,
     /// Height, pixels.
@@ -40,7 +40,7 @@ pub struct Slide {
     path: PathBuf,
     handle: OpenSlide,
     format: String,
-    levels: Vec<Level>,
+    levels: Vec<PyramidLevel>,
     /// For each level, what would make its pixels come out wrong.
     damages: Vec<Option<String>>,
     objective_power: Option<f64>,
@@ -67,14 +67,14 @@ impl Slide {
         let property = |name: &str| handle.property_value(name).ok();
         let positive = |name: &str| property(name)?.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
         let sides = handle.all_level_dimensions().iter().zip(handle.all_level_downsamples());
-        let level = |(size, downsample): (&Size, &f64)| Level {
+        let level = |(size, downsample): (&Size, &f64)| PyramidLevel {
             width_px: size.w,
             height_px: size.h,
             downsample: *downsample,
         };
-        let levels: Vec<Level> = sides.map(level).collect();
-        let is_sound = |level: &Level| {
-            let Level { width_px, height_px, downsample } = *level;
+        let levels: Vec<PyramidLevel> = sides.map(level).collect();
+        let is_sound = |level: &PyramidLevel| {
+            let PyramidLevel { width_px, height_px, downsample } = *level;
             width_px > 0 && height_px > 0 && downsample.is_finite() && downsample >= 1.0
         };
         if levels.is_empty() || !levels.iter().all(is_sound) {
@@ -84,7 +84,7 @@ impl Slide {
         for level in 0..levels.len() {
             let side = |name: &str| property(&format!("openslide.level[{level}].tile-{name}"))?.parse().ok();
             if let (Some(width_px), Some(height_px)) = (side("width"), side("height"))
-                && u64::saturating_mul(width_px, height_px) > MOST_PIECE_PX
+                && u64::saturating_mul(width_px, height_px) > MAX_PIECE_PX
             {
                 return Err(SlideError::LargePieces { path, level, width_px, height_px });
             }
@@ -118,7 +118,7 @@ impl Slide {
 
     /// The levels, the finest one first.
     #[must_use]
-    pub fn levels(&self) -> &[Level] {
+    pub fn levels(&self) -> &[PyramidLevel] {
         &self.levels
     }
 
@@ -184,17 +184,17 @@ impl Slide {
     /// # Errors
     /// [`SlideError::NoOverview`] where that would take reading more than a gigapixel, and as [`read`](Self::read).
     pub fn overview(&self, side_px: u32) -> Result<Raster, SlideError> {
-        let Level { width_px, height_px, .. } = self.levels[0];
+        let PyramidLevel { width_px, height_px, .. } = self.levels[0];
         let factor = f64::from(width_px.max(height_px)) / f64::from(side_px.max(1));
         let factor = factor.clamp(1.0, f64::from(width_px.min(height_px)));
-        let no_overview = |level: Level| SlideError::NoOverview {
+        let no_overview = |level: PyramidLevel| SlideError::NoOverview {
             path: self.path.clone(),
             width_px: level.width_px,
             height_px: level.height_px,
         };
         let scale = Scale::at(&self.levels, factor).ok_or_else(|| no_overview(self.levels[0]))?;
         let level = self.levels[scale.level];
-        if u64::from(level.width_px) * u64::from(level.height_px) > MOST_OVERVIEW_PX {
+        if u64::from(level.width_px) * u64::from(level.height_px) > MAX_OVERVIEW_PX {
             return Err(no_overview(level));
         }
         let Scale { width_px, height_px, .. } = scale;
@@ -228,10 +228,10 @@ impl Slide {
 
 /// What is wrong with each of the levels. Levels of most formats have the size of their directory; of the others, damage
 /// anywhere concerns all.
-fn damages(path: &Path, levels: &[Level]) -> Vec<Option<String>> {
+fn damages(path: &Path, levels: &[PyramidLevel]) -> Vec<Option<String>> {
     let mut damages = vec![None; levels.len()];
     for tags::Damage { size_px, cause } in tags::damages(path) {
-        let is_of = |level: &Level| size_px == [level.width_px, level.height_px].map(u64::from);
+        let is_of = |level: &PyramidLevel| size_px == [level.width_px, level.height_px].map(u64::from);
         let is_known = levels.iter().any(is_of);
         for (level, damage) in levels.iter().zip(&mut damages) {
             if is_of(level) || !is_known {

@@ -1,16 +1,16 @@
 //! Where on a slide there is tissue, from an overview of it.
 //!
-//! Stain has colour and glass has none: a pixel is tissue where its saturation (HSV, 0 to 255) exceeds a threshold. By
+//! Stain has color and glass has none: a pixel is tissue where its saturation (HSV, 0 to 255) exceeds a threshold. By
 //! itself that is Otsu's, N. Otsu, "A threshold selection method from gray-level histograms", IEEE Trans. Systems, Man and
-//! Cybernetics 9 (1979) 62–66, but no more than [`MOST_SATURATION`]: of a slide that is all tissue it would make two kinds
-//! of tissue. This is meant for stained sections in bright light. Fluorescence on black, whose noise has colour, and pen
+//! Cybernetics 9 (1979) 62–66, but no more than [`MAX_SATURATION`]: of a slide that is all tissue it would make two kinds
+//! of tissue. This is meant for stained sections in bright light. Fluorescence on black, whose noise has color, and pen
 //! marks all count as tissue: what is computed for nothing costs time, and what is skipped wrongly a result.
 
 use pleach_regions::Raster;
 
 /// The highest threshold that is chosen, of 255. Scanned glass stays below 15, and the palest stroma of an H&E section
 /// above 25.
-pub const MOST_SATURATION: u8 = 20;
+pub const MAX_SATURATION: u8 = 20;
 
 /// Of a variance, what rounding may add.
 const ROUNDING: f64 = 1e-9;
@@ -30,7 +30,7 @@ impl Tissue {
     pub fn of(overview: &Raster, saturation: Option<u8>) -> Self {
         let channels = usize::from(overview.channels());
         let saturations: Vec<u8> = overview.data().chunks_exact(channels).map(saturation_of).collect();
-        let saturation = saturation.unwrap_or_else(|| otsu(&saturations).min(MOST_SATURATION));
+        let saturation = saturation.unwrap_or_else(|| otsu(&saturations).min(MAX_SATURATION));
         Self {
             width_px: overview.width_px(),
             height_px: overview.height_px(),
@@ -148,7 +148,7 @@ mod tests {
     fn stain_is_told_from_glass() {
         for stained in [[200, 150, 210], [180, 60, 120], [235, 212, 236]] {
             let tissue = Tissue::of(&halves(stained), None);
-            assert!((3..=MOST_SATURATION).contains(&tissue.saturation()));
+            assert!((3..=MAX_SATURATION).contains(&tissue.saturation()));
             assert_eq!(tissue.share([0.0, 0.5], [0.0, 1.0]), 0.0);
             assert_eq!(tissue.share([0.5, 1.0], [0.0, 1.0]), 1.0);
             assert_eq!(tissue.share([0.25, 0.75], [0.3, 0.35]), 0.5);
@@ -160,7 +160,7 @@ mod tests {
         let both = [[200, 150, 210], [120, 40, 130]];
         let all = Raster::new(20, 10, 3, (0..200).flat_map(|n| both[n % 2]).collect()).unwrap();
         let tissue = Tissue::of(&all, None);
-        assert_eq!((tissue.saturation(), tissue.share([0.0, 1.0], [0.0, 1.0])), (MOST_SATURATION, 1.0));
+        assert_eq!((tissue.saturation(), tissue.share([0.0, 1.0], [0.0, 1.0])), (MAX_SATURATION, 1.0));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn resampling_is_the_mean() {
     assert!(differ <= Some(1), "the level of the file was rounded by its maker: {differ:?}");
 }
 
-/// A pyramid of three levels, 700 × 500 px, each tile of its own colour and pattern.
+/// A pyramid of three levels, 700 × 500 px, each tile of its own color and pattern.
 fn patterned(folder: &TempDir) -> PathBuf {
     let image = |seed: u32| -> Vec<u8> {
         (0..64 * 64 * 3_u32)
@@ -233,8 +233,8 @@ fn a_gigapixel_slide_costs_what_is_read_of_it() {
     // A disc of tissue in the middle of each level.
     let size = 120_000_u32;
     let image_of = |level: usize, column: u32, row: u32| {
-        let centre = |place: u32| f64::from((place * 512 + 256) << level) / f64::from(size) - 0.5;
-        usize::from(centre(column).hypot(centre(row)) < 0.25)
+        let center = |place: u32| f64::from((place * 512 + 256) << level) / f64::from(size) - 0.5;
+        usize::from(center(column).hypot(center(row)) < 0.25)
     };
     let images = [glass, tissue];
     Pyramid {

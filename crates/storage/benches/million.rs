@@ -6,9 +6,10 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use pleach_regions::{DataRegion, RegionKey, Table};
-use pleach_storage::files::Disk;
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{
-    FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, Upkeep, WriteMode,
+    EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel, TierMaintenance, TierStack,
+    WriteMode,
 };
 use std::fs;
 use std::path::Path;
@@ -40,7 +41,7 @@ fn resident_bytes() -> u64 {
 
 fn open(path: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Ssd, 20 << 30).packed();
-    FolderTier::open(Arc::new(Disk), path, settings).expect("a new folder")
+    FolderTier::open(Arc::new(OsFileSystem), path, settings).expect("a new folder")
 }
 
 fn step<T>(what: &str, count: u64, act: impl FnOnce() -> T) -> T {
@@ -85,10 +86,10 @@ fn main() {
     });
     let before = resident_bytes();
     let tier = Arc::new(tier);
-    let level = Level {
+    let level = TierLevel {
         name: "ssd".into(),
         tier: Arc::clone(&tier) as Arc<dyn Tier>,
-        policy: Policy::Lru,
+        policy: EvictionPolicy::Lru,
         write: WriteMode::Back,
         shared: false,
     };

@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use pleach_regions::RegionKey;
-use pleach_storage::{Policy, Ranking};
+use pleach_storage::{EvictionPolicy, EvictionQueue};
 use std::collections::HashMap;
 
 /// One line of the trace: what happened to the region of a number.
@@ -43,7 +43,7 @@ fn key(number: u64) -> RegionKey {
 
 /// A level of so many bytes.
 struct Level {
-    ranking: Ranking,
+    ranking: EvictionQueue,
     held: HashMap<u64, u64>,
     held_bytes: u64,
     capacity_bytes: u64,
@@ -70,9 +70,9 @@ impl Level {
 }
 
 /// Parts of the reads, their bytes and the seconds to have them again that a level served.
-fn served(events: &[Event], policy: Policy, capacity_bytes: u64) -> [f64; 3] {
+fn served(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> [f64; 3] {
     let (held, held_bytes) = (HashMap::new(), 0);
-    let mut level = Level { ranking: Ranking::new(policy), held, held_bytes, capacity_bytes };
+    let mut level = Level { ranking: EvictionQueue::new(policy), held, held_bytes, capacity_bytes };
     let mut about = HashMap::new();
     let (mut all, mut hit) = ([0.0; 3], [0.0; 3]);
     for event in events {
@@ -124,7 +124,7 @@ fn main() {
     let peak_bytes = peak_bytes(&events);
     println!("{} events, {peak_bytes} bytes at most", events.len());
     for percent in [5, 10, 25, 50, 75] {
-        for policy in [Policy::None, Policy::Lru, Policy::CostBenefit] {
+        for policy in [EvictionPolicy::None, EvictionPolicy::Lru, EvictionPolicy::CostBenefit] {
             let [reads, bytes, seconds] =
                 served(&events, policy, peak_bytes * percent / 100).map(|part| 100.0 * part);
             let name = policy.name();

@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use pleach_regions::{DataRegion, Raster, RegionKey};
-use pleach_storage::files::Disk;
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use std::sync::Arc;
 use std::time::Instant;
@@ -70,7 +70,8 @@ fn main() {
     for (name, settings) in [("a file each", shared), ("packed", shared.packed())] {
         for (processes, threads) in [(1, 1), (1, THREADS), (2, 2), (2, THREADS)] {
             let folder = tempfile::tempdir_in(&place).expect("a folder that can be written to");
-            let open = || FolderTier::open(Arc::new(Disk), folder.path(), settings).expect("a new folder");
+            let open =
+                || FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings).expect("a new folder");
             let tiers: Vec<FolderTier> = (0..processes).map(|_| open()).collect();
             let reader = open();
             let empty_bytes = reader.held_bytes();

@@ -7,8 +7,8 @@
 //! taken. What is read has just been written: it comes from the page cache, and what is measured is the way from there.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pleach_regions::{DataRegion, Ledger, Raster, RegionKey};
-use pleach_storage::files::Disk;
+use pleach_regions::{DataRegion, MemoryCounter, Raster, RegionKey};
+use pleach_storage::files::OsFileSystem;
 use pleach_storage::{BoundedRam, FolderKind, FolderSettings, FolderTier, Tier};
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -34,7 +34,7 @@ fn folder() -> TempDir {
 
 /// In new folders.
 fn tiers(places: &[TempDir; 4]) -> Vec<(&'static str, Box<dyn Tier>)> {
-    let ram = BoundedRam::new(Arc::new(Ledger::default()), 1 << 30);
+    let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), 1 << 30);
     let durable = FolderSettings::new(FolderKind::Ssd, 1 << 30);
     let kinds = [
         ("folder", durable),
@@ -43,7 +43,7 @@ fn tiers(places: &[TempDir; 4]) -> Vec<(&'static str, Box<dyn Tier>)> {
         ("packed scratch folder", durable.scratch().packed()),
     ];
     let folders = kinds.into_iter().zip(places).map(|((name, settings), place)| {
-        let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
+        let tier = FolderTier::open(Arc::new(OsFileSystem), place.path(), settings).expect("a new folder");
         (name, Box::new(tier) as Box<dyn Tier>)
     });
     [("ram", Box::new(ram) as Box<dyn Tier>)].into_iter().chain(folders).collect()
@@ -118,7 +118,8 @@ fn measure_writers(criterion: &mut Criterion) {
             ("scratch folder", FolderSettings::new(FolderKind::Ssd, 1 << 30).scratch()),
         ] {
             let place = folder();
-            let tier = FolderTier::open(Arc::new(Disk), place.path(), settings).expect("a new folder");
+            let tier =
+                FolderTier::open(Arc::new(OsFileSystem), place.path(), settings).expect("a new folder");
             group.bench_function(BenchmarkId::new(name, writers), |bencher| {
                 let empty = || (0..REGIONS).for_each(|number| assert!(tier.remove(key(number)).is_ok()));
                 let store = |number| assert!(tier.insert(key(number), &region).is_ok());

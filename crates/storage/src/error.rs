@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Where a tier keeps what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TierLocation {
     /// In memory.
     Ram,
     /// In a folder.
@@ -17,7 +17,7 @@ pub enum Place {
     Bucket(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TierLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ram => f.write_str("RAM"),
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 
 /// How a region was lost.
 #[derive(Debug, Error)]
-pub enum Loss {
+pub enum RegionLoss {
     /// Its file is gone, and the tier has not removed it.
     #[error("its file is gone")]
     Missing,
@@ -114,7 +114,7 @@ pub enum TierError {
         /// The region.
         key: RegionKey,
         /// The tier.
-        place: Place,
+        place: TierLocation,
         /// What the region would take at most.
         needed_bytes: u64,
         /// What is held already.
@@ -175,7 +175,7 @@ pub enum TierError {
         /// Its file.
         path: PathBuf,
         /// How.
-        source: Loss,
+        source: RegionLoss,
     },
 }
 

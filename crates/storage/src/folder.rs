@@ -1,14 +1,14 @@
 //! A folder as a tier: one file a region, on a disk of any kind.
 //!
 //! A region is written under a temporary name that tells its key, and synced, and so is its folder; only then is it renamed and
-//! said to be there. Whoever opens the folder after a loss of power finds it under either name (`folder/drafts.rs`). In shared
+//! said to be there. Whoever opens the folder after a loss of power finds it under either name (`folder/incomplete.rs`). In shared
 //! folders, which others have open meanwhile, it is renamed before the folder is synced. Scratch folders do the same without
 //! syncing (`folder/scratch.rs`).
 //! Small ones share files (`folder/pack.rs`), since each file takes blocks, a name and two waits. Making room is left to
 //! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
 
-mod books;
-mod drafts;
+mod accounting;
+mod incomplete;
 mod inventory;
 mod layout;
 mod open;
@@ -20,10 +20,10 @@ mod write;
 pub use inventory::{Quarantined, RegionFile};
 
 use crate::{Durability, Inserted, Tier, TierError};
-use books::Books;
-use layout::{Layout, leaf_of};
+use accounting::FolderAccounting;
+use layout::{Layout, shard_of};
 use pack::Pack;
-use pleach_files::{Files, Held};
+use pleach_files::{FileLock, FileSystem};
 use pleach_regions::{DataRegion, RegionKey};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,11 +97,11 @@ impl FolderSettings {
 /// Data regions in a folder.
 #[derive(Debug)]
 pub struct FolderTier {
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileSystem>,
     layout: Layout,
     settings: FolderSettings,
     block_bytes: u64,
-    books: Mutex<Books>,
+    books: Mutex<FolderAccounting>,
     pack: Pack,
     /// One a leaf: held while a file gets or loses its name and the books are changed, so that they tell the same.
     leaves: Vec<Mutex<()>>,
@@ -110,7 +110,7 @@ pub struct FolderTier {
     /// A folder could not be synced: what is on the medium is not known, and asking again would not tell.
     stopped: AtomicBool,
     /// None on shared file systems without locks.
-    _lock: Option<Box<dyn Held>>,
+    _lock: Option<Box<dyn FileLock>>,
 }
 
 /// An error of the system, as one of the tier.
@@ -126,7 +126,7 @@ impl FolderTier {
     pub fn refresh(&self) -> Result<(), TierError> {
         for leaf in 0..layout::LEAVES {
             let _held = self.hold(leaf);
-            let open::Scanned { found, .. } = open::scan(&*self.files, &self.layout, leaf)?;
+            let open::ShardScan { found, .. } = open::scan(&*self.files, &self.layout, leaf)?;
             self.books().replace(leaf, found);
         }
         let refreshed = self.pack.refresh();
@@ -166,7 +166,7 @@ impl FolderTier {
     }
 
     fn sync_leaf(&self, key: RegionKey) -> Result<(), TierError> {
-        let leaf = self.layout.leaf(leaf_of(key));
+        let leaf = self.layout.leaf(shard_of(key));
         self.files.sync_folder(&leaf).map_err(|error| {
             self.stopped.store(true, Ordering::Relaxed);
             failed("sync", &leaf)(error)
@@ -179,7 +179,7 @@ impl FolderTier {
     }
 
     // A thread that panicked while it held one of these left it whole: each change of the books is one call.
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, FolderAccounting> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -203,7 +203,7 @@ impl Tier for FolderTier {
         if was_packed && !self.is_shared() {
             return Ok(true);
         }
-        let _held = self.hold(leaf_of(key));
+        let _held = self.hold(shard_of(key));
         let known = self.books().contains(key);
         if !known && !self.is_shared() {
             return Ok(was_packed);

@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use pleach_regions::{DataRegion, Raster, RegionKey};
-//! use pleach_storage::files::Disk;
+//! use pleach_storage::files::OsFileSystem;
 //! use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 //! use std::sync::Arc;
 //!
 //! let folder = tempfile::tempdir()?;
 //! let settings = FolderSettings::new(FolderKind::Ssd, 64 << 20);
-//! let tier = FolderTier::open(Arc::new(Disk), folder.path(), settings)?;
+//! let tier = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings)?;
 //! let (key, region) = (RegionKey([7; 16]), Arc::new(DataRegion::Mask(Raster::filled(64, 64, 1, 255)?)));
 //! tier.insert(key, &region)?; // on the medium from here on
 //! assert_eq!(tier.get(key)?, Some(region));
@@ -33,10 +33,13 @@ mod tier;
 
 pub use pleach_files as files;
 
-pub use error::{Loss, Place, TierError};
+pub use error::{RegionLoss, TierError, TierLocation};
 pub use folder::{FolderKind, FolderSettings, FolderTier, Quarantined, RegionFile};
 pub use locks::locks_are_local;
-pub use policy::{Policy, Ranking};
+pub use policy::{EvictionPolicy, EvictionQueue};
 pub use ram::BoundedRam;
-pub use stack::{Level, LevelCounts, LevelId, Placed, Prefetcher, TierStack, Wishes, Worth, WriteMode};
-pub use tier::{Durability, Inserted, Tier, Upkeep};
+pub use stack::{
+    LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, TierLevel, TierStack,
+    WriteMode,
+};
+pub use tier::{Durability, Inserted, Tier, TierMaintenance};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// By what a level chooses the regions that make room for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum EvictionPolicy {
     /// None makes room: what is new goes to the next level.
     None,
     /// The one that was stored or read least recently.
@@ -17,7 +17,7 @@ pub enum Policy {
     CostBenefit,
 }
 
-impl Policy {
+impl EvictionPolicy {
     /// What it is called in files and figures.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -42,8 +42,8 @@ struct Rank {
 
 /// The regions of one level in the order in which they go.
 #[derive(Debug)]
-pub struct Ranking {
-    policy: Policy,
+pub struct EvictionQueue {
+    policy: EvictionPolicy,
     ranks: HashMap<RegionKey, Rank>,
     order: BTreeMap<Rank, RegionKey>,
     uses: u64,
@@ -52,10 +52,10 @@ pub struct Ranking {
     inflation: f64,
 }
 
-impl Ranking {
+impl EvictionQueue {
     /// Without any region.
     #[must_use]
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: EvictionPolicy) -> Self {
         Self { policy, ranks: HashMap::new(), order: BTreeMap::new(), uses: 0, inflation: 0.0 }
     }
 
@@ -65,7 +65,7 @@ impl Ranking {
         self.uses += 1;
         let value = match self.policy {
             // Infinite values would make all later ones infinite; these are pinned instead.
-            Policy::CostBenefit if seconds.is_finite() => {
+            EvictionPolicy::CostBenefit if seconds.is_finite() => {
                 self.inflation + seconds.max(0.0) / bytes.max(1) as f64
             }
             _ => 0.0,
@@ -94,7 +94,7 @@ impl Ranking {
 
     /// The one to go first of those that `may` go; with `is_pinned`, pinned ones come after all others.
     pub fn victim(&self, is_pinned: bool, may: impl Fn(RegionKey) -> bool) -> Option<RegionKey> {
-        if self.policy == Policy::None {
+        if self.policy == EvictionPolicy::None {
             return None;
         }
         let ranked = self.order.iter().take_while(|(rank, _)| is_pinned || !rank.is_pinned);
@@ -129,7 +129,7 @@ mod tests {
         RegionKey([name; 16])
     }
 
-    fn order(mut ranking: Ranking) -> Vec<u8> {
+    fn order(mut ranking: EvictionQueue) -> Vec<u8> {
         std::iter::from_fn(|| {
             let next = ranking.victim(true, |_| true)?;
             ranking.evict(next);
@@ -138,8 +138,8 @@ mod tests {
         .collect()
     }
 
-    fn ranking(policy: Policy, uses: &[(u8, u64, f64)]) -> Ranking {
-        let mut ranking = Ranking::new(policy);
+    fn ranking(policy: EvictionPolicy, uses: &[(u8, u64, f64)]) -> EvictionQueue {
+        let mut ranking = EvictionQueue::new(policy);
         uses.iter().for_each(|(name, bytes, seconds)| ranking.touch(key(*name), *bytes, *seconds));
         ranking
     }
@@ -147,15 +147,15 @@ mod tests {
     #[test]
     fn each_policy_has_its_order() {
         let uses = [(1, 100, 5.0), (2, 10, 0.1), (3, 1000, 1.0), (1, 100, 5.0), (4, 10, f64::INFINITY)];
-        assert_eq!(order(ranking(Policy::Lru, &uses)), [2, 3, 1, 4]);
+        assert_eq!(order(ranking(EvictionPolicy::Lru, &uses)), [2, 3, 1, 4]);
         // Seconds a byte: 0.05, 0.01 and 0.001.
-        assert_eq!(order(ranking(Policy::CostBenefit, &uses)), [3, 2, 1, 4]);
-        assert_eq!(order(ranking(Policy::None, &uses)), []);
+        assert_eq!(order(ranking(EvictionPolicy::CostBenefit, &uses)), [3, 2, 1, 4]);
+        assert_eq!(order(ranking(EvictionPolicy::None, &uses)), []);
     }
 
     #[test]
     fn what_cost_much_goes_when_it_is_not_used_for_long() {
-        let mut held = ranking(Policy::CostBenefit, &[(1, 1, 2.5), (2, 1, 1.0)]);
+        let mut held = ranking(EvictionPolicy::CostBenefit, &[(1, 1, 2.5), (2, 1, 1.0)]);
         for name in 3..10 {
             let gone = held.victim(true, |_| true).unwrap();
             held.evict(gone);
@@ -173,10 +173,10 @@ mod tests {
         /// Against a list that is searched anew each time.
         #[test]
         fn as_a_list_that_is_searched(
-            policy in prop::sample::select(vec![Policy::Lru, Policy::CostBenefit]),
+            policy in prop::sample::select(vec![EvictionPolicy::Lru, EvictionPolicy::CostBenefit]),
             steps in prop::collection::vec((0..4_u8, 0..8_u8, 1..100_u64, prop::option::weighted(0.8, 0.0..10.0_f64)), 1..80),
         ) {
-            let mut ranking = Ranking::new(policy);
+            let mut ranking = EvictionQueue::new(policy);
             let mut list: Vec<(u8, bool, f64)> = Vec::new(); // the one used last comes last
             let mut inflation = 0.0_f64;
             for (step, name, bytes, seconds) in steps {
@@ -194,7 +194,7 @@ mod tests {
                         ranking.touch(key(name), bytes, seconds.unwrap_or(f64::INFINITY));
                         list.retain(|one| one.0 != name);
                         let value = match (policy, seconds) {
-                            (Policy::CostBenefit, Some(seconds)) => inflation + seconds / bytes as f64,
+                            (EvictionPolicy::CostBenefit, Some(seconds)) => inflation + seconds / bytes as f64,
                             _ => 0.0,
                         };
                         list.push((name, seconds.is_none(), value));

@@ -2,8 +2,8 @@
 //!
 //! What a region takes beside its bytes is estimated; the allocator's own overhead is not known here.
 
-use crate::{Durability, Inserted, Place, Tier, TierError};
-use pleach_regions::{DataRegion, Ledger, RamTier, RegionKey, StoreError};
+use crate::{Durability, Inserted, Tier, TierError, TierLocation};
+use pleach_regions::{DataRegion, MemoryCounter, RamTier, RegionKey, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub struct BoundedRam {
 impl BoundedRam {
     /// An empty tier that counts the bytes of its regions in `ledger`.
     #[must_use]
-    pub fn new(ledger: Arc<Ledger>, capacity_bytes: u64) -> Self {
+    pub fn new(ledger: Arc<MemoryCounter>, capacity_bytes: u64) -> Self {
         Self { tier: RamTier::new(ledger), capacity_bytes, held_bytes: AtomicU64::new(0) }
     }
 }
@@ -33,20 +33,20 @@ impl BoundedRam {
 impl Tier for BoundedRam {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
         if self.tier.get(key).is_some() {
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
         let needed_bytes = region.bytes() + ENTRY_BYTES;
         let add = |held: u64| held.checked_add(needed_bytes).filter(|sum| *sum <= self.capacity_bytes);
         self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map_err(|held_bytes| {
             let capacity_bytes = self.capacity_bytes;
-            TierError::Full { key, place: Place::Ram, needed_bytes, held_bytes, capacity_bytes }
+            TierError::Full { key, place: TierLocation::Ram, needed_bytes, held_bytes, capacity_bytes }
         })?;
         match self.tier.insert(key, Arc::clone(region)) {
             Ok(()) => Ok(Inserted::New),
             // Another thread was faster.
             Err(StoreError::Duplicate(_)) => {
                 self.held_bytes.fetch_sub(needed_bytes, Ordering::Relaxed);
-                Ok(Inserted::Known)
+                Ok(Inserted::AlreadyPresent)
             }
         }
     }

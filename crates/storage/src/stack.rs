@@ -2,25 +2,25 @@
 //!
 //! A region goes to the first level that has room. A level without room lets others go, by its policy: down to the next
 //! level, or away, if it can be had again. What cannot be had again moves down, but never goes. All I/O happens outside of
-//! the books (`stack/books.rs`): a level that does not answer holds up whoever asked it, and nobody else.
+//! the books (`stack/index.rs`): a level that does not answer holds up whoever asked it, and nobody else.
 //!
-//! Whoever knows what will be asked for has it brought up before (`stack/ahead.rs`). Nothing here knows why a region is
+//! Whoever knows what will be asked for has it brought up before (`stack/prefetch.rs`). Nothing here knows why a region is
 //! wanted, and nothing moves up by itself.
 
-mod ahead;
-mod books;
-mod counts;
+mod eviction;
 mod fetch;
-mod room;
+mod index;
+mod prefetch;
+mod stats;
 mod tier;
 
-pub use ahead::Prefetcher;
-pub use counts::LevelCounts;
+pub use prefetch::Prefetcher;
+pub use stats::LevelStats;
 
-use crate::{Durability, Inserted, Policy, Tier, TierError};
-use books::{About, Books};
-use counts::Counted;
+use crate::{Durability, EvictionPolicy, Inserted, Tier, TierError};
+use index::{RegionMeta, StackIndex};
 use pleach_regions::{DataRegion, RegionKey};
+use stats::LevelCounters;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -35,13 +35,13 @@ pub enum WriteMode {
 
 /// One level.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct TierLevel {
     /// What it is called in figures; each level has a name of its own.
     pub name: String,
     /// What keeps the regions.
     pub tier: Arc<dyn Tier>,
     /// Which of them make room for others.
-    pub policy: Policy,
+    pub policy: EvictionPolicy,
     /// When they reach the level below.
     pub write: WriteMode,
     /// Whether other nodes see what is in it.
@@ -54,7 +54,7 @@ pub struct LevelId(pub usize);
 
 /// What a region is worth to whoever stores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Worth {
+pub struct RetentionValue {
     /// To compute it or to fetch it again; [`f64::INFINITY`] if that is not possible.
     pub seconds: f64,
     /// It has to survive a loss of power, in a shared level if there is one, until it is removed.
@@ -63,7 +63,7 @@ pub struct Worth {
 
 /// What is asked for a region, whatever policies say of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct PlacementHints {
     /// The fastest level that may have it; where it has no room, slower ones follow.
     pub first: LevelId,
     /// It stays in the level that it is put into until it is removed: it makes no room for others there.
@@ -72,7 +72,7 @@ pub struct Wishes {
 
 /// Where a region was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedAt {
     /// The level.
     pub level: LevelId,
     /// Whether it was there before.
@@ -82,9 +82,9 @@ pub struct Placed {
 /// Levels from fast to slow, as one store for any number of threads. All methods block.
 #[derive(Debug)]
 pub struct TierStack {
-    levels: Vec<Level>,
-    counted: Vec<Counted>,
-    books: Mutex<Books>,
+    levels: Vec<TierLevel>,
+    counted: Vec<LevelCounters>,
+    books: Mutex<StackIndex>,
     /// A claim was given back.
     released: Condvar,
 }
@@ -106,9 +106,9 @@ impl TierStack {
     /// A stack of these levels, fast ones first. What private ones hold already is worth nothing to anybody here: it makes
     /// room first. A level that cannot be listed counts an error, and is asked nevertheless.
     #[must_use]
-    pub fn new(levels: Vec<Level>) -> Self {
-        let counted: Vec<Counted> = levels.iter().map(|_| Counted::default()).collect();
-        let mut books = Books::new(levels.iter().map(|level| level.policy));
+    pub fn new(levels: Vec<TierLevel>) -> Self {
+        let counted: Vec<LevelCounters> = levels.iter().map(|_| LevelCounters::default()).collect();
+        let mut books = StackIndex::new(levels.iter().map(|level| level.policy));
         for (id, level) in levels.iter().enumerate().filter(|(_, level)| !level.shared) {
             match level.tier.list() {
                 Ok(keys) => keys.into_iter().for_each(|key| books.find(id, key)),
@@ -125,7 +125,12 @@ impl TierStack {
     /// What the last level says that was tried: [`TierError::is_lack_of_room`] when nothing has room, or everything that
     /// could make some is being moved by others.
     /// [`TierError::NoSuchLevel`] when no level is durable enough.
-    pub fn store(&self, key: RegionKey, region: &Arc<DataRegion>, worth: Worth) -> Result<Placed, TierError> {
+    pub fn store(
+        &self,
+        key: RegionKey,
+        region: &Arc<DataRegion>,
+        worth: RetentionValue,
+    ) -> Result<PlacedAt, TierError> {
         self.store_from(LevelId(0), key, region, worth)
     }
 
@@ -138,9 +143,9 @@ impl TierStack {
         first: LevelId,
         key: RegionKey,
         region: &Arc<DataRegion>,
-        worth: Worth,
-    ) -> Result<Placed, TierError> {
-        self.store_with(key, region, worth, Wishes { first, keep: false })
+        worth: RetentionValue,
+    ) -> Result<PlacedAt, TierError> {
+        self.store_with(key, region, worth, PlacementHints { first, keep: false })
     }
 
     /// Stores a region as [`store`](Self::store) does, and as is wished for it. One that is there already is kept where it
@@ -152,17 +157,17 @@ impl TierStack {
         &self,
         key: RegionKey,
         region: &Arc<DataRegion>,
-        worth: Worth,
-        Wishes { first, keep }: Wishes,
-    ) -> Result<Placed, TierError> {
-        let about = About { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
+        worth: RetentionValue,
+        PlacementHints { first, keep }: PlacementHints,
+    ) -> Result<PlacedAt, TierError> {
+        let about = RegionMeta { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
         let _claim = self.claim(key, Some(about));
         let known = (first.0..self.levels.len())
             .find(|id| (!worth.durable || self.is_durable(*id)) && self.books().contains(*id, key));
         let placed = match known {
             Some(id) => {
                 self.books().touch(id, key);
-                Placed { level: LevelId(id), inserted: Inserted::Known }
+                PlacedAt { level: LevelId(id), inserted: Inserted::AlreadyPresent }
             }
             None => self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))?,
         };
@@ -177,12 +182,12 @@ impl TierStack {
     ///
     /// # Errors
     /// As [`store`](Self::store); [`TierError::NoSuchLevel`] when no level is shared.
-    pub fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Placed, TierError> {
+    pub fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<PlacedAt, TierError> {
         if !self.levels.iter().any(|level| level.shared) {
             return Err(TierError::NoSuchLevel { key, wanted: "shared" });
         }
         // Seconds only ever become more.
-        self.store(key, region, Worth { seconds: 0.0, durable: true })
+        self.store(key, region, RetentionValue { seconds: 0.0, durable: true })
     }
 
     /// Takes a region out of every level; that it is in none is no error.
@@ -215,7 +220,7 @@ impl TierStack {
 
     /// The levels, fast ones first.
     #[must_use]
-    pub fn levels(&self) -> &[Level] {
+    pub fn levels(&self) -> &[TierLevel] {
         &self.levels
     }
 
@@ -227,7 +232,7 @@ impl TierStack {
 
     /// What each level holds, and what it has done so far.
     #[must_use]
-    pub fn counts(&self) -> Vec<LevelCounts> {
+    pub fn counts(&self) -> Vec<LevelStats> {
         let regions: Vec<usize> = (0..self.levels.len()).map(|id| self.books().len(id)).collect();
         let all = self.levels.iter().zip(&self.counted).zip(regions);
         all.map(|((level, counted), regions)| counted.show(level, regions as u64)).collect()
@@ -240,14 +245,14 @@ impl TierStack {
             && (level.shared || !self.levels.iter().any(|level| level.shared))
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, StackIndex> {
         // Every change of the books is one call: a thread that panicked left them whole.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until nobody else stores, moves or removes a region. Whoever does holds claims only of what was unclaimed:
     /// nobody who is waited for waits for another claim.
-    fn claim(&self, key: RegionKey, about: Option<About>) -> Claim<'_> {
+    fn claim(&self, key: RegionKey, about: Option<RegionMeta>) -> Claim<'_> {
         let mut books = self.books();
         while !books.claim(key, about) {
             books = self.released.wait(books).unwrap_or_else(PoisonError::into_inner);

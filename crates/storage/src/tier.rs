@@ -23,7 +23,7 @@ pub enum Inserted {
     /// It is there from now on.
     New,
     /// There was one under its key before, which stays: equal keys mean equal bytes.
-    Known,
+    AlreadyPresent,
 }
 
 /// A place that holds data regions by key, for any number of threads.
@@ -75,7 +75,7 @@ pub trait Tier: fmt::Debug + Send + Sync {
 }
 
 /// What whoever looks after a tier can ask of it. Nothing here decides what may go.
-pub trait Upkeep: Tier {
+pub trait TierMaintenance: Tier {
     /// All regions, lowest key first.
     ///
     /// # Errors

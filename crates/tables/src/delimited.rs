@@ -1,7 +1,7 @@
 //! Tables of text: CSV, and numbers separated by blanks. Reading is `pleach-sensitivity`'s; files are this module's.
 
-use crate::read::{Column, Content, Labels, Wanted};
-use crate::{Format, MOST_ROWS, TableProblem};
+use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
+use crate::{Format, MAX_ROWS, TableProblem};
 use pleach_sensitivity::table::{Numbers, Separation, TableError};
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 
 enum Filling {
     Numbers(Vec<f64>),
-    Labels(Labels),
+    Labels(LabelColumn),
 }
 
 impl Delimited {
@@ -36,17 +36,17 @@ impl Delimited {
         self.0.width()
     }
 
-    pub(crate) fn read(mut self, wanted: &[Wanted]) -> Result<Content, TableProblem> {
+    pub(crate) fn read(mut self, wanted: &[ColumnRequest]) -> Result<TableData, TableProblem> {
         let mut filling: Vec<Filling> = wanted
             .iter()
             .map(|wanted| match wanted {
-                Wanted::Numbers(_) => Filling::Numbers(Vec::new()),
-                Wanted::Labels(_) => Filling::Labels(Labels::default()),
+                ColumnRequest::Numbers(_) => Filling::Numbers(Vec::new()),
+                ColumnRequest::Labels(_) => Filling::Labels(LabelColumn::default()),
             })
             .collect();
         let (mut rows, mut first_line) = (0, None);
         while self.0.advance().map_err(simple)? {
-            if rows == MOST_ROWS {
+            if rows == MAX_ROWS {
                 return Err(TableProblem::TooManyRows);
             }
             let line = self.0.line();
@@ -54,14 +54,19 @@ impl Delimited {
             rows += 1;
             for (wanted, filling) in wanted.iter().zip(&mut filling) {
                 match (wanted, filling) {
-                    (Wanted::Numbers(column), Filling::Numbers(numbers)) => match self.0.number(*column) {
+                    (ColumnRequest::Numbers(column), Filling::Numbers(numbers)) => match self
+                        .0
+                        .number(*column)
+                    {
                         Ok(number) => numbers.push(number.unwrap_or(f64::NAN)),
                         Err(problem) => {
                             let (column, problem) = (self.name(*column), problem.to_string());
                             return Err(TableProblem::NoNumber { row: line, is_line: true, column, problem });
                         }
                     },
-                    (Wanted::Labels(column), Filling::Labels(labels)) => labels.push(self.0.field(*column)),
+                    (ColumnRequest::Labels(column), Filling::Labels(labels)) => {
+                        labels.push(self.0.field(*column))
+                    }
                     _ => {}
                 }
             }
@@ -70,7 +75,7 @@ impl Delimited {
             Filling::Numbers(numbers) => Column::Numbers(numbers),
             Filling::Labels(labels) => labels.finish(),
         };
-        Ok(Content { columns: filling.into_iter().map(finish).collect(), rows, first_line })
+        Ok(TableData { columns: filling.into_iter().map(finish).collect(), rows, first_line })
     }
 
     fn name(&self, column: usize) -> String {

@@ -9,7 +9,7 @@ mod parquet;
 mod read;
 mod write;
 
-pub use read::{Column, Content, Table, Wanted};
+pub use read::{Column, ColumnRequest, Table, TableData};
 pub use write::Writer;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 /// Most rows that a table may have: those of the largest design, ten times, as a table has them that says the response of
 /// each of ten tiles. A column of them takes 800 MB.
-pub const MOST_ROWS: usize = 100_000_000;
+pub const MAX_ROWS: usize = 100_000_000;
 
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub enum TableProblem {
         column: String,
     },
     /// More rows than are held.
-    #[error("the table has more than {MOST_ROWS} rows")]
+    #[error("the table has more than {MAX_ROWS} rows")]
     TooManyRows,
 }
 

@@ -4,8 +4,8 @@
 //! doubles and 64-bit integers without nulls, in Snappy. Nested columns, dates and decimals are no numbers here. The file's
 //! own word on how much there is allocates nothing beyond a batch.
 
-use crate::read::{Column, Content, Labels, Wanted};
-use crate::{MOST_ROWS, TableProblem};
+use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
+use crate::{MAX_ROWS, TableProblem};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{DataType, DoubleType, Int64Type};
@@ -92,14 +92,14 @@ impl Parquet {
         &self.names
     }
 
-    pub(crate) fn read(self, wanted: &[Wanted]) -> Result<Content, TableProblem> {
+    pub(crate) fn read(self, wanted: &[ColumnRequest]) -> Result<TableData, TableProblem> {
         let rows = usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0);
-        if rows > MOST_ROWS {
+        if rows > MAX_ROWS {
             return Err(TableProblem::TooManyRows);
         }
         let columns = wanted.iter().map(|wanted| match *wanted {
-            Wanted::Numbers(column) => self.numbers(column).map(Column::Numbers),
-            Wanted::Labels(column) => self.labels(column),
+            ColumnRequest::Numbers(column) => self.numbers(column).map(Column::Numbers),
+            ColumnRequest::Labels(column) => self.labels(column),
         });
         let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
         let length = |column: &Column| match column {
@@ -109,7 +109,7 @@ impl Parquet {
         if columns.iter().any(|column| length(column) != rows) {
             return Err(damaged(format!("a column has not the {rows} rows that the file tells of")));
         }
-        Ok(Content { columns, rows, first_line: None })
+        Ok(TableData { columns, rows, first_line: None })
     }
 
     fn readers(&self, column: usize) -> impl Iterator<Item = Result<ColumnReader, TableProblem>> + '_ {
@@ -166,11 +166,11 @@ impl Parquet {
         let schema = self.reader.metadata().file_metadata().schema_descr().column(self.places[column]);
         if schema.physical_type() != Physical::BYTE_ARRAY || schema.max_rep_level() > 0 {
             // Tiles may have numbers for names.
-            let mut labels = Labels::default();
+            let mut labels = LabelColumn::default();
             self.numbers(column)?.iter().for_each(|number| labels.push(&number.to_string()));
             return Ok(labels.finish());
         }
-        let mut labels = Labels::default();
+        let mut labels = LabelColumn::default();
         for reader in self.readers(column) {
             let ColumnReader::ByteArrayColumnReader(mut reader) = reader? else {
                 return Err(damaged("a column is of another type than the file tells"));
@@ -260,7 +260,7 @@ fn batches<T: DataType>(
         let mut found = values.iter().take(found);
         for row in 0..rows {
             let is_null = nulls > 0 && levels.get(row).is_some_and(|level| *level < nulls);
-            if each(if is_null { None } else { found.next() }) > MOST_ROWS {
+            if each(if is_null { None } else { found.next() }) > MAX_ROWS {
                 return Err(TableProblem::TooManyRows);
             }
         }

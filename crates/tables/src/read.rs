@@ -18,7 +18,7 @@ enum Source {
 
 /// A column that is to be read, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ColumnRequest {
     /// As numbers.
     Numbers(usize),
     /// As texts, of which there are few.
@@ -41,7 +41,7 @@ pub enum Column {
 
 /// Columns that were wanted, in the order in which they were.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Content {
+pub struct TableData {
     /// The columns, all of the same length.
     pub columns: Vec<Column>,
     /// Rows.
@@ -50,7 +50,7 @@ pub struct Content {
     pub first_line: Option<usize>,
 }
 
-impl Content {
+impl TableData {
     /// Where a row, from 0, stands in the file: its line, if lines are told, or its number from 1.
     #[must_use]
     pub fn place(&self, row: usize) -> String {
@@ -106,7 +106,7 @@ impl Table {
     ///
     /// # Errors
     /// [`FileError`] that names row and column of what is no number, or not finite.
-    pub fn read(self, wanted: &[Wanted]) -> Result<Content, FileError> {
+    pub fn read(self, wanted: &[ColumnRequest]) -> Result<TableData, FileError> {
         let file = self.file;
         let content = match self.source {
             Source::Delimited(table) => table.read(wanted),
@@ -118,13 +118,13 @@ impl Table {
 
 /// Texts that are few, by number.
 #[derive(Default)]
-pub(crate) struct Labels {
+pub(crate) struct LabelColumn {
     texts: Vec<String>,
     known: std::collections::HashMap<String, u32>,
     of: Vec<u32>,
 }
 
-impl Labels {
+impl LabelColumn {
     pub(crate) fn push(&mut self, text: &str) {
         let number = match self.known.get(text) {
             Some(&number) => number,

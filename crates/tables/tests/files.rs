@@ -1,6 +1,6 @@
 //! Files of other programs, and what is written for them.
 
-use pleach_tables::{Column, Content, Table, Wanted, Writer};
+use pleach_tables::{Column, ColumnRequest, Table, TableData, Writer};
 use pleach_workflow::{Value, ValueType};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ fn open(file: &Path) -> Table {
 fn column(file: &Path, name: &str) -> Vec<f64> {
     let table = open(file);
     let place = table.names().expect("names").iter().position(|known| known == name).expect("a column");
-    table.read(&[Wanted::Numbers(place)]).unwrap_or_else(|error| panic!("{error}")).take_numbers(0)
+    table.read(&[ColumnRequest::Numbers(place)]).unwrap_or_else(|error| panic!("{error}")).take_numbers(0)
 }
 
 fn said(file: &Path, name: &str) -> String {
     let table = open(file);
     let place = table.names().expect("names").iter().position(|known| known == name).expect("a column");
-    let said = table.read(&[Wanted::Numbers(place)]).expect_err("no numbers").to_string();
+    let said = table.read(&[ColumnRequest::Numbers(place)]).expect_err("no numbers").to_string();
     said.strip_prefix(&format!("{}: ", file.display())).expect("the file is named").to_owned()
 }
 
@@ -45,7 +45,7 @@ fn columns_of_pandas_are_read() {
             assert_eq!(found.is_nan(), row % 7 == 3, "{row}");
             assert!(found.is_nan() || found == row as f64 / 4.0 - 4.0, "{row}: {found}");
         }
-        let content = table.read(&[Wanted::Labels(6)]).unwrap();
+        let content = table.read(&[ColumnRequest::Labels(6)]).unwrap();
         let Column::Labels { texts, of } = &content.columns[0] else { panic!("{content:?}") };
         assert_eq!(texts, &["even", "odd"]);
         assert!(of.iter().zip(0..).all(|(label, row)| *label == row % 2));
@@ -82,10 +82,12 @@ fn write(file: &Path, rows: &[(f64, i64)]) {
     writer.finish().expect("a table");
 }
 
-fn read(file: &Path) -> Content {
+fn read(file: &Path) -> TableData {
     let table = open(file);
     assert_eq!(table.names().expect("a table"), COLUMNS.map(|(name, _)| name));
-    table.read(&[Wanted::Numbers(0), Wanted::Numbers(1), Wanted::Numbers(2)]).expect("a table")
+    table
+        .read(&[ColumnRequest::Numbers(0), ColumnRequest::Numbers(1), ColumnRequest::Numbers(2)])
+        .expect("a table")
 }
 
 #[test]
@@ -169,7 +171,7 @@ proptest! {
         }
         std::fs::write(&file, bytes).unwrap();
         if let Ok(table) = Table::open(&file) {
-            let wanted: Vec<Wanted> = (0..table.width()).map(Wanted::Numbers).collect();
+            let wanted: Vec<ColumnRequest> = (0..table.width()).map(ColumnRequest::Numbers).collect();
             if let Err(error) = table.read(&wanted) {
                 prop_assert_eq!(error.to_string().lines().count(), 1, "{}", error);
             }

@@ -4,7 +4,7 @@
 mod allocations;
 
 use allocations::peak_of;
-use pleach_tables::{Table, Wanted, Writer};
+use pleach_tables::{ColumnRequest, Table, Writer};
 use pleach_workflow::{Value, ValueType};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn rows_pass_and_columns_are_kept() {
         assert!(writing < 24 << 20, "{name}: {writing} bytes held while writing");
         let (content, reading) = peak_of(|| {
             let table = Table::open(&file).expect("a table");
-            table.read(&[Wanted::Numbers(1), Wanted::Numbers(2)]).expect("numbers")
+            table.read(&[ColumnRequest::Numbers(1), ColumnRequest::Numbers(2)]).expect("numbers")
         });
         assert_eq!(content.rows, ROWS);
         // Two columns, each of which may just have doubled, and a batch.

@@ -1,10 +1,10 @@
 //! What a process has measured, for whoever asks.
 //!
-//! Values that are recorded when something happens are there already. Those that are [sampled](Life::Sampled) are set while
+//! Values that are recorded when something happens are there already. Those that are [sampled](SeriesLifetime::Sampled) are set while
 //! somebody asks, and those of before are forgotten: a series that is not set again has ended.
 
-use crate::catalogue::{self, ALL};
-use crate::family::{Family, Kind, Life, Role};
+use crate::catalog::{self, ALL};
+use crate::family::{Family, Kind, ProcessRole, SeriesLifetime};
 use crate::process::Process;
 use metrics_prometheus::failure::strategy::NoOp;
 use metrics_prometheus::recorder::Frozen;
@@ -17,7 +17,7 @@ use thiserror::Error;
 /// Why nothing can be shown.
 #[derive(Debug, Error)]
 pub enum ExpositionError {
-    /// The catalogue breaks a rule of Prometheus.
+    /// The catalog breaks a rule of Prometheus.
     #[error("failed to set up the metrics: {0}")]
     Family(#[from] prometheus::Error),
     /// Metrics are recorded elsewhere already.
@@ -63,10 +63,10 @@ impl Exposition {
     ///
     /// # Errors
     /// [`ExpositionError`]; [`Installed`](ExpositionError::Installed) when it is called twice.
-    pub fn install(role: Role, version: &str) -> Result<Self, ExpositionError> {
+    pub fn install(role: ProcessRole, version: &str) -> Result<Self, ExpositionError> {
         let (exposition, recorder) = Self::new(role)?;
         metrics::set_global_recorder(recorder).map_err(|_| ExpositionError::Installed)?;
-        catalogue::BUILD_INFO.with([version, role.as_str()]).set(1.0);
+        catalog::BUILD_INFO.with([version, role.as_str()]).set(1.0);
         Ok(exposition)
     }
 
@@ -74,18 +74,18 @@ impl Exposition {
     ///
     /// # Errors
     /// As [`install`](Self::install), which may be called as well.
-    pub fn detached(role: Role) -> Result<Self, ExpositionError> {
+    pub fn detached(role: ProcessRole) -> Result<Self, ExpositionError> {
         Ok(Self::new(role)?.0)
     }
 
     /// The metrics that a process of this role has, and what records them.
-    fn new(role: Role) -> Result<(Self, Frozen<NoOp>), prometheus::Error> {
+    fn new(role: ProcessRole) -> Result<(Self, Frozen<NoOp>), prometheus::Error> {
         let registry = Registry::new();
         let mut builder =
             metrics_prometheus::Recorder::builder().with_registry(&registry).with_failure_strategy(NoOp);
         let mut sampled = Vec::new();
         let process = Process::new(&registry, Path::new("/proc"))?;
-        let recorded = |family: &&&Family| role.has(family.role) && family.life != Life::Process;
+        let recorded = |family: &&&Family| role.has(family.role) && family.life != SeriesLifetime::Process;
         for family in ALL.iter().filter(recorded) {
             let Family { labels, buckets, .. } = **family;
             let options = Opts::new(family.name, family.help);
@@ -102,7 +102,7 @@ impl Exposition {
                 Sampled::Gauge(family) => builder.try_with_metric(family.clone())?,
                 Sampled::Histogram(family) => builder.try_with_metric(family.clone())?,
             };
-            if family.life != Life::Recorded {
+            if family.life != SeriesLifetime::Recorded {
                 sampled.push(made);
             }
         }
@@ -110,7 +110,7 @@ impl Exposition {
         Ok((exposition, builder.build_frozen()))
     }
 
-    /// All that there is, in Prometheus' text format 0.0.4; `sample` sets what is [sampled](Life::Sampled).
+    /// All that there is, in Prometheus' text format 0.0.4; `sample` sets what is [sampled](SeriesLifetime::Sampled).
     ///
     /// # Errors
     /// [`ExpositionError::Family`] when a family cannot be written.
@@ -133,13 +133,11 @@ fn series(family: &impl prometheus::core::Collector) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{
-        BUCKET_WAIT, HTTP_REQUESTS, INSTANCES, REPLANS, STUDY_INFO, TASK_SECONDS, WORKERS,
-    };
+    use crate::catalog::{BUCKET_WAIT, HTTP_REQUESTS, INSTANCES, REPLANS, STUDY_INFO, TASK_SECONDS, WORKERS};
     use prometheus::core::Collector;
     use proptest::prelude::*;
 
-    fn shown(role: Role, record: impl Fn(), sample: impl Fn()) -> String {
+    fn shown(role: ProcessRole, record: impl Fn(), sample: impl Fn()) -> String {
         let (exposition, recorder) = Exposition::new(role).unwrap();
         metrics::with_local_recorder(&recorder, || {
             record();
@@ -154,7 +152,7 @@ mod tests {
             HTTP_REQUESTS.with(["GET", "/healthz", "200"]).increment(1);
             BUCKET_WAIT.with([]).record(0.2);
         };
-        let text = shown(Role::Manager, record, || WORKERS.with(["active"]).set(2.0));
+        let text = shown(ProcessRole::Manager, record, || WORKERS.with(["active"]).set(2.0));
         for line in [
             "# HELP pleach_replans_total Times that a study's buckets were cut anew because workers came or went.",
             "# TYPE pleach_replans_total counter",
@@ -168,7 +166,7 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("pleach_task_duration_seconds"), "that is a worker's");
-        assert!(!text.contains("pleach_workers_wanted"), "nobody has set it");
+        assert!(!text.contains("pleach_workers_desired"), "nobody has set it");
     }
 
     #[test]
@@ -177,7 +175,7 @@ mod tests {
             REPLANS.with([]).increment(1);
             TASK_SECONDS.with(["threshold", "cpu"]).record(0.01);
         };
-        let text = shown(Role::Worker, record, || {});
+        let text = shown(ProcessRole::Worker, record, || {});
         assert!(
             text.contains("pleach_task_duration_seconds_count{device=\"cpu\",operation=\"threshold\"} 1")
         );
@@ -186,7 +184,7 @@ mod tests {
 
     #[test]
     fn series_that_are_not_set_again_have_ended() {
-        let (exposition, recorder) = Exposition::new(Role::Manager).unwrap();
+        let (exposition, recorder) = Exposition::new(ProcessRole::Manager).unwrap();
         metrics::with_local_recorder(&recorder, || {
             REPLANS.with([]).increment(1);
             for study in ["1", "2", "3"] {
@@ -225,7 +223,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_of_a_study_is_one_line_and_is_read_back(name in any::<String>()) {
-            let text = shown(Role::Manager, || {}, || STUDY_INFO.with(["1", &name]).set(1.0));
+            let text = shown(ProcessRole::Manager, || {}, || STUDY_INFO.with(["1", &name]).set(1.0));
             let lines: Vec<&str> = text.split('\n').filter(|line| line.starts_with("pleach_study_info{")).collect();
             prop_assert_eq!(lines.len(), 1);
             let value = lines[0].strip_prefix("pleach_study_info{name=\"").unwrap();

@@ -1,7 +1,7 @@
 //! What a metric is, and how it is recorded.
 //!
 //! A handle is found by name and labels each time one is asked for, which takes some hundred nanoseconds; where something
-//! happens often, it is kept. Of a metric whose series end ([`Life::Sampled`]) none is kept: it would go on recording into a
+//! happens often, it is kept. Of a metric whose series end ([`SeriesLifetime::Sampled`]) none is kept: it would go on recording into a
 //! series that nobody sees.
 
 use metrics::{Key, Label, Level, Metadata};
@@ -44,7 +44,7 @@ pub enum Unit {
 
 /// Which processes have a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     /// `pleach manager`.
     Manager,
     /// `pleach worker`.
@@ -53,7 +53,7 @@ pub enum Role {
     Both,
 }
 
-impl Role {
+impl ProcessRole {
     /// Its name for readers, and in labels.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -73,7 +73,7 @@ impl Role {
 
 /// How long a series of a metric is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum SeriesLifetime {
     /// As long as the process: recorded when it happens. Its labels have few values.
     Recorded,
     /// Set whenever somebody looks, for what there is then: a study's series end with it, a worker's when it leaves.
@@ -84,7 +84,7 @@ pub enum Life {
 
 /// The upper bounds of a histogram's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Buckets {
+pub enum HistogramBuckets {
     /// It is no histogram.
     None,
     /// What a request or a disk takes: 0.5 ms to 10 s.
@@ -95,7 +95,7 @@ pub enum Buckets {
     Wait,
 }
 
-impl Buckets {
+impl HistogramBuckets {
     /// In seconds, ascending.
     #[must_use]
     pub const fn bounds(self) -> &'static [f64] {
@@ -120,11 +120,11 @@ pub struct Family {
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// Which processes have it.
-    pub role: Role,
+    pub role: ProcessRole,
     /// How long its series are there.
-    pub life: Life,
+    pub life: SeriesLifetime,
     /// Of a histogram.
-    pub buckets: Buckets,
+    pub buckets: HistogramBuckets,
     /// What it says, in a sentence.
     pub help: &'static str,
 }

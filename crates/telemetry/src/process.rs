@@ -3,7 +3,7 @@
 //! A family is left out if its file is missing or unreadable: other systems have none of them. Nothing is recorded through the
 //! metrics facade, whose counters are whole numbers: CPU seconds are not.
 
-use crate::catalogue::{PROCESS_CPU, PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT, PROCESS_START};
+use crate::catalog::{PROCESS_CPU, PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT, PROCESS_START};
 use crate::family::Family;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// and Itanium.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The families of [`Life::Process`](crate::Life::Process), registered.
+/// The families of [`Life::Process`](crate::SeriesLifetime::Process), registered.
 pub(crate) struct Process {
     /// `/proc`.
     root: PathBuf,

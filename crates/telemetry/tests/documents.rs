@@ -1,7 +1,7 @@
 //! What is written about metrics elsewhere is about metrics that there are: the reference, dashboards, rules and their tests.
 
-use pleach_telemetry::catalogue::ALL;
-use pleach_telemetry::{Family, Kind, reference};
+use pleach_telemetry::catalog::ALL;
+use pleach_telemetry::{Family, Kind, markdown};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn known(rules: &str) -> BTreeSet<String> {
 #[test]
 fn the_reference_is_that_of_the_code() {
     let path = root().join("docs/metrics.md");
-    let now = reference::markdown();
+    let now = markdown::markdown();
     if std::env::var_os("PLEACH_WRITE_DOCS").is_some() {
         fs::write(&path, &now).expect("it can be written");
     }

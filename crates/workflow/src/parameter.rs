@@ -62,7 +62,7 @@ pub enum DomainError {
         step: f64,
     },
     /// More values than a grid may have.
-    #[error("{count} values are too many; {} are allowed", Domain::MOST_LEVELS)]
+    #[error("{count} values are too many; {} are allowed", Domain::MAX_LEVELS)]
     TooManyLevels {
         /// Values asked for.
         count: f64,
@@ -117,7 +117,7 @@ pub enum DomainError {
 
 impl Domain {
     /// Grids are held as lists: a million values is far beyond what any study samples, and costs 16 MB.
-    pub const MOST_LEVELS: usize = 1_000_000;
+    pub const MAX_LEVELS: usize = 1_000_000;
 
     /// The range `[low, high]` of a parameter of type `value_type`: continuous for reals, every whole number
     /// for integers, or a grid where `step` is given.
@@ -144,7 +144,7 @@ impl Domain {
         if step <= 0.0 || (count - count.round()).abs() > 1e-9 * count.max(1.0) {
             return Err(DomainError::BadStep { low, high, step });
         }
-        if count >= Self::MOST_LEVELS as f64 {
+        if count >= Self::MAX_LEVELS as f64 {
             return Err(DomainError::TooManyLevels { count: count.round() + 1.0 });
         }
         let values = (0..=count.round() as u32)
@@ -176,7 +176,7 @@ impl Domain {
         if numbers.is_empty() {
             return Err(DomainError::NoValues);
         }
-        if numbers.len() > Self::MOST_LEVELS {
+        if numbers.len() > Self::MAX_LEVELS {
             return Err(DomainError::TooManyLevels { count: numbers.len() as f64 });
         }
         let mut values = Vec::with_capacity(numbers.len());

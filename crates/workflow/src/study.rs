@@ -19,13 +19,13 @@ use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
 use fields::{Document, Section};
-pub use inputs::{Reference, Tile};
-pub use method::{BasePoints, Method, OfPoints};
-pub use phase::{Phase, SurvivorRule, Survivors, Until};
+pub use inputs::{ReferenceSource, StudyTile};
+pub use method::{BasePoints, GivenDataMethod, Method};
+pub use phase::{Phase, StoppingRule, SurvivorRule, Survivors};
 use serde::{Deserialize, Serialize};
 pub(crate) use slides::KEYS as SLIDE_KEYS;
 pub use slides::{SlideTile, Slides, TissueRule, core_of};
-pub use space::{Recipe, Space};
+pub use space::{MethodSpec, ParameterSpace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -43,23 +43,23 @@ pub struct Study {
     /// Switches of the workflow that the study turned off, such as `normalize`.
     pub switched_off: Vec<String>,
     /// The tiles, in order of their paths, each once. Of a study of slides none, until [`Study::cut`] says which.
-    pub tiles: Vec<Tile>,
+    pub tiles: Vec<StudyTile>,
     /// The slides, and how they are cut; none in a study of tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slides: Option<Slides>,
     /// What results are compared with.
-    pub reference: Reference,
+    pub reference: ReferenceSource,
     /// The largest share of the annotations of a reference file that may lie outside its tile.
     #[serde(default = "annotations::default_share")]
     pub annotations_outside: f64,
     /// How the annotations of each reference file that holds outlines lie in its tile; empty until the files are read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotations>,
-    /// How parameter sets are chosen and analysed.
+    /// How parameter sets are chosen and analyzed.
     pub method: Method,
-    /// Index into [`Response::metrics`](crate::Response) of the metric that is analysed; of several, the first.
+    /// Index into [`Response::metrics`](crate::ResponseTable) of the metric that is analyzed; of several, the first.
     pub metric: usize,
-    /// The same of the other metrics that are analysed, in the order of the study file.
+    /// The same of the other metrics that are analyzed, in the order of the study file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<usize>,
     /// How runs count whose mask and reference are both empty.
@@ -67,11 +67,11 @@ pub struct Study {
     pub both_empty: BothEmpty,
     /// What of it has to survive the worker that stored it.
     #[serde(default)]
-    pub durable: Durable,
+    pub durable: Durability,
     /// When its sample is large enough; `None`: as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Until>,
-    /// Its phases, at least two; none in a study of one part. Until [`Study::of_phase`] says which, it is the first.
+    pub until: Option<StoppingRule>,
+    /// Its phases, at least two; none in a study of one part. Until [`Study::for_phase`] says which, it is the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
     /// Which phase of another study it is, from 1.
@@ -83,7 +83,7 @@ pub struct Study {
 /// worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Durable {
+pub enum Durability {
     /// Nothing: what is lost with a worker is computed again.
     #[default]
     None,
@@ -114,7 +114,7 @@ impl BothEmpty {
     }
 }
 
-impl Durable {
+impl Durability {
     const ALL: [(&'static str, Self); 3] =
         [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
 }
@@ -266,7 +266,7 @@ impl Study {
         root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
 
         let study = root.section("study")?;
-        study.allow(&["name", "workflow", "seed", "durable"])?;
+        study.allow(&["name", "workflow", "seed", "durability"])?;
         let name = study.text("name")?;
         if name.is_empty()
             || name.contains(['/', '\\'])
@@ -280,13 +280,13 @@ impl Study {
             );
         }
         let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
-        let durable = match study.optional_text("durable")? {
-            None => Durable::default(),
-            Some(text) => match Durable::ALL.iter().find(|(name, _)| *name == text) {
+        let durable = match study.optional_text("durability")? {
+            None => Durability::default(),
+            Some(text) => match Durability::ALL.iter().find(|(name, _)| *name == text) {
                 Some((_, durable)) => *durable,
                 None => {
                     return study.not_allowed(
-                        "durable",
+                        "durability",
                         &format!("\"{text}\""),
                         "\"none\", \"outputs\", \"all\"",
                     );
@@ -302,7 +302,7 @@ impl Study {
         let tiles = if slides.is_some() { Vec::new() } else { inputs::found(&input, "tiles")? };
         let reference = inputs::reference(&input, &tiles)?;
         let annotations_outside = annotations::share(&input)?;
-        if slides.is_some() && reference != Reference::Defaults {
+        if slides.is_some() && reference != ReferenceSource::Defaults {
             let given = input.text("reference")?;
             return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
         }
@@ -328,10 +328,10 @@ impl Study {
         }
         override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
-        let analysed: Vec<(usize, String)> =
+        let analyzed: Vec<(usize, String)> =
             metrics.iter().map(|&metric| (metric, names[metric].0.clone())).collect();
         let varied = workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
-        let phase::Parts { method, until, phases } = phase::read(&root, &analysed, varied)?;
+        let phase::PhasePlan { method, until, phases } = phase::read(&root, &analyzed, varied)?;
         Ok(Self {
             name,
             seed,
@@ -354,17 +354,17 @@ impl Study {
     }
 
     /// Takes the tiles that its slides were cut into.
-    pub fn cut(&mut self, tiles: Vec<Tile>) {
+    pub fn cut(&mut self, tiles: Vec<StudyTile>) {
         self.tiles = tiles;
     }
 
-    /// The name of the metric that is analysed; of several, the first.
+    /// The name of the metric that is analyzed; of several, the first.
     #[must_use]
     pub fn metric_name(&self) -> &str {
         &self.workflow.response.metrics[self.metric].0
     }
 
-    /// All metrics that are analysed, as indices into [`Response::metrics`](crate::Response).
+    /// All metrics that are analyzed, as indices into [`Response::metrics`](crate::ResponseTable).
     pub fn metrics(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.metric).chain(self.further.iter().copied())
     }
@@ -410,7 +410,7 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     Ok(off)
 }
 
-/// The metrics that are analysed: the workflow that measures them all, and their places in its table of responses.
+/// The metrics that are analyzed: the workflow that measures them all, and their places in its table of responses.
 fn metrics(
     root: &Section<'_>,
     workflow: &Workflow,

@@ -25,9 +25,9 @@ pub struct Workflow {
     pub stages: Vec<Stage>,
     /// Where responses come from: the first table that the descriptor lists, unless [`Workflow::measuring`] picked
     /// another.
-    pub response: Response,
+    pub response: ResponseTable,
     /// The other tables that a study may take its responses from instead.
-    pub alternatives: Vec<Response>,
+    pub alternatives: Vec<ResponseTable>,
 }
 
 /// A region: its name and what it holds.
@@ -53,7 +53,7 @@ pub struct ReferenceDecl {
 
 /// The table that responses are taken from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Response {
+pub struct ResponseTable {
     /// The stage that writes it.
     pub stage: usize,
     /// Which of its outputs.
@@ -79,12 +79,12 @@ pub struct Stage {
     pub tasks: Vec<Task>,
     /// The switch of a study that leaves the stage out, if it can be left out, and for each output the stage
     /// input or workflow input that is read instead.
-    pub switch: Option<Switch>,
+    pub switch: Option<OptionalStage>,
 }
 
 /// How a stage can be left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Switch {
+pub struct OptionalStage {
     /// Key of the study file's `[input]` section, such as `normalize`.
     pub name: String,
     /// For each output of the stage: the workflow input that is read instead.
@@ -97,12 +97,12 @@ pub struct StageInput {
     /// Name and type.
     pub region: RegionDecl,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: InputOrigin,
 }
 
 /// Where a stage's input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Origin {
+pub enum InputOrigin {
     /// A workflow input: a file of the tile.
     Input(usize),
     /// An output of an earlier stage of the same run.
@@ -125,7 +125,7 @@ pub struct StageOutput {
     pub task: usize,
     /// Which of its outputs.
     pub output: usize,
-    /// Whether it is to survive the worker that stored it; `None`: as the study says ([`Durable`](crate::Durable)).
+    /// Whether it is to survive the worker that stored it; `None`: as the study says ([`Durability`](crate::Durability)).
     #[serde(default)]
     pub durable: Option<bool>,
     /// Where it goes when memory is short; `None`: to the fastest tier that has room for it.
@@ -185,14 +185,14 @@ pub struct Task {
     /// For each argument of the operation: an index into [`Stage::parameters`].
     pub arguments: Vec<usize>,
     /// For each input of the operation: where it comes from.
-    pub reads: Vec<Read>,
+    pub reads: Vec<TaskInput>,
     /// For each output of the operation: the region it is.
     pub writes: Vec<RegionDecl>,
 }
 
 /// Where a task's input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Read {
+pub enum TaskInput {
     /// An input of the stage.
     StageInput(usize),
     /// An output of an earlier task of the stage.
@@ -229,7 +229,7 @@ impl Workflow {
     }
 
     /// Every metric that a study may name: the table it is in, for [`Workflow::measuring`], its place in
-    /// [`Response::metrics`], and its name.
+    /// [`ResponseTable::metrics`], and its name.
     pub fn metrics(&self) -> impl Iterator<Item = (usize, usize, &str)> {
         let tables = std::iter::once(&self.response).chain(&self.alternatives).enumerate();
         tables.flat_map(|(table, response)| {
@@ -251,7 +251,7 @@ impl Workflow {
             table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]).clone()
         };
         let (response, others) = (table(&tables[0]), &tables[1..]);
-        let alternatives: Vec<Response> = others.iter().map(table).collect();
+        let alternatives: Vec<ResponseTable> = others.iter().map(table).collect();
         let mut needed: BTreeSet<usize> = [response.stage].into();
         needed.extend(alternatives.iter().map(|other| other.stage));
         needed.extend(self.reference.as_ref().map(|reference| reference.stage));
@@ -259,8 +259,8 @@ impl Workflow {
         for stage in (0..self.stages.len()).rev() {
             if needed.contains(&stage) {
                 needed.extend(self.stages[stage].inputs.iter().filter_map(|input| match input.origin {
-                    Origin::Stage { stage, .. } => Some(stage),
-                    Origin::Input(_) | Origin::Reference => None,
+                    InputOrigin::Stage { stage, .. } => Some(stage),
+                    InputOrigin::Input(_) | InputOrigin::Reference => None,
                 }));
             }
         }
@@ -272,7 +272,8 @@ impl Workflow {
     #[must_use]
     pub fn reference_elements(&self) -> Vec<ElementType> {
         let inputs = self.stages.iter().flat_map(|stage| &stage.inputs);
-        let read = inputs.filter(|input| input.origin == Origin::Reference).map(|input| input.region.element);
+        let read =
+            inputs.filter(|input| input.origin == InputOrigin::Reference).map(|input| input.region.element);
         let mut elements = Vec::new();
         for element in read {
             if !elements.contains(&element) {
@@ -286,10 +287,10 @@ impl Workflow {
     /// instead of an output of a stage that is gone.
     fn keeping(&self, kept: &[usize], bypass: impl Fn(usize, usize) -> Option<usize>) -> Self {
         let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
-        let origin = |origin: Origin| match origin {
-            Origin::Stage { stage, output } => match bypass(stage, output) {
-                Some(input) => Origin::Input(input),
-                None => Origin::Stage { stage: moved(stage), output },
+        let origin = |origin: InputOrigin| match origin {
+            InputOrigin::Stage { stage, output } => match bypass(stage, output) {
+                Some(input) => InputOrigin::Input(input),
+                None => InputOrigin::Stage { stage: moved(stage), output },
             },
             other => other,
         };
@@ -333,7 +334,7 @@ impl Stage {
         for (position, &number) in order.iter().enumerate() {
             let mut task = self.tasks.get(number)?.clone();
             for read in &mut task.reads {
-                if let Read::Task { task, .. } = read {
+                if let TaskInput::Task { task, .. } = read {
                     *task = position_of[*task]?;
                 }
             }

@@ -2,8 +2,8 @@
 
 use super::{Reply, Shared};
 use crate::api::body::Body;
-use crate::api::problem::ApiError;
-use crate::api::view::Stored;
+use crate::api::error::ApiError;
+use crate::api::schema::Stored;
 use crate::service::inputs::{InputDigest, InputError, Receiving};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,9 +1,9 @@
 //! A study's results: which files there are, and one of them.
 
 use super::{Reply, Shared};
-use crate::api::control::Refused;
+use crate::api::control::ControlError;
 use crate::api::download;
-use crate::api::view::{Results, is_result_name};
+use crate::api::schema::{Results, is_result_name};
 use actix_web::HttpResponse;
 use actix_web::web::Path;
 
@@ -17,7 +17,7 @@ pub(in crate::api) async fn one(path: Path<(String, String)>, shared: Shared) ->
     let (id, name) = path.into_inner();
     let names = shared.control.result_names(&id).await?;
     if !is_result_name(&name) || !names.contains(&name) {
-        return Err(Refused::Missing(format!("{name}: study {id} has no such result")).into());
+        return Err(ControlError::Missing(format!("{name}: study {id} has no such result")).into());
     }
     download::file(shared.control.result(&id, &name).await?).await
 }

@@ -3,8 +3,8 @@
 use super::{Reply, Shared};
 use crate::api::access::{client, client_at};
 use crate::api::body::Body;
-use crate::api::problem::ApiError;
-use crate::api::view::Studies;
+use crate::api::error::ApiError;
+use crate::api::schema::Studies;
 use crate::service::submission::Submission;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::web::{Path, Payload, block};
@@ -15,7 +15,7 @@ use std::io::BufReader;
 const KEY: &str = "Idempotency-Key";
 
 /// Longest key: clients draw random ones, of 32 digits.
-const LONGEST_KEY: usize = 128;
+const MAX_KEY: usize = 128;
 
 pub(in crate::api) async fn list(shared: Shared) -> Reply {
     let studies = shared.control.studies().await?;
@@ -66,7 +66,7 @@ pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, share
 
 fn key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
     let Some(key) = request.headers().get(KEY) else { return Ok(None) };
-    let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
-    let allowed = || format!("{KEY}: 1 to {LONGEST_KEY} letters of ASCII are allowed");
+    let key = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    let allowed = || format!("{KEY}: 1 to {MAX_KEY} letters of ASCII are allowed");
     key.map(|key| Some(key.to_owned())).ok_or_else(|| ApiError::Request(allowed()))
 }

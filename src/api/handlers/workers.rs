@@ -1,7 +1,7 @@
 //! Workers: all of them, one that is to leave, and how many are wanted.
 
 use super::{Reply, Shared};
-use crate::api::view::Workers;
+use crate::api::schema::Workers;
 use actix_web::HttpResponse;
 use actix_web::web::Path;
 

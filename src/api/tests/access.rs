@@ -5,7 +5,7 @@ use super::site::{Site, connect, reply};
 use pleach_actors::transport::certs::{Authority, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::Trust;
-use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn certificates_are_looked_at() {
     let site = Site::new();
     let other = site.place.path().join("other");
     let authority = Authority::init(&other, SystemClock.now()).unwrap();
-    let client = |name: &str| Identity { name: name.parse().unwrap(), role: Role::Client };
+    let client = |name: &str| NodeIdentity { name: name.parse().unwrap(), role: Role::Client };
     let issue = |authority: &Authority, name: &str, validity| {
         authority.issue(&client(name), validity, &site.place.path().join(name)).unwrap();
     };

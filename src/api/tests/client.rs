@@ -2,12 +2,12 @@
 
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::cli::{ManagerArgs, Span};
-use crate::client::show::Transfer;
+use crate::client::progress_bars::TransferBar;
 use crate::client::{Client, Waiting, download, follow};
 use crate::command::submit::submit;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::service::submission::{InputFile, Submission};
 use std::fs;
@@ -28,13 +28,13 @@ fn study(site: &Site) -> Submission {
     submission("nuclei", vec![input(folder, "a.png", &large), input(folder, "b.png", b"b")])
 }
 
-fn quiet() -> Transfer {
-    Transfer::new("", true)
+fn quiet() -> TransferBar {
+    TransferBar::new("", true)
 }
 
-fn refused<T: std::fmt::Debug>(outcome: Outcome<T>) -> String {
+fn refused<T: std::fmt::Debug>(outcome: CommandResult<T>) -> String {
     match outcome {
-        Err(Stop::Refused(text)) => text,
+        Err(CommandError::Refused(text)) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -76,7 +76,10 @@ fn a_study_from_its_submission_to_its_results() {
     client.study("s2").unwrap();
     site.memory.set("s2", StudyState::Complete, None);
     let mixed = download::results(&client, "s2", &out, &quiet());
-    assert!(matches!(&mixed, Err(Stop::Input(text)) if text.contains("of another study")), "{mixed:?}");
+    assert!(
+        matches!(&mixed, Err(CommandError::Input(text)) if text.contains("of another study")),
+        "{mixed:?}"
+    );
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn how_a_study_ended_decides_how_a_command_does() {
         site.memory.set(&id, state, message);
         follow::verdict(&follow::to_its_end(&client, &id, true).unwrap())
     };
-    assert_eq!(refused(verdict(StudyState::Cancelled, None)), "study s1 was cancelled");
+    assert_eq!(refused(verdict(StudyState::Canceled, None)), "study s1 was canceled");
     let told = refused(verdict(StudyState::Failed, Some("no worker\nhas \u{1b}[31msegment")));
     assert_eq!(told, "study s1 failed: no worker has  [31msegment");
     site.memory.set(&id, StudyState::Running, None);
@@ -96,7 +99,7 @@ fn how_a_study_ended_decides_how_a_command_does() {
     site.memory.kept().fails = 2;
     let some = follow::verdict(&follow::to_its_end(&client, &id, true).unwrap());
     assert!(
-        matches!(&some, Err(Stop::SomeFailed(text)) if text.starts_with("2 runs of study s1")),
+        matches!(&some, Err(CommandError::SomeFailed(text)) if text.starts_with("2 runs of study s1")),
         "{some:?}"
     );
     assert_eq!(follow::watch(&client, Some(&id)).unwrap().len(), 1);
@@ -108,7 +111,9 @@ fn what_the_manager_refuses_is_said_in_its_words() {
     let site = Site::new();
     let client = site.client();
     match submit(&client, &submission("too large", Vec::new()), true) {
-        Err(Stop::Input(text)) => assert!(text.starts_with("--memory: the segmentation needs"), "{text}"),
+        Err(CommandError::Input(text)) => {
+            assert!(text.starts_with("--memory: the segmentation needs"), "{text}")
+        }
         other => panic!("{other:?}"),
     }
     let at = format!("https://{}: ", site.address);
@@ -136,7 +141,7 @@ fn tokens_and_certificates() {
     let wrong = Client::new(&ca, Some(&"0".repeat(64)), waiting()).unwrap();
     assert!(refused(wrong.studies()).ends_with("the token is not this manager's"));
     let input = |args: &ManagerArgs, token| match Client::new(args, token, waiting()) {
-        Err(Stop::Input(text)) => text,
+        Err(CommandError::Input(text)) => text,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("a client"),
     };
@@ -212,7 +217,7 @@ fn files_that_change_and_files_of_others_are_not_sent() {
     let mut changed = study(&site);
     fs::write(&changed.inputs[0].path, vec![0; 3_000_000]).unwrap();
     let told = |submission: &Submission| match submit(&client, submission, true) {
-        Err(Stop::Input(text)) => text,
+        Err(CommandError::Input(text)) => text,
         other => panic!("{other:?}"),
     };
     let path = changed.inputs[0].path.clone();
@@ -272,6 +277,9 @@ fn an_interruption_leaves_the_study_alone() {
     client.waiting().goes_on(format!("study {id} goes on"));
     interrupt.asker()();
     let stopped = follow::to_its_end(&client, &id, true);
-    assert!(matches!(&stopped, Err(Stop::Interrupted(text)) if text == "study s1 goes on"), "{stopped:?}");
+    assert!(
+        matches!(&stopped, Err(CommandError::Interrupted(text)) if text == "study s1 goes on"),
+        "{stopped:?}"
+    );
     assert_eq!(site.client().study(&id).unwrap().state, StudyState::Running);
 }

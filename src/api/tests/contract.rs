@@ -4,7 +4,7 @@ use super::memory::{self, RESULTS};
 use super::schema::{check, resolved};
 use super::site::{Reply, Site};
 use crate::api::routes::entries;
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::service::submission::InputFile;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -137,8 +137,8 @@ fn every_promise_is_kept() {
         }
     }
     contract.ask("DELETE", STUDY, "/api/v1/studies/s1", &[], b"", 409);
-    let cancelled = contract.ask("DELETE", STUDY, "/api/v1/studies/s2", &[], b"", 200);
-    assert_eq!(cancelled.json()["state"], "cancelled");
+    let canceled = contract.ask("DELETE", STUDY, "/api/v1/studies/s2", &[], b"", 200);
+    assert_eq!(canceled.json()["state"], "canceled");
     assert_eq!(contract.get(STUDIES, STUDIES, 200).json()["studies"].as_array().unwrap().len(), 2);
 
     let third = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201).json();
@@ -150,8 +150,11 @@ fn every_promise_is_kept() {
     contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 404);
 
     // Workers, and the process itself.
-    assert_eq!(contract.get(WORKERS, WORKERS, 200).json()["workers"][1]["lacking"], json!(["segment"]));
-    assert_eq!(contract.get(SCALING, SCALING, 200).json()["workers_wanted"], 5);
+    assert_eq!(
+        contract.get(WORKERS, WORKERS, 200).json()["workers"][1]["missing_operations"],
+        json!(["segment"])
+    );
+    assert_eq!(contract.get(SCALING, SCALING, 200).json()["workers_desired"], 5);
     let drained = contract.ask("POST", DRAIN, "/api/v1/workers/w1/drain", &[], b"", 200);
     assert_eq!(drained.json()["state"], "draining");
     contract.site.memory.lose("w2");

@@ -2,12 +2,12 @@
 
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::cli::{ManagerArgs, Span};
-use crate::client::show::Transfer;
+use crate::client::progress_bars::TransferBar;
 use crate::client::{Client, Waiting, download};
 use crate::command::submit::submit;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::service::submission::InputFile;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -97,7 +97,7 @@ fn results_that_are_cut_are_asked_for_again() {
     site.memory.set(&id, StudyState::Complete, None);
     let out = site.place.path().join("out");
     wire.cuts_left.store(2, Ordering::SeqCst);
-    let transfer = Transfer::new("", true);
+    let transfer = TransferBar::new("", true);
     assert_eq!(download::results(&client, &id, &out, &transfer).unwrap(), RESULTS.len());
     assert_eq!(wire.cuts_left.load(Ordering::SeqCst), 0, "it was cut");
     for name in RESULTS {
@@ -108,7 +108,7 @@ fn results_that_are_cut_are_asked_for_again() {
     let again = site.place.path().join("again");
     let told = download::results(&client, &id, &again, &transfer);
     assert!(
-        matches!(&told, Err(Stop::Refused(text)) if text.contains("responses.csv of study s1")),
+        matches!(&told, Err(CommandError::Refused(text)) if text.contains("responses.csv of study s1")),
         "{told:?}"
     );
     assert!(!again.join("responses.csv").exists() && !again.join("responses.csv.part").exists());

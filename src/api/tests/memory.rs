@@ -1,14 +1,15 @@
 //! A manager in memory: it takes studies, and executes them whenever a test says so.
 
-use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{
-    Forgotten, PoolWanted, Price, Scaling, Study, StudyState, Submitted, Worker, WorkerState,
+use crate::api::control::{Control, ControlError, ControlFuture};
+use crate::api::schema::{
+    CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
+    WorkerStatus,
 };
-use crate::application;
+use crate::builtin;
 use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
 use crate::service::submission::{InputFile, PlanChoice, Submission};
-use pleach_workflow::{BothEmpty, Durable, Method, Reference};
+use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,22 +21,22 @@ pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0
 
 /// A submission of files.
 pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
-    let registry = application::registry();
+    let registry = builtin::registry();
     let study = pleach_workflow::Study {
         name: name.to_owned(),
         seed: 1,
-        workflow: application::workflow("nuclei", &registry).expect("built in").expect("whole"),
+        workflow: builtin::workflow("nuclei", &registry).expect("built in").expect("whole"),
         switched_off: Vec::new(),
         tiles: Vec::new(),
         slides: None,
-        reference: Reference::Defaults,
+        reference: ReferenceSource::Defaults,
         annotations_outside: 0.05,
         annotations: Vec::new(),
         method: Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None },
         metric: 0,
         further: Vec::new(),
         both_empty: BothEmpty::default(),
-        durable: Durable::None,
+        durable: Durability::None,
         until: None,
         phases: Vec::new(),
         phase: None,
@@ -70,9 +71,9 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 pub(super) struct Kept {
-    studies: BTreeMap<String, (Study, Submission)>,
+    studies: BTreeMap<String, (StudyStatus, Submission)>,
     by_key: HashMap<String, String>,
-    workers: BTreeMap<String, Worker>,
+    workers: BTreeMap<String, WorkerStatus>,
     pub(super) submissions: usize,
     pub(super) looks: usize,
     pub(super) is_down: bool,
@@ -92,7 +93,7 @@ pub(super) struct Kept {
 
 impl Memory {
     pub(super) fn new(place: &Path, inputs: Arc<InputStore>) -> Self {
-        let worker = |name: &str, lacking: &[&str], until| Worker {
+        let worker = |name: &str, lacking: &[&str], until| WorkerStatus {
             name: name.to_owned(),
             state: WorkerState::Active,
             cores: 4,
@@ -100,8 +101,8 @@ impl Memory {
             bytes: 1_500_000,
             memory_bytes: 2_000_000_000,
             address: "10.0.0.7:4711".to_owned(),
-            lacking: lacking.iter().map(|&operation| operation.to_owned()).collect(),
-            until,
+            missing_operations: lacking.iter().map(|&operation| operation.to_owned()).collect(),
+            time_limit: until,
             remarks: Vec::new(),
         };
         let end = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
@@ -123,7 +124,7 @@ impl Memory {
         study.message = message.map(str::to_owned);
         if state == StudyState::Complete {
             study.evaluations_done = study.evaluations;
-            study.tasks_left = 0;
+            study.remaining_tasks = 0;
             let folder = self.results.join(id);
             fs::create_dir_all(folder.join("previews")).unwrap();
             for name in RESULTS {
@@ -147,27 +148,27 @@ impl Memory {
     }
 
     /// A study of an id, unless the manager is down.
-    fn find(&self, id: &str) -> Result<(MutexGuard<'_, Kept>, Study), Refused> {
+    fn find(&self, id: &str) -> Result<(MutexGuard<'_, Kept>, StudyStatus), ControlError> {
         let kept = self.up()?;
         let study = kept.studies.get(id).map(|(study, _)| study.clone());
-        let study = study.ok_or_else(|| Refused::Missing(format!("{id}: there is no such study")))?;
+        let study = study.ok_or_else(|| ControlError::Missing(format!("{id}: there is no such study")))?;
         Ok((kept, study))
     }
 
-    fn up(&self) -> Result<MutexGuard<'_, Kept>, Refused> {
+    fn up(&self) -> Result<MutexGuard<'_, Kept>, ControlError> {
         let mut kept = self.kept();
         kept.looks += 1;
         if kept.is_broken {
-            return Err(Refused::Defect("the journal is not what was written".to_owned()));
+            return Err(ControlError::Defect("the journal is not what was written".to_owned()));
         }
         if kept.is_down || kept.refusals > 0 {
             kept.refusals = kept.refusals.saturating_sub(1);
-            return Err(Refused::NotReady("the journal is being read".to_owned()));
+            return Err(ControlError::NotReady("the journal is being read".to_owned()));
         }
         Ok(kept)
     }
 
-    fn look(&self, id: &str) -> Result<Study, Refused> {
+    fn look(&self, id: &str) -> Result<StudyStatus, ControlError> {
         let (mut kept, study) = self.find(id)?;
         let Some(left) = kept.completes_after.as_mut() else { return Ok(study) };
         *left = left.saturating_sub(1);
@@ -193,12 +194,12 @@ pub(super) fn content(id: &str, name: &str) -> Vec<u8> {
     }
 }
 
-fn now<T: Send + 'static>(answer: Result<T, Refused>) -> Answer<'static, T> {
+fn now<T: Send + 'static>(answer: Result<T, ControlError>) -> ControlFuture<'static, T> {
     Box::pin(std::future::ready(answer))
 }
 
 impl Control for Memory {
-    fn submit(&self, submission: Submission, key: Option<String>, _: String) -> Answer<'_, Submitted> {
+    fn submit(&self, submission: Submission, key: Option<String>, _: String) -> ControlFuture<'_, Submitted> {
         let missing = self.missing(&submission);
         let mut kept = match self.up() {
             Ok(kept) => kept,
@@ -207,7 +208,7 @@ impl Control for Memory {
         kept.submissions += 1;
         if submission.name == "too large" {
             let told = "--memory: the segmentation needs 600 MB at once; no worker has more than 500 MB";
-            return now(Err(Refused::Study(told.to_owned())));
+            return now(Err(ControlError::Study(told.to_owned())));
         }
         let known = key.as_ref().and_then(|key| kept.by_key.get(key).cloned());
         let id = known.unwrap_or_else(|| format!("s{}", kept.studies.len() + 1));
@@ -215,21 +216,21 @@ impl Control for Memory {
             kept.by_key.insert(key, id.clone());
         }
         let state = if missing.is_empty() { StudyState::Running } else { StudyState::Waiting };
-        let study = Study {
+        let study = StudyStatus {
             id: id.clone(),
             name: submission.name.clone(),
             state,
             evaluations_done: 1,
             evaluations: 12,
             tasks_executed: 70,
-            tasks_left: 700,
-            seconds_left: (state == StudyState::Running).then_some(90.5),
+            remaining_tasks: 700,
+            remaining_seconds: (state == StudyState::Running).then_some(90.5),
             failed: 0,
             submitted: OffsetDateTime::from_unix_timestamp(1_700_000_000).unwrap(),
             message: (!missing.is_empty()).then(|| format!("waits for {} files", missing.len())),
             deadline: Some(OffsetDateTime::from_unix_timestamp(1_700_003_600).unwrap()),
             budget: Some(12.5),
-            work_seconds_left: (state == StudyState::Running).then_some(361.5),
+            remaining_work_seconds: (state == StudyState::Running).then_some(361.5),
             phase: (state == StudyState::Running).then_some(2),
             phases: Some(3),
             progress: (state == StudyState::Running).then_some(0.25),
@@ -238,95 +239,101 @@ impl Control for Memory {
         kept.studies.insert(id.clone(), (study, submission));
         if kept.lost_answers > 0 {
             kept.lost_answers -= 1;
-            return now(Err(Refused::NotReady("the journal is being written".to_owned())));
+            return now(Err(ControlError::NotReady("the journal is being written".to_owned())));
         }
         now(Ok(Submitted { id, missing }))
     }
 
-    fn input_arrived(&self, _: InputDigest) -> Answer<'_, ()> {
+    fn input_arrived(&self, _: InputDigest) -> ControlFuture<'_, ()> {
         now(self.up().map(|_| ()))
     }
 
-    fn studies(&self) -> Answer<'_, Vec<Study>> {
+    fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>> {
         let ids = self.up().map(|kept| kept.studies.keys().cloned().collect::<Vec<_>>());
         now(ids.and_then(|ids| ids.iter().map(|id| self.look(id)).collect()))
     }
 
-    fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+    fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus> {
         now(self.look(id))
     }
 
-    fn cancel<'a>(&'a self, id: &'a str, _: String) -> Answer<'a, Study> {
+    fn cancel<'a>(&'a self, id: &'a str, _: String) -> ControlFuture<'a, StudyStatus> {
         now(self.find(id).and_then(|(mut kept, study)| {
             if study.state == StudyState::Complete {
-                return Err(Refused::Conflict(format!("study {id} is complete")));
+                return Err(ControlError::Conflict(format!("study {id} is complete")));
             }
             let study = &mut kept.studies.get_mut(id).unwrap().0;
-            study.state = StudyState::Cancelled;
+            study.state = StudyState::Canceled;
             Ok(study.clone())
         }))
     }
 
-    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten> {
+    fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten> {
         now(self.find(id).and_then(|(mut kept, study)| {
             if !study.state.is_over() {
-                return Err(Refused::Conflict(format!("study {id} is {}", study.state)));
+                return Err(ControlError::Conflict(format!("study {id} is {}", study.state)));
             }
             kept.studies.remove(id);
             Ok(Forgotten { id: id.to_owned(), bytes: 12 })
         }))
     }
 
-    fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
+    fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>> {
         now(self.find(id).and_then(|(kept, study)| {
             if study.state != StudyState::Complete {
-                return Err(Refused::Conflict(format!("study {id} is {}", study.state)));
+                return Err(ControlError::Conflict(format!("study {id} is {}", study.state)));
             }
             Ok(RESULTS.iter().map(|&name| name.to_owned()).chain(kept.odd_result.clone()).collect())
         }))
     }
 
-    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> ControlFuture<'a, PathBuf> {
         now(self.find(id).map(|_| self.results.join(id).join(name)))
     }
 
-    fn scaling(&self) -> Answer<'_, Scaling> {
-        let price = Price { seconds: Some(7200.5), cost: None };
-        let scaling = |active: usize| Scaling {
-            workers_wanted: Some(5),
+    fn scaling(&self) -> ControlFuture<'_, ScalingStatus> {
+        let price = CostEstimate { seconds: Some(7200.5), cost: None };
+        let scaling = |active: usize| ScalingStatus {
+            workers_desired: Some(5),
             workers_active: active as u32,
-            reason: Some("unreachable".to_owned()),
-            predicted_seconds_left: Some(7200.5),
+            reason: Some("infeasible".to_owned()),
+            predicted_remaining_seconds: Some(7200.5),
             fastest: Some(price),
-            pools: vec![PoolWanted { name: "w".to_owned(), wanted: 5, running: 2, starting: 3, draining: 0 }],
-            leave: vec!["w1".to_owned()],
-            ..Scaling::default()
+            pools: vec![PoolStatus {
+                name: "w".to_owned(),
+                desired: 5,
+                running: 2,
+                starting: 3,
+                draining: 0,
+            }],
+            drain_order: vec!["w1".to_owned()],
+            ..ScalingStatus::default()
         };
         now(self.up().map(|kept| scaling(kept.workers.len())))
     }
 
-    fn workers(&self) -> Answer<'_, Vec<Worker>> {
+    fn workers(&self) -> ControlFuture<'_, Vec<WorkerStatus>> {
         now(self.up().map(|kept| kept.workers.values().cloned().collect()))
     }
 
-    fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker> {
+    fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus> {
         now(self.up().and_then(|mut kept| {
             let worker = kept.workers.get_mut(name);
             let worker =
-                worker.ok_or_else(|| Refused::Missing(format!("{name}: there is no such worker")))?;
+                worker.ok_or_else(|| ControlError::Missing(format!("{name}: there is no such worker")))?;
             if worker.state == WorkerState::Away {
-                return Err(Refused::Conflict(format!("worker {name} is away")));
+                return Err(ControlError::Conflict(format!("worker {name} is away")));
             }
             worker.state = WorkerState::Draining;
             Ok(worker.clone())
         }))
     }
 
-    fn is_ready(&self) -> Answer<'_, bool> {
+    fn is_ready(&self) -> ControlFuture<'_, bool> {
         now(if self.kept().is_down { Ok(false) } else { self.up().map(|_| true) })
     }
 
-    fn metrics(&self) -> Answer<'_, String> {
+    fn metrics(&self) -> ControlFuture<'_, String> {
         let studies = self.up().map(|kept| kept.studies.len());
         now(studies.map(|studies| format!("# TYPE pleach_studies gauge\npleach_studies {studies}\n")))
     }

@@ -3,7 +3,7 @@
 use super::memory::submission;
 use super::site::{Connection, Reply, Site, connect, reply};
 use crate::api::Limits;
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::command::submit::submit;
 use pleach_actors::transport::https::Trust;
 use socket2::SockRef;

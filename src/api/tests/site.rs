@@ -9,7 +9,7 @@ use crate::service::inputs::InputStore;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
-use pleach_actors::transport::identity::{Identity, Role};
+use pleach_actors::transport::identity::{NodeIdentity, Role};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -154,7 +154,7 @@ impl Site {
 
 /// Issues credentials into a folder of the node's name.
 fn issue(authority: &Authority, place: &TempDir, name: &str, role: Role) {
-    let identity = Identity { name: name.parse().unwrap(), role };
+    let identity = NodeIdentity { name: name.parse().unwrap(), role };
     let validity = Validity::days(1, SystemClock.now()).unwrap();
     authority.issue(&identity, validity, &place.path().join(name)).unwrap();
 }

@@ -143,7 +143,7 @@ fn what_the_binary_does_not_know_is_seen_in_documents() {
     assert_eq!(of("runuser -u pleach -- pleach certs init --dir a && id"), "pleach certs init --dir a");
     assert_eq!(of("install -d -o pleach -g pleach certs"), "");
     for (call, is_wrong) in [
-        ("pleach certs token --dir a --ttl 1h --once", false),
+        ("pleach certs token --dir a --ttl 1h --single-use", false),
         ("pleach certs token --dir a --ttl 1x", true),
         ("pleach certs token --dirs a", true),
         ("pleach worker … --metrics 0.0.0.0:7120", false),

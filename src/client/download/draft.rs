@@ -7,7 +7,7 @@
 //! A folder that is missing or empty becomes the draft's files by one rename. Into others files are renamed one by one,
 //! `plan.json` first: if that is interrupted, the folder is known to be this study's, and the next process begins again.
 
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::{self, Owner, PLAN, RESULTS};
 use pleach_storage::files::private;
 use std::collections::BTreeSet;
@@ -38,12 +38,12 @@ impl Draft {
     /// one is removed.
     ///
     /// # Errors
-    /// [`Stop::Input`] when the folder holds another study's results, cannot be written to, or is another process's;
-    /// [`Stop::NoSpace`] when its disk is full.
-    pub(super) fn open(out: &Path, digest: &str) -> Outcome<Self> {
-        let fail = |text: &str| Stop::Input(format!("--out {}: {text}", out.display()));
+    /// [`CommandError::Input`] when the folder holds another study's results, cannot be written to, or is another process's;
+    /// [`CommandError::NoSpace`] when its disk is full.
+    pub(super) fn open(out: &Path, digest: &str) -> CommandResult<Self> {
+        let fail = |text: &str| CommandError::Input(format!("--out {}: {text}", out.display()));
         let unwritable = |error: io::Error| {
-            Stop::writing(format!("--out {}: cannot be written to", out.display()), &error)
+            CommandError::writing(format!("--out {}: cannot be written to", out.display()), &error)
         };
         if let Owner::Study(owner) = folder::owner(out)
             && owner != digest
@@ -85,18 +85,18 @@ impl Draft {
     }
 
     /// A file that could not be written.
-    pub(super) fn failed(&self, name: &str, error: &io::Error) -> Stop {
-        Stop::writing(format!("--out {}: failed to write {name}", self.out.display()), error)
+    pub(super) fn failed(&self, name: &str, error: &io::Error) -> CommandError {
+        CommandError::writing(format!("--out {}: failed to write {name}", self.out.display()), error)
     }
 
     /// Makes the folder hold these files, all of which are in the draft.
     ///
     /// # Errors
-    /// [`Stop::Input`] when it holds something else by now, or cannot be written to, [`Stop::NoSpace`] when its disk is full.
+    /// [`CommandError::Input`] when it holds something else by now, or cannot be written to, [`CommandError::NoSpace`] when its disk is full.
     /// What has been published by then is of this study, and a repetition publishes the rest.
-    pub(super) fn publish(self, names: &[String]) -> Outcome {
+    pub(super) fn publish(self, names: &[String]) -> CommandResult {
         let fail = |error: io::Error| {
-            Stop::writing(format!("--out {}: failed to publish results", self.out.display()), &error)
+            CommandError::writing(format!("--out {}: failed to publish results", self.out.display()), &error)
         };
         let files = self.files();
         let folders = folders(names);
@@ -164,7 +164,7 @@ impl Draft {
 
     /// A result file in the folder, or another one that would be replaced, whose content is not what the draft's begins
     /// with. Without one, nothing is lost by replacing them all: they are what an interrupted download left.
-    fn differs(&self, files: &Path, names: &[String]) -> Outcome<Option<String>> {
+    fn differs(&self, files: &Path, names: &[String]) -> CommandResult<Option<String>> {
         let replaced = names.iter().filter(|name| self.out.join(name).symlink_metadata().is_ok());
         for name in folder::results_in(&self.out).iter().chain(replaced) {
             let begins = begins_with(&files.join(name), &self.out.join(name));

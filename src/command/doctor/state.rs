@@ -5,12 +5,12 @@
 use super::{Report, study};
 use crate::api::token::ApiToken;
 use crate::cli::DoctorArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::service::inputs::InputDigest;
 use crate::service::results::checksum;
 use crate::service::state::quarantine::{self, QUARANTINE};
 use crate::service::state::record::{self, Record};
-use crate::service::state::{IDENTITY, Identity, LOCK, REMOVED, STUDIES};
+use crate::service::state::{IDENTITY, LOCK, ManagerIdentity, REMOVED, STUDIES};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -30,9 +30,9 @@ const PART: &str = ".part";
 pub(super) const NO_CHECKSUM: &str = "an earlier version wrote it, and a change of it goes unnoticed";
 
 /// Checks the directory.
-pub(super) fn check(args: &DoctorArgs) -> Outcome<Report> {
+pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     let folder = &args.state;
-    let fail = |error: std::io::Error| Stop::Input(format!("--state {}: {error}", folder.display()));
+    let fail = |error: std::io::Error| CommandError::Input(format!("--state {}: {error}", folder.display()));
     let mut names: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(fail)? {
         names.push(entry.map_err(fail)?.path());
@@ -41,7 +41,7 @@ pub(super) fn check(args: &DoctorArgs) -> Outcome<Report> {
     let studies = folder.join(STUDIES);
     if !studies.is_dir() && !folder.join(IDENTITY).exists() {
         let path = folder.display();
-        return Err(Stop::Input(format!(
+        return Err(CommandError::Input(format!(
             "--state {path}: no manager has written there; the directory of its --state is allowed"
         )));
     }
@@ -119,7 +119,7 @@ fn identity(report: &mut Report, folder: &Path) {
             "bring it back from a backup, or the manager goes on under a new number",
         );
     } else {
-        file::<Identity>(
+        file::<ManagerIdentity>(
             report,
             &path,
             "the manager does not start: bring it back from a backup, or remove it",

@@ -2,15 +2,15 @@
 
 use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
-use crate::api::view::StudyState;
+use crate::api::schema::StudyState;
 use crate::journal;
 use crate::output::folder::study_of;
-use crate::parts::phases;
 use crate::results::phases::{SURVIVORS, Screened};
+use crate::rounds::phases;
 use crate::service::inputs::InputDigest;
 use crate::service::results::{self, Checksums};
 use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
-use crate::service::state::{Ended, Kept};
+use crate::service::state::{StoredSubmission, StudyEnd};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ pub(super) fn check(
 }
 
 /// Results of a study that has ended.
-fn over(report: &mut Report, ended: &Ended, folder: &Path) {
+fn over(report: &mut Report, ended: &StudyEnd, folder: &Path) {
     match &ended.results {
         Some(checksums) => verify(report, checksums, folder),
         None if ended.state == StudyState::Complete => {
@@ -131,7 +131,7 @@ fn verify(report: &mut Report, checksums: &Checksums, folder: &Path) {
 }
 
 /// Files from which a study goes on.
-fn open(report: &mut Report, kept: &Kept, results: &Path) {
+fn open(report: &mut Report, kept: &StoredSubmission, results: &Path) {
     if !results.exists() {
         return;
     }

@@ -1,7 +1,7 @@
 //! What can be said of a study's parts before any of it has run: of phases that go on with what survives, and of samples that
 //! grow.
 
-use pleach_workflow::{Phase, Study, SurvivorRule, Until};
+use pleach_workflow::{Phase, StoppingRule, Study, SurvivorRule};
 use serde::Serialize;
 
 /// One part.
@@ -70,7 +70,7 @@ pub(super) fn forecast(study: &Study) -> Vec<Forecast> {
 }
 
 /// A sample grows by what it begins with.
-fn grown(until: Until, first: usize) -> usize {
+fn grown(until: StoppingRule, first: usize) -> usize {
     if first > until.max_evaluations { first } else { until.max_evaluations / first.max(1) * first }
 }
 

@@ -1,10 +1,10 @@
 //! Plans in print: one of them stage by stage, several as rows of one table.
 
-use crate::output::record::Plan;
+use crate::output::record::PlanRecord;
 use crate::size::human;
 
 /// The lines that show some plans of one study for the same number of workers.
-pub(super) fn show(study: &str, plans: &[Plan]) -> Vec<String> {
+pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     match plans {
         [] => Vec::new(),
         [plan] => by_stage(plan),
@@ -12,7 +12,7 @@ pub(super) fn show(study: &str, plans: &[Plan]) -> Vec<String> {
     }
 }
 
-fn by_stage(plan: &Plan) -> Vec<String> {
+fn by_stage(plan: &PlanRecord) -> Vec<String> {
     let figures = &plan.figures;
     let mut lines = vec![format!(
         "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {}; planned in {:.0} ms",
@@ -22,7 +22,7 @@ fn by_stage(plan: &Plan) -> Vec<String> {
         figures.runs,
         seconds(figures.predicted_makespan_seconds),
         plan.workers,
-        seconds(figures.bound_seconds),
+        seconds(figures.lower_bound_seconds),
         memory(plan),
         plan.planning_seconds.unwrap_or_default() * 1e3,
     )];
@@ -53,10 +53,10 @@ fn by_stage(plan: &Plan) -> Vec<String> {
         ]
     });
     lines.extend(aligned(1, header, rows).into_iter().map(|line| format!("  {line}")));
-    let handed_over: usize = figures.per_stage.iter().map(|stage| stage.handed_over).sum();
-    if handed_over > 0 {
+    let transferred: usize = figures.per_stage.iter().map(|stage| stage.transferred).sum();
+    if transferred > 0 {
         lines.push(format!(
-            "  {handed_over} of the tasks are executed in one bucket and handed over to others"
+            "  {transferred} of the tasks are executed in one bucket and handed over to others"
         ));
     }
     if figures.reference_tasks > 0 {
@@ -67,7 +67,7 @@ fn by_stage(plan: &Plan) -> Vec<String> {
 }
 
 /// What a worker needs, where the plan was made for a given memory; otherwise what all workers hold of trees.
-fn memory(plan: &Plan) -> String {
+fn memory(plan: &PlanRecord) -> String {
     match plan.least_bytes {
         Some(bytes) => format!("a worker needs {} MB", bytes.div_ceil(1_000_000)),
         None => format!("{:.0} MB", plan.figures.predicted_peak_bytes as f64 / 1e6),
@@ -75,9 +75,9 @@ fn memory(plan: &Plan) -> String {
 }
 
 /// The plans that need more than a worker has, a line each.
-pub(super) fn beyond(plans: &[Plan], memory_bytes: u64) -> Vec<String> {
-    let too_large = |plan: &&Plan| plan.least_bytes.is_some_and(|bytes| bytes > memory_bytes);
-    let line = |plan: &Plan| {
+pub(super) fn beyond(plans: &[PlanRecord], memory_bytes: u64) -> Vec<String> {
+    let too_large = |plan: &&PlanRecord| plan.least_bytes.is_some_and(|bytes| bytes > memory_bytes);
+    let line = |plan: &PlanRecord| {
         let reuse = plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default();
         let megabytes = plan.least_bytes.unwrap_or_default().div_ceil(1_000_000);
         format!(
@@ -90,7 +90,7 @@ pub(super) fn beyond(plans: &[Plan], memory_bytes: u64) -> Vec<String> {
     plans.iter().filter(too_large).map(line).collect()
 }
 
-fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
+fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     let Some(first) = plans.first() else { return Vec::new() };
     let figures = &first.figures;
     let mut lines = vec![
@@ -130,7 +130,7 @@ fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
             seconds(stage.max_bucket_cost),
             seconds(stage.min_bucket_cost),
             seconds(figures.predicted_makespan_seconds),
-            seconds(figures.bound_seconds),
+            seconds(figures.lower_bound_seconds),
             match plan.least_bytes {
                 Some(bytes) => bytes.div_ceil(1_000_000).to_string(),
                 None => format!("{:.0}", figures.predicted_peak_bytes as f64 / 1e6),
@@ -144,7 +144,7 @@ fn side_by_side(study: &str, plans: &[Plan]) -> Vec<String> {
 }
 
 /// What a plan cannot know of the highest level of reuse.
-fn about_value(plans: &[&Plan]) -> Option<String> {
+fn about_value(plans: &[&PlanRecord]) -> Option<String> {
     plans.iter().any(|plan| plan.reuse == Some("value")).then(|| {
         "value counts as dataflow: which results turn out to be equal is not known before they are there"
             .to_owned()

@@ -2,7 +2,9 @@
 //!
 //! Numbers that are no numbers (NaN) are counted apart and are in no minimum, maximum or mean.
 
-use pleach_regions::{DataRegion, Objects, Outline, Points, Polygons, Position, RaggedArray, Values};
+use pleach_regions::{
+    AnnotatedObjects, DataRegion, Outline, Points, Polygons, Position, RaggedArray, TypedValues,
+};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,7 +38,7 @@ fn share(part: usize, all: usize) -> Value {
     json!(part as f64 / all.max(1) as f64)
 }
 
-fn values(values: &Values) -> Vec<(&'static str, Value)> {
+fn values(values: &TypedValues) -> Vec<(&'static str, Value)> {
     numbers((0..values.len()).filter_map(|place| values.get_f64(place)))
 }
 
@@ -127,7 +129,7 @@ fn of_polygons(polygons: &Polygons) -> Vec<(&'static str, Value)> {
     statistics
 }
 
-fn of_objects(objects: &Objects) -> Vec<(&'static str, Value)> {
+fn of_objects(objects: &AnnotatedObjects) -> Vec<(&'static str, Value)> {
     let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
     let mut boxes = 0;
     for object in objects.iter() {
@@ -174,7 +176,7 @@ mod tests {
         let points = Points::new(2, vec![3.0, -1.0, 0.5, 4.0]).unwrap();
         let expected = json!({ "points": 2, "lowest": [0.5, -1.0], "highest": [3.0, 4.0] });
         assert_eq!(shown(&DataRegion::Points(points)), expected);
-        let mut objects = Objects::new(["area"]).unwrap();
+        let mut objects = AnnotatedObjects::new(["area"]).unwrap();
         objects.push_box([0.0; 2], [1.0; 2], "nucleus", &[1.0]).unwrap();
         objects.push_polygon(&[[[0.0; 2], [1.0, 0.0], [1.0; 2]]], "nucleus", &[0.5]).unwrap();
         let area = json!({ "minimum": 0.5, "maximum": 1.0, "mean": 0.75 });

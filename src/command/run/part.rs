@@ -2,30 +2,30 @@
 //! through the engine that is running.
 
 use crate::analysis::Collected;
-use crate::below::{self, Tiers};
+use crate::cache_walk;
 use crate::cli::RunArgs;
-use crate::command::way::Way;
-use crate::command::{meter, weigh, workers};
-use crate::costs;
-use crate::execution::{self, Executed, Here};
-use crate::exit::{Outcome, Stop};
+use crate::command::plan_options::PlanOptions;
+use crate::command::{load_costs, meter, workers};
+use crate::cost_history;
+use crate::execution::{self, ExecutionResult, LocalExecutor};
+use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
 use crate::journal;
-use crate::machine::default_memory_bytes;
+use crate::memory_limit::default_memory_bytes;
 use crate::output::folder::Folder;
 use crate::output::{print_line, print_notice};
-use crate::parts::{self, Grown, Part, Planned};
-use crate::past;
-use crate::progress::Shown;
+use crate::progress::ProgressMode;
 use crate::results;
-use crate::session::{self, Found, Session};
+use crate::rounds::{self, PlannedRound, RoundResult, StudyResult};
+use crate::session::{self, Session, SessionState};
 use crate::size::MemorySize;
-use crate::study::Prepared;
-use pleach_actors::below::Below;
-use pleach_actors::stage::Past;
+use crate::spill::{self, OpenTiers};
+use crate::study::PreparedStudy;
+use pleach_actors::spill::SpillStore;
+use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
-use pleach_dispatch::costs::Costs;
+use pleach_dispatch::cost_model::CostModel;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -36,16 +36,16 @@ use std::time::Instant;
 pub(super) struct Runner<'a> {
     pub(super) args: &'a RunArgs,
     previews: Previews,
-    pub(super) way: Way,
+    pub(super) way: PlanOptions,
     pub(super) workers: NonZeroU32,
     /// The memory to keep within.
     pub(super) memory_bytes: u64,
-    below: Option<Arc<Below>>,
+    below: Option<Arc<SpillStore>>,
     pub(super) below_bytes: u64,
-    past: Past,
+    past: PriorResults,
     /// Taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
-    here: Option<Here<'a>>,
+    here: Option<LocalExecutor<'a>>,
 }
 
 /// `--resume` without anything to continue, which may be a mistyped folder.
@@ -60,23 +60,27 @@ pub(super) enum Ended {
     /// There was nothing to do: all results were there.
     Before(Folder),
     /// It is over.
-    Now(Box<Part>),
+    Now(Box<RoundResult>),
 }
 
 impl<'a> Runner<'a> {
     /// For studies of the files of this one.
-    pub(super) fn new(args: &'a RunArgs, prepared: &Prepared, interrupt: &'a mut Interrupt) -> Outcome<Self> {
+    pub(super) fn new(
+        args: &'a RunArgs,
+        prepared: &PreparedStudy,
+        interrupt: &'a mut Interrupt,
+    ) -> CommandResult<Self> {
         let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
-        let way = Way::new(args.way.strategy, args.way.reuse);
+        let way = PlanOptions::new(args.way.strategy, args.way.reuse);
         if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
-            return Err(Stop::Input(
+            return Err(CommandError::Input(
                 "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
                     .to_owned(),
             ));
         }
-        let cache = past::open(&args.cache)?;
-        let tiers = below::open(&args.below)?;
-        let below_bytes = tiers.as_ref().map_or(0, Tiers::bytes);
+        let cache = cache_walk::open(&args.cache)?;
+        let tiers = spill::open(&args.below)?;
+        let below_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
         Ok(Self {
             args,
@@ -86,7 +90,7 @@ impl<'a> Runner<'a> {
             memory_bytes,
             below: tiers.map(|tiers| tiers.below),
             below_bytes,
-            past: Past { cache, identities: Arc::default() },
+            past: PriorResults { cache, identities: Arc::default() },
             interrupt: Some(interrupt),
             here: None,
         })
@@ -97,36 +101,42 @@ impl<'a> Runner<'a> {
         &self.previews
     }
 
-    fn here(&mut self, prepared: &Prepared) -> Outcome<Here<'a>> {
+    fn here(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor<'a>> {
         if let Some(here) = self.here.take() {
             return Ok(here);
         }
-        let interrupt = self.interrupt.take().ok_or_else(|| Stop::defect("an engine that was lost"))?;
+        let interrupt =
+            self.interrupt.take().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
         let resources = Resources {
             slots: self.workers,
             memory_bytes: self.memory_bytes,
             active_paths: self.args.active_paths,
             meter,
         };
-        Here::start(prepared, &self.past, self.below.clone(), resources, interrupt)
+        LocalExecutor::start(prepared, &self.past, self.below.clone(), resources, interrupt)
     }
 
     /// Executes a part into a folder; with `keeps`, another one may follow.
     ///
     /// # Errors
-    /// [`Stop::Input`] as [`session::begin`], or when it cannot be planned; [`Stop::Interrupted`].
-    pub(super) fn execute(&mut self, mut first: Prepared, out: &Path, keeps: bool) -> Outcome<Ended> {
+    /// [`CommandError::Input`] as [`session::begin`], or when it cannot be planned; [`CommandError::Interrupted`].
+    pub(super) fn execute(
+        &mut self,
+        mut first: PreparedStudy,
+        out: &Path,
+        keeps: bool,
+    ) -> CommandResult<Ended> {
         let (start, args) = (Instant::now(), self.args);
-        weigh(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
+        load_costs(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
         let planned = self.fitting_plan(&first)?;
         pleach_pages::set_limit_bytes(self.memory_bytes);
         if self.past.cache.is_some() && self.here.is_none() {
-            let identities: HashMap<_, _> = past::identities(&first);
+            let identities: HashMap<_, _> = cache_walk::identities(&first);
             self.past.identities = Arc::new(identities);
         }
         let mut session = match session::begin(out, &first, args.existing())? {
-            Found::Complete(folder) => return Ok(Ended::Before(folder)),
-            Found::Open(session) => session,
+            SessionState::Complete(folder) => return Ok(Ended::Before(folder)),
+            SessionState::Open(session) => session,
         };
         // The first phase of several has its notice from the study.
         if args.resume && session.is_new && first.study.phase.is_none() {
@@ -136,10 +146,10 @@ impl<'a> Runner<'a> {
         let mut here = self.here(&first)?;
         here.keeps = keeps || first.study.until.is_some();
         self.here = Some(here);
-        let Grown { prepared, planned, executed, collected, convergence } =
-            parts::execute(self, first, planned, &mut session)?;
+        let StudyResult { prepared, planned, executed, collected, convergence } =
+            rounds::execute(self, first, planned, &mut session)?;
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
-        let done = results::Done {
+        let done = results::CompletedStudy {
             prepared: &prepared,
             plan: &planned.plan,
             executed: &executed,
@@ -151,17 +161,17 @@ impl<'a> Runner<'a> {
         };
         let written = results::write(&done, &collected, &self.previews, &session.folder)?;
         let (plan, left_bytes) = (planned.plan, executed.finished.left_bytes);
-        Ok(Ended::Now(Box::new(Part { prepared, plan, collected, written, session, left_bytes })))
+        Ok(Ended::Now(Box::new(RoundResult { prepared, plan, collected, written, session, left_bytes })))
     }
 
     /// Keeps what was learned for later studies, in their cache; says why it could not.
-    fn keep_costs(&self, prepared: &Prepared, learned: &Costs) -> Option<String> {
+    fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
-        let lost = costs::keep(folder, learned).err()?;
+        let lost = cost_history::keep(folder, learned).err()?;
         Some(format!("what operations cost is not kept for later plans: {lost}"))
     }
 
-    fn say_what_is_known(&self, prepared: &Prepared, session: &Session) {
+    fn say_what_is_known(&self, prepared: &PreparedStudy, session: &Session) {
         let args = self.args;
         if args.quiet || args.json || (session.known.is_empty() && session.cut_bytes == 0) {
             return;
@@ -184,35 +194,35 @@ impl<'a> Runner<'a> {
     }
 }
 
-impl parts::Runner for Runner<'_> {
-    fn plan(&mut self, prepared: &Prepared) -> Outcome<Planned> {
+impl rounds::Runner for Runner<'_> {
+    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<PlannedRound> {
         self.fitting_plan(prepared)
     }
 
     fn execute(
         &mut self,
-        prepared: &Prepared,
-        planned: &mut Planned,
+        prepared: &PreparedStudy,
+        planned: &mut PlannedRound,
         session: &Session,
         _: usize,
-    ) -> Outcome<Executed> {
+    ) -> CommandResult<ExecutionResult> {
         let args = self.args;
-        let shown = if args.quiet || args.json { Shown::Nothing } else { Shown::Fitting };
-        let here = self.here.as_mut().ok_or_else(|| Stop::defect("an engine that was lost"))?;
+        let shown = if args.quiet || args.json { ProgressMode::Nothing } else { ProgressMode::Fitting };
+        let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
         execution::execute(prepared, &mut planned.woven, session, &self.past, here, shown, |_| {})
     }
 
     fn stopped(
         &self,
-        prepared: &Prepared,
-        executed: &Executed,
+        prepared: &PreparedStudy,
+        executed: &ExecutionResult,
         collected: &Collected,
         session: &Session,
-    ) -> Stop {
+    ) -> CommandError {
         // What nobody will use again is kept for later studies all the same.
         drop(self.keep_costs(prepared, &executed.costs));
         let known = collected.runs.len() - collected.failed();
-        Stop::Interrupted(format!(
+        CommandError::Interrupted(format!(
             "{known} of {} responses are in {}; --resume continues the study",
             collected.runs.len(),
             session.folder.path().join(journal::NAME).display(),

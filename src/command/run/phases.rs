@@ -6,27 +6,32 @@
 use super::part::{Ended, Runner, notice_of_nothing};
 use super::{already_complete, nothing_left, status};
 use crate::cli::RunArgs;
-use crate::command::weigh;
-use crate::exit::{Outcome, Stop};
+use crate::command::load_costs;
+use crate::exit::{CommandError, CommandResult};
 use crate::journal;
 use crate::output::folder::Folder;
 use crate::output::{print_json, print_line};
-use crate::parts::phases;
 use crate::results::phases as results;
+use crate::rounds::phases;
 use crate::session::{COMPLETE, Existing, SOME_FAILED};
-use crate::study::Prepared;
+use crate::study::PreparedStudy;
 use crate::summary;
 use std::path::Path;
 use std::time::Instant;
 
 /// Runs all phases of a study, and writes what they come to together.
-pub(super) fn execute(args: &RunArgs, runner: &mut Runner<'_>, whole: &Prepared, out: &Path) -> Outcome {
+pub(super) fn execute(
+    args: &RunArgs,
+    runner: &mut Runner<'_>,
+    whole: &PreparedStudy,
+    out: &Path,
+) -> CommandResult {
     let start = Instant::now();
     let names = phases::names(&whole.study);
     let mut first = whole.of_phase(0, None)?;
     let digest = phases::digest(&first);
     // What cannot be executed at all is refused before anything is written.
-    weigh(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
+    load_costs(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
     runner.can_be_planned(&first)?;
     let folder = match begin(args, out, &digest, &names)? {
         Begun::Complete(folder) => return already_complete(args, &folder),
@@ -41,7 +46,7 @@ pub(super) fn execute(args: &RunArgs, runner: &mut Runner<'_>, whole: &Prepared,
     let parts = phases::execute(whole, out, tell, |phase, out_of_phase| {
         match runner.execute(phase.prepared, out_of_phase, phase.keeps)? {
             Ended::Now(part) => Ok(*part),
-            Ended::Before(folder) => Err(Stop::Input(format!(
+            Ended::Before(folder) => Err(CommandError::Input(format!(
                 "--out {}: {} has no {} to go on from; a new folder is allowed",
                 out.display(),
                 folder.path().display(),
@@ -61,7 +66,7 @@ pub(super) fn execute(args: &RunArgs, runner: &mut Runner<'_>, whole: &Prepared,
         print_json(&run)?;
     } else if !args.quiet {
         summary::print_phases(&phases, &run, folder.path(), Some(runner.memory_bytes));
-        run.cache.iter().flat_map(|cache| &cache.reports).for_each(|report| {
+        run.cache.iter().flat_map(|cache| &cache.warnings).for_each(|report| {
             print_line(&format!("--cache: {report}"));
         });
         for (part, _) in &parts {
@@ -81,13 +86,13 @@ enum Begun {
 }
 
 /// Takes the folder of all phases; `args` decides over results of an earlier run.
-fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> Outcome<Begun> {
+fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandResult<Begun> {
     let folder = Folder::take(out, digest)?;
     let journals = names.iter().filter(|name| out.join(name).join(journal::NAME).exists()).count();
     let is_done = folder.holds("run.json");
     // Journals go when all is written, unless runs failed that may be tried again.
     let is_complete = is_done && journals < names.len();
-    let fail = |text: &str| Err(Stop::Input(format!("--out {}: {text}", out.display())));
+    let fail = |text: &str| Err(CommandError::Input(format!("--out {}: {text}", out.display())));
     match args.existing() {
         Existing::Resume => {
             if journals == 0 && !is_done {

@@ -4,9 +4,9 @@
 
 use super::opened;
 use crate::cli::BenchArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use crate::tiers::Opened;
+use crate::tiers::OpenTier;
 use pleach_regions::{DataRegion, Raster, RegionKey};
 use pleach_storage::TierError;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use std::time::Instant;
 const SIDES_PX: [u32; 2] = [2309, 16];
 
 /// So many small regions are stored at most: each waits for the medium.
-const MOST_REGIONS: u64 = 2000;
+const MAX_REGIONS: u64 = 2000;
 
 /// One tier with regions of one size.
 #[derive(Debug, Serialize)]
@@ -40,11 +40,11 @@ struct Measured {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &BenchArgs) -> Outcome {
+pub(super) fn execute(args: &BenchArgs) -> CommandResult {
     let mut all = Vec::new();
     for opened in opened(&args.tiers)? {
         for side_px in SIDES_PX {
-            all.push(measure(&opened, side_px, args.size.bytes()).map_err(Stop::input)?);
+            all.push(measure(&opened, side_px, args.size.bytes()).map_err(CommandError::input)?);
         }
     }
     if args.tiers.json {
@@ -100,10 +100,10 @@ fn key(number: u64) -> RegionKey {
     RegionKey(bytes)
 }
 
-fn measure(opened: &Opened, side_px: u32, size_bytes: u64) -> Result<Measured, TierError> {
+fn measure(opened: &OpenTier, side_px: u32, size_bytes: u64) -> Result<Measured, TierError> {
     let tier = &opened.level.tier;
     let region_bytes = u64::from(side_px) * u64::from(side_px) * 3;
-    let count = (size_bytes / region_bytes).clamp(1, MOST_REGIONS);
+    let count = (size_bytes / region_bytes).clamp(1, MAX_REGIONS);
     let regions: Vec<(RegionKey, Arc<DataRegion>)> = (0..count)
         .map(|number| Ok((key(number), Arc::new(region(number, side_px)?))))
         .collect::<Result<_, TierError>>()?;
@@ -140,7 +140,7 @@ fn measure(opened: &Opened, side_px: u32, size_bytes: u64) -> Result<Measured, T
 }
 
 /// Seconds to write and sync the regions as plain files, and to read them.
-fn plain(regions: &[(RegionKey, Arc<DataRegion>)], opened: &Opened) -> Result<(f64, f64), TierError> {
+fn plain(regions: &[(RegionKey, Arc<DataRegion>)], opened: &OpenTier) -> Result<(f64, f64), TierError> {
     let Some(folder) = &opened.folder else { return Ok((0.0, 0.0)) };
     let place = tempfile::tempdir_in(folder).map_err(failed("write to", folder))?;
     let path = |number: usize| place.path().join(number.to_string());

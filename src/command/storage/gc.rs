@@ -3,11 +3,11 @@
 
 use super::opened;
 use crate::cli::GcArgs;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
 use crate::size::human;
-use crate::tiers::Opened;
-use pleach_storage::{RegionFile, TierError, Upkeep};
+use crate::tiers::OpenTier;
+use pleach_storage::{RegionFile, TierError, TierMaintenance};
 use serde::Serialize;
 use std::time::SystemTime;
 
@@ -25,15 +25,16 @@ struct Cleaned {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &GcArgs) -> Outcome {
+pub(super) fn execute(args: &GcArgs) -> CommandResult {
     let tiers = opened(&args.tiers)?;
-    let clean = |opened: &Opened| {
+    let clean = |opened: &OpenTier| {
         let mut cleaned = clean(&*opened.upkeep, args)?;
         cleaned.tier = opened.level.name.clone();
         cleaned.held_bytes = opened.level.tier.held_bytes();
         Ok::<_, TierError>(cleaned)
     };
-    let cleaned: Vec<Cleaned> = tiers.iter().map(clean).collect::<Result<_, _>>().map_err(Stop::input)?;
+    let cleaned: Vec<Cleaned> =
+        tiers.iter().map(clean).collect::<Result<_, _>>().map_err(CommandError::input)?;
     if args.tiers.json {
         return print_json(&cleaned);
     }
@@ -48,7 +49,7 @@ pub(super) fn execute(args: &GcArgs) -> Outcome {
     Ok(())
 }
 
-fn clean(tier: &dyn Upkeep, args: &GcArgs) -> Result<Cleaned, TierError> {
+fn clean(tier: &dyn TierMaintenance, args: &GcArgs) -> Result<Cleaned, TierError> {
     let held_bytes_before = tier.held_bytes();
     let mut cleaned = Cleaned { held_bytes_before, dry_run: args.dry_run, ..Cleaned::default() };
     for file in tier.quarantine_files()? {
@@ -67,7 +68,7 @@ fn clean(tier: &dyn Upkeep, args: &GcArgs) -> Result<Cleaned, TierError> {
     };
     let mut held_bytes = tier.held_bytes();
     for region in regions {
-        let is_too_much = args.keep.is_some_and(|keep| held_bytes > keep.bytes());
+        let is_too_much = args.max_size.is_some_and(|max| held_bytes > max.bytes());
         if !is_too_much && !is_old(&region) {
             continue;
         }

@@ -3,15 +3,15 @@
 //! A worker that was given a certificate keeps it, whatever becomes of it. What a token is and who answers is in
 //! `pleach_actors`.
 
-use super::standing::Standing;
+use super::readiness::WorkerReadiness;
 use crate::cli::WorkerProcessArgs;
 use crate::command::node::random;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::{Credentials, NODE_FILE, NODE_KEY_FILE};
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::identity::{IdentityError, NodeName};
-use pleach_actors::transport::quic::{Network, join};
+use pleach_actors::transport::quic::{QuicRuntime, join};
 use pleach_actors::transport::settings::Settings;
 use std::fs;
 use std::net::SocketAddr;
@@ -22,28 +22,29 @@ use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 /// Whom to ask, and by what.
-pub(super) struct Place<'a> {
+pub(super) struct JoinTarget<'a> {
     pub(super) manager: SocketAddr,
-    pub(super) network: &'a Network,
+    pub(super) network: &'a QuicRuntime,
     pub(super) settings: &'a Settings,
     pub(super) clock: &'a Arc<dyn Clock>,
     /// Told why there is none yet.
-    pub(super) standing: &'a Standing,
+    pub(super) standing: &'a WorkerReadiness,
 }
 
 /// Gets a certificate for a token, unless there is one that is good. A manager that does not answer is waited for. False when
 /// the worker was asked to leave meanwhile.
 ///
 /// # Errors
-/// [`Stop::Input`] when the name is none or the old certificate cannot be removed, [`Stop::Refused`] when the manager says no.
+/// [`CommandError::Input`] when the name is none or the old certificate cannot be removed, [`CommandError::Refused`] when the manager says no.
 pub(super) async fn obtain(
     args: &WorkerProcessArgs,
-    place: &Place<'_>,
+    place: &JoinTarget<'_>,
     asked: &mut oneshot::Receiver<()>,
-) -> Outcome<bool> {
+) -> CommandResult<bool> {
     let (Some(token), Some(name)) = (&args.token, &args.name) else { return Ok(true) };
-    let name: NodeName =
-        name.parse().map_err(|error: IdentityError| Stop::Input(format!("--name {name}: {error}")))?;
+    let name: NodeName = name
+        .parse()
+        .map_err(|error: IdentityError| CommandError::Input(format!("--name {name}: {error}")))?;
     if args.certs.join(NODE_FILE).is_file() {
         if !is_over(&args.certs, place.clock.now()) {
             return Ok(true);
@@ -51,7 +52,7 @@ pub(super) async fn obtain(
         info!("the certificate is over; the token is to bring another one");
         remove(&args.certs)?;
     }
-    let Place { manager, network, settings, clock, standing } = place;
+    let JoinTarget { manager, network, settings, clock, standing } = place;
     let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random()?);
     let mut last = String::new();
     loop {
@@ -65,7 +66,9 @@ pub(super) async fn obtain(
         let refusal = match joined {
             Ok(_) => return Ok(true),
             Err(join::JoinError::Refused(refusal)) if !refusal.cause.is_permanent() => refusal.to_string(),
-            Err(error) => return Err(Stop::Refused(format!("no certificate from {manager}: {error}"))),
+            Err(error) => {
+                return Err(CommandError::Refused(format!("no certificate from {manager}: {error}")));
+            }
         };
         standing.failed(&format!("no certificate: {refusal}"));
         if refusal != last {
@@ -85,11 +88,11 @@ fn is_over(certs: &Path, now: Duration) -> bool {
 }
 
 /// The key first: a folder with a certificate has both.
-fn remove(certs: &Path) -> Outcome {
+fn remove(certs: &Path) -> CommandResult {
     for file in [NODE_KEY_FILE, NODE_FILE] {
         let path = certs.join(file);
         fs::remove_file(&path)
-            .map_err(|error| Stop::Input(format!("--certs {}: {error}", path.display())))?;
+            .map_err(|error| CommandError::Input(format!("--certs {}: {error}", path.display())))?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Figure: what each slot did when, under one policy: a row for each worker, a line in it for each slot.
 
 use super::{LEFT_PX, Pictures, STAGES, TOP_PX, Unit};
-use crate::report::number::counted;
+use crate::report::format_number::counted;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
-use pleach_simulation::burst::{Burst, Outcome, Stay};
-use pleach_simulation::cluster::Span;
+use pleach_simulation::burst::{Burst, Outcome, WorkerInterval};
+use pleach_simulation::cluster::SlotSpan;
 use std::collections::BTreeMap;
 
 const WIDTH_PX: f64 = 1000.0;
@@ -13,15 +13,16 @@ const BOTTOM_PX: f64 = 78.0;
 /// The rows of all workers together have so much height, as far as each gets what can be seen.
 const ROWS_PX: f64 = 560.0;
 const ROW_PX: [f64; 2] = [3.0, 26.0];
-/// Beyond, a picture is a grey area: the workers that came first are shown.
-const MOST_ROWS: usize = 180;
+/// Beyond, a picture is a gray area: the workers that came first are shown.
+const MAX_ROWS: usize = 180;
 /// What is nearer than this on the paper is drawn as one.
 const APART_PX: f64 = 0.4;
 
 /// The picture, as the content of an SVG file.
 pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) -> String {
-    let came: Vec<&Stay> = outcome.happened.stays.iter().filter(|stay| stay.node.is_some()).collect();
-    let rows = &came[..came.len().min(MOST_ROWS)];
+    let came: Vec<&WorkerInterval> =
+        outcome.happened.stays.iter().filter(|stay| stay.node.is_some()).collect();
+    let rows = &came[..came.len().min(MAX_ROWS)];
     let row_px = (ROWS_PX / rows.len().max(1) as f64).clamp(ROW_PX[0], ROW_PX[1]);
     let bottom = TOP_PX + row_px * rows.len() as f64;
     let (right, height) = (WIDTH_PX - RIGHT_PX, bottom + BOTTOM_PX);
@@ -30,8 +31,11 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) ->
     let unit = Unit::of(longest);
     let x = Scale::new(0.0, longest / unit.seconds, [LEFT_PX, right], 9);
     let left_out = came.len() - rows.len();
-    let mut note = format!("{} busy", crate::report::number::percent(outcome.utilisation));
-    note.push_str(&format!(", {} of the reuse kept", crate::report::number::percent(outcome.reuse_kept)));
+    let mut note = format!("{} busy", crate::report::format_number::percent(outcome.utilization));
+    note.push_str(&format!(
+        ", {} of the reuse kept",
+        crate::report::format_number::percent(outcome.reuse_kept)
+    ));
     if outcome.interruptions > 0 {
         let taken = counted(outcome.interruptions as usize, "worker", "workers");
         note.push_str(&format!(
@@ -77,7 +81,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) ->
 }
 
 /// From asking for a worker until it goes.
-fn row(drawing: &mut Drawing, stay: &Stay, [top, height]: [f64; 2], px: impl Fn(f64) -> f64) {
+fn row(drawing: &mut Drawing, stay: &WorkerInterval, [top, height]: [f64; 2], px: impl Fn(f64) -> f64) {
     let [asked, there, ended] = stay.seconds.map(px);
     let height = height - if height > 6.0 { 1.0 } else { 0.4 };
     drawing.rect("coming", [asked, top, there - asked, height]);
@@ -86,7 +90,7 @@ fn row(drawing: &mut Drawing, stay: &Stay, [top, height]: [f64; 2], px: impl Fn(
 
 /// The base and the pools beside their rows, which lie together as long as workers come pool by pool; else those that came
 /// are one group.
-fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&Stay], row_px: f64) {
+fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&WorkerInterval], row_px: f64) {
     let base = rows.iter().filter(|stay| stay.site.is_none()).count();
     let mut name = |text: &str, from: usize, to: usize| {
         if to > from {
@@ -105,7 +109,7 @@ fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&Stay], row_px
     name(&pools, base, rows.len());
 }
 
-/// What colours mean.
+/// What colors mean.
 fn key(drawing: &mut Drawing, stages_named: &[String], outcome: &Outcome, y: f64) {
     let mut stages: Vec<u32> = outcome.happened.spans.iter().map(|span| span.stage).collect();
     stages.sort_unstable();
@@ -126,13 +130,13 @@ fn key(drawing: &mut Drawing, stages_named: &[String], outcome: &Outcome, y: f64
     }
 }
 
-fn by_node(spans: &[Span]) -> BTreeMap<usize, Vec<Span>> {
-    let mut nodes: BTreeMap<usize, Vec<Span>> = BTreeMap::new();
+fn by_node(spans: &[SlotSpan]) -> BTreeMap<usize, Vec<SlotSpan>> {
+    let mut nodes: BTreeMap<usize, Vec<SlotSpan>> = BTreeMap::new();
     spans.iter().for_each(|span| nodes.entry(span.node).or_default().push(*span));
     nodes
 }
 
-/// One colour in one slot.
+/// One color in one slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     slot: u32,
@@ -147,8 +151,8 @@ impl Piece {
     }
 }
 
-/// Spans of a worker in its slots: each in the first that is free; those of a colour that follow each other closely are one.
-fn pieces(spans: &[Span], slots: u32, apart_seconds: f64) -> Vec<Piece> {
+/// Spans of a worker in its slots: each in the first that is free; those of a color that follow each other closely are one.
+fn pieces(spans: &[SlotSpan], slots: u32, apart_seconds: f64) -> Vec<Piece> {
     let mut ordered = spans.to_vec();
     ordered.sort_by_key(|span| (span.from_us, span.to_us));
     let mut free_us = vec![0; slots.max(1) as usize];
@@ -180,8 +184,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_lie_in_slots_and_those_of_a_colour_are_one() {
-        let span = |stage, from: u64, to: u64| Span {
+    fn spans_lie_in_slots_and_those_of_a_color_are_one() {
+        let span = |stage, from: u64, to: u64| SlotSpan {
             node: 0,
             stage,
             from_us: from * 1_000_000,

@@ -1,4 +1,4 @@
-//! The structure of a page, and its style sheet: links, ids, folds, colours.
+//! The structure of a page, and its style sheet: links, ids, folds, colors.
 
 use super::*;
 use crate::report::fixture::{self, Fixture};
@@ -101,14 +101,14 @@ fn palettes() -> ([HashMap<&'static str, &'static str>; 2], String) {
 }
 
 #[test]
-fn colours_are_variables_of_both_palettes() {
+fn colors_are_variables_of_both_palettes() {
     let ([light, dark], rules) = palettes();
     let fixed = |text: &str| -> Vec<String> {
         let hashes = text.split('#').skip(1);
-        let colour = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>();
-        hashes.map(colour).filter(|digits| [3, 4, 6, 8].contains(&digits.len())).collect()
+        let color = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>();
+        hashes.map(color).filter(|digits| [3, 4, 6, 8].contains(&digits.len())).collect()
     };
-    assert_eq!(fixed(&rules), [""; 0], "a colour outside the palettes");
+    assert_eq!(fixed(&rules), [""; 0], "a color outside the palettes");
     for name in rules.split("var(--").skip(1).map(|rest| rest.split(')').next().unwrap()) {
         assert!(light.contains_key(name), "--{name} is no variable");
     }
@@ -118,7 +118,7 @@ fn colours_are_variables_of_both_palettes() {
         assert!(dark.contains_key(name) != name.starts_with("photo-"), "--{name}");
     }
     assert!(dark.keys().all(|name| light.contains_key(name)));
-    // Nothing in the page has a colour of its own.
+    // Nothing in the page has a color of its own.
     let (study, further) = three();
     let page = page(&Report { further: &further, ..study.report() });
     let (_, body) = page.split_once("<body>").unwrap();
@@ -127,10 +127,10 @@ fn colours_are_variables_of_both_palettes() {
     }
 }
 
-/// Contrast of two colours, by the Web Content Accessibility Guidelines 2.2.
+/// Contrast of two colors, by the Web Content Accessibility Guidelines 2.2.
 fn contrast(one: &str, other: &str) -> f64 {
-    let luminance = |colour: &str| {
-        let digits = colour.trim().trim_start_matches('#');
+    let luminance = |color: &str| {
+        let digits = color.trim().trim_start_matches('#');
         let doubled: String = digits.chars().flat_map(|digit| [digit, digit]).collect();
         let digits = if digits.len() == 3 { doubled.as_str() } else { digits };
         let channel = |place: usize| {
@@ -163,7 +163,7 @@ fn text_and_lines_can_be_read_in_both_palettes() {
             .for_each(|back| check("ink", back, 4.5));
         // Numbers in cells are at 12 px and beside each other in a scale: 4 is that of white on the middle blue.
         ["shade-4", "shade-5", "shade-6"].iter().for_each(|back| check("on-shade", back, 4.0));
-        for line in ["line", "grey", "vermilion", "own-0", "own-1", "own-2", "own-3", "own-4"] {
+        for line in ["line", "gray", "vermilion", "own-0", "own-1", "own-2", "own-3", "own-4"] {
             check(line, "paper", 3.0);
         }
         ["sky", "vermilion"].iter().for_each(|bar| check("line", bar, 3.0));

@@ -61,13 +61,13 @@ fn workers_are_wanted_come_and_are_too_many() {
     // Four slots take 3,000 s; in nine tenths of 2,000 s they do 7,200, and a pair more that comes after 100 s does 3,400.
     let studies = [study(1, 12_000.0, Some(3_000.0), None)];
     let first = scaler.step(&view(base()), &studies, 1_000.0);
-    assert_eq!((first.workers_wanted, first.reason.as_deref()), (Some(4), Some("deadline")));
-    assert_eq!((first.pools[1].wanted, first.pools[1].starting), (2, 0));
-    assert!(first.predicted_seconds_left.unwrap() < 1_800.0 && first.fastest.is_none());
+    assert_eq!((first.workers_desired, first.reason.as_deref()), (Some(4), Some("deadline")));
+    assert_eq!((first.pools[1].desired, first.pools[1].starting), (2, 0));
+    assert!(first.predicted_remaining_seconds.unwrap() < 1_800.0 && first.fastest.is_none());
     // They are on their way, and then there; what they cost is counted.
     let second = scaler.step(&view(base()), &studies, 1_010.0);
-    assert_eq!((second.pools[1].wanted, second.pools[1].starting), (2, 2));
-    assert_eq!(second.spent, Some(0.0));
+    assert_eq!((second.pools[1].desired, second.pools[1].starting), (2, 2));
+    assert_eq!(second.cost_so_far, Some(0.0));
     let spot = |name: &str, leases, bytes| worker(name, WorkerState::Active, leases, bytes);
     let mut three = base();
     three.extend([spot("spot-1", 2, 10), spot("spot-2", 1, 99), spot("spot-3", 1, 10)]);
@@ -75,13 +75,13 @@ fn workers_are_wanted_come_and_are_too_many() {
     let third = scaler.step(&view(three.clone()), &studies, 1_020.0);
     assert_eq!((third.pools[1].running, third.pools[1].starting, third.pools[1].draining), (3, 0, 1));
     // One more than wanted: of those that have least to do, the one that holds least.
-    assert_eq!(third.leave, ["spot-3"]);
-    assert!((third.spent.unwrap() - 3.0 * 10.0 * 0.001).abs() < 1e-9);
+    assert_eq!(third.drain_order, ["spot-3"]);
+    assert!((third.cost_so_far.unwrap() - 3.0 * 10.0 * 0.001).abs() < 1e-9);
     // When it is over, nobody but the base is wanted, after a while.
-    assert_eq!(scaler.step(&view(three.clone()), &[], 1_030.0).reason.as_deref(), Some("held"));
+    assert_eq!(scaler.step(&view(three.clone()), &[], 1_030.0).reason.as_deref(), Some("stabilized"));
     let over = scaler.step(&view(three), &[], 2_000.0);
-    assert_eq!((over.workers_wanted, over.leave.len()), (Some(2), 3));
-    assert_eq!((over.reason.as_deref(), over.predicted_seconds_left), (Some("idle"), None));
+    assert_eq!((over.workers_desired, over.drain_order.len()), (Some(2), 3));
+    assert_eq!((over.reason.as_deref(), over.predicted_remaining_seconds), (Some("idle"), None));
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn what_cannot_be_is_told_with_what_could() {
     let scaler = scaler(&folder);
     let late = scaler.step(&view(base()), &[study(1, 1e6, Some(900.0), None)], 1_000.0);
     let fastest = late.fastest.unwrap();
-    assert_eq!((late.reason.as_deref(), late.workers_wanted), (Some("unreachable"), Some(12)));
+    assert_eq!((late.reason.as_deref(), late.workers_desired), (Some("infeasible"), Some(12)));
     // 24 slots, of which 20 come after 100 s, for a thousandth a second each.
     assert!((fastest.seconds.unwrap() - (1e6 + 2_000.0) / 24.0).abs() < 1e-6);
     assert!((fastest.cost.unwrap() - 10.0 * 0.001 * (1e6 + 2_000.0) / 24.0).abs() < 0.02);
     let poor = scaler.step(&view(base()), &[study(2, 12_000.0, Some(3_000.0), Some(0.5))], 1_200.0);
     assert_eq!(poor.reason.as_deref(), Some("budget"));
-    assert!(poor.predicted_cost.unwrap() <= 0.5 && poor.beyond_budget.unwrap().cost.unwrap() > 0.5);
+    assert!(poor.predicted_cost.unwrap() <= 0.5 && poor.without_budget.unwrap().cost.unwrap() > 0.5);
 }
 
 #[test]
@@ -106,24 +106,24 @@ fn what_was_spent_is_known_to_the_next_manager_as_long_as_the_study_is_open() {
     let studies = [study(1, 1e5, None, Some(5.0)), study(2, 1e5, None, Some(5.0))];
     let before = scaler(&folder);
     before.step(&workers, &studies, 0.0);
-    assert_eq!(before.step(&workers, &studies, 1_000.0).spent, Some(1.0));
+    assert_eq!(before.step(&workers, &studies, 1_000.0).cost_so_far, Some(1.0));
     let next = scaler(&folder);
-    let spent = next.step(&workers, &studies, 5_000.0).spent.unwrap();
+    let spent = next.step(&workers, &studies, 5_000.0).cost_so_far.unwrap();
     assert!((spent - 1.0).abs() < 1e-9, "{spent}");
-    assert_eq!(next.step(&workers, &studies[1..], 5_000.0).spent, Some(0.5));
+    assert_eq!(next.step(&workers, &studies[1..], 5_000.0).cost_so_far, Some(0.5));
 }
 
 #[test]
 fn without_pools_there_is_a_prediction_and_nothing_is_wanted() {
     let scaler = Scaler::new(None, "nowhere".into());
     let shown = scaler.step(&view(base()), &[study(1, 1_000.0, Some(10.0), None)], 0.0);
-    assert_eq!((shown.workers_wanted, shown.workers_active), (None, 2));
-    assert_eq!((shown.predicted_seconds_left, shown.predicted_cost), (Some(250.0), None));
+    assert_eq!((shown.workers_desired, shown.workers_active), (None, 2));
+    assert_eq!((shown.predicted_remaining_seconds, shown.predicted_cost), (Some(250.0), None));
     assert_eq!(
-        scaler.step(&view(Vec::new()), &[study(1, 1.0, None, None)], 0.0).predicted_seconds_left,
+        scaler.step(&view(Vec::new()), &[study(1, 1.0, None, None)], 0.0).predicted_remaining_seconds,
         None
     );
-    assert_eq!(scaler.step(&view(base()), &[], 0.0).predicted_seconds_left, None);
+    assert_eq!(scaler.step(&view(base()), &[], 0.0).predicted_remaining_seconds, None);
 }
 
 /// A study with 1,000 s of work on the four slots of two workers takes 250 s; with a second study of the same work, which gets

@@ -4,7 +4,7 @@
 //! the operator's.
 
 use super::sync;
-use crate::exit::{Outcome, Stop};
+use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,11 +30,17 @@ pub(crate) enum Way {
 /// Brings a file or folder to quarantine as `name`, or with a number behind it. Returns its new place.
 ///
 /// # Errors
-/// [`Stop::Input`] when it cannot be moved or copied. It stays where it is then.
-pub(super) fn set_aside(state: &Path, from: &Path, way: Way, name: &str, reason: &str) -> Outcome<PathBuf> {
+/// [`CommandError::Input`] when it cannot be moved or copied. It stays where it is then.
+pub(super) fn set_aside(
+    state: &Path,
+    from: &Path,
+    way: Way,
+    name: &str,
+    reason: &str,
+) -> CommandResult<PathBuf> {
     let folder = state.join(QUARANTINE);
     let fail = |error: std::io::Error| {
-        Stop::Input(format!("failed to move {} to {}: {error}", from.display(), folder.display()))
+        CommandError::Input(format!("failed to move {} to {}: {error}", from.display(), folder.display()))
     };
     fs::create_dir_all(&folder).map_err(fail)?;
     let names = std::iter::once(name.to_owned()).chain((2..MOST).map(|number| format!("{name}-{number}")));
@@ -43,7 +49,10 @@ pub(super) fn set_aside(state: &Path, from: &Path, way: Way, name: &str, reason:
         folder.join(name).symlink_metadata().is_err() && reason.symlink_metadata().is_err()
     };
     let name = names.into_iter().find(is_free).ok_or_else(|| {
-        Stop::Input(format!("{}: it is full of {name}; remove what is no longer needed", folder.display()))
+        CommandError::Input(format!(
+            "{}: it is full of {name}; remove what is no longer needed",
+            folder.display()
+        ))
     })?;
     let to = folder.join(&name);
     publish(&folder.join(format!("{name}{REASON}")), format!("{reason}\n").as_bytes()).map_err(fail)?;

@@ -1,7 +1,7 @@
 //! Files of a state directory as they are read: sound, corrupt, or unreadable. Nothing is changed here.
 
-use super::{Ended, Kept};
-use crate::api::view::StudyState;
+use super::{StoredSubmission, StudyEnd};
+use crate::api::schema::StudyState;
 use crate::checksum::{self, Content};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -42,18 +42,18 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
 }
 
 /// Reads how a study ended.
-pub(crate) fn read_ended(folder: &Path) -> Record<Ended> {
-    match read::<Ended>(&folder.join(ENDED)) {
+pub(crate) fn read_ended(folder: &Path) -> Record<StudyEnd> {
+    match read::<StudyEnd>(&folder.join(ENDED)) {
         Record::Sound(content) if !content.value.state.is_over() => {
             let state = content.value.state;
-            Record::Corrupt(format!("state: {state}; complete, cancelled or failed is allowed"))
+            Record::Corrupt(format!("state: {state}; complete, canceled or failed is allowed"))
         }
         record => record,
     }
 }
 
 /// Reads the submission of a study.
-pub(crate) fn read_submission(folder: &Path) -> Record<Kept> {
+pub(crate) fn read_submission(folder: &Path) -> Record<StoredSubmission> {
     match read(&folder.join(SUBMISSION)) {
         // Results without a submission are no study, and a later one must not be mistaken for it.
         Record::Missing if folder.join("results").exists() || folder.join(ENDED).exists() => {
@@ -102,11 +102,11 @@ struct Counts {
 
 /// How a study ended that has all its results: a journal goes once they are written, and the `run.json` of phases is written
 /// when all of them are over. `None` where results are missing.
-pub(crate) fn complete_by_results(kept: &Kept, results: &Path) -> Option<Ended> {
+pub(crate) fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Option<StudyEnd> {
     let run = results.join("run.json");
     let counts: Counts = serde_json::from_slice(&fs::read(&run).ok()?).ok()?;
     let is_open = kept.submission.study.phases.is_empty() && results.join(crate::journal::NAME).exists();
-    (!is_open).then(|| Ended {
+    (!is_open).then(|| StudyEnd {
         state: StudyState::Complete,
         message: Some(format!("{ENDED} was restored from the results as they were found")),
         evaluations_done: counts.evaluations,
@@ -118,9 +118,9 @@ pub(crate) fn complete_by_results(kept: &Kept, results: &Path) -> Option<Ended> 
 }
 
 /// How a study ended that has no results: of such a study nothing else is recorded.
-pub(super) fn cancelled() -> Ended {
-    Ended {
-        state: StudyState::Cancelled,
+pub(super) fn canceled() -> StudyEnd {
+    StudyEnd {
+        state: StudyState::Canceled,
         message: Some(format!("{ENDED} was corrupt, and there are no results")),
         evaluations_done: 0,
         tasks_executed: 0,

@@ -1,16 +1,20 @@
 //! A state directory from start to start, with corrupt files, and studies that are removed.
 
 use super::*;
+use crate::api::schema::StudyState;
 use crate::api::tests::memory::submission;
-use crate::api::view::StudyState;
 use time::OffsetDateTime;
 
-fn kept(name: &str) -> Kept {
-    Kept { submission: submission(name, Vec::new()), key: None, submitted: OffsetDateTime::UNIX_EPOCH }
+fn kept(name: &str) -> StoredSubmission {
+    StoredSubmission {
+        submission: submission(name, Vec::new()),
+        key: None,
+        submitted: OffsetDateTime::UNIX_EPOCH,
+    }
 }
 
-fn ended(state: StudyState) -> Ended {
-    Ended {
+fn ended(state: StudyState) -> StudyEnd {
+    StudyEnd {
         state,
         message: None,
         evaluations_done: 12,
@@ -22,26 +26,26 @@ fn ended(state: StudyState) -> Ended {
 }
 
 /// A state directory with studies 1 to `count`.
-fn with_studies(folder: &Path, count: u32) -> State {
-    let state = State::open(folder).unwrap();
+fn with_studies(folder: &Path, count: u32) -> StateDir {
+    let state = StateDir::open(folder).unwrap();
     (1..=count).for_each(|id| state.keep(id, &kept(&format!("study {id}"))).unwrap());
     state
 }
 
-fn ids(state: &State) -> Vec<u32> {
+fn ids(state: &StateDir) -> Vec<u32> {
     state.studies().unwrap().iter().map(|study| study.id).collect()
 }
 
 #[test]
 fn a_folder_is_one_managers() {
     let folder = tempfile::tempdir().unwrap();
-    let first = State::open(folder.path()).unwrap();
-    let Err(Stop::Input(text)) = State::open(folder.path()) else { panic!("two managers") };
+    let first = StateDir::open(folder.path()).unwrap();
+    let Err(CommandError::Input(text)) = StateDir::open(folder.path()) else { panic!("two managers") };
     assert!(text.contains("another manager is at work there"), "{text}");
     let number = first.number();
     assert_eq!(first.starts(), 1);
     drop(first);
-    let again = State::open(folder.path()).unwrap();
+    let again = StateDir::open(folder.path()).unwrap();
     assert_eq!((again.number(), again.starts()), (number, 2));
     assert!(again.studies().unwrap().is_empty());
 }
@@ -49,20 +53,20 @@ fn a_folder_is_one_managers() {
 #[test]
 fn identity_that_is_corrupt_is_refused_with_its_file_and_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    drop(State::open(folder.path()).unwrap());
+    drop(StateDir::open(folder.path()).unwrap());
     let file = folder.path().join(IDENTITY);
     let sound = fs::read(&file).unwrap();
     let last = format!(r#"{{"number":1,"starts":{}}}"#, u32::MAX);
     let wrong = [&sound[..sound.len() / 2], b"", b"{", b"[]", last.as_bytes()];
     for bytes in wrong {
         fs::write(&file, bytes).unwrap();
-        let Err(Stop::Input(text)) = State::open(folder.path()) else { panic!("it was read") };
+        let Err(CommandError::Input(text)) = StateDir::open(folder.path()) else { panic!("it was read") };
         assert!(text.contains("manager.json: ") && text.contains("bring it back from a backup"), "{text}");
         assert_eq!(fs::read(&file).unwrap(), bytes, "it is left as it is");
     }
     // As an earlier version wrote it.
     fs::write(&file, r#"{"number":7,"starts":3}"#).unwrap();
-    let state = State::open(folder.path()).unwrap();
+    let state = StateDir::open(folder.path()).unwrap();
     assert_eq!((state.number(), state.starts()), (7, 4));
 }
 
@@ -73,7 +77,7 @@ fn submission_that_is_corrupt_is_set_aside_with_its_reason_and_its_id_is_not_giv
     fs::write(folder.path().join("studies/3/submission.json"), "{").unwrap();
     fs::write(folder.path().join("studies/notes.txt"), "").unwrap();
     fs::create_dir(folder.path().join("studies/01")).unwrap();
-    let state = State::open(folder.path()).unwrap();
+    let state = StateDir::open(folder.path()).unwrap();
     assert_eq!(ids(&state), [1, 2]);
     let aside = state.set_aside_of(3).unwrap();
     assert_eq!(aside.path, folder.path().join("quarantine/study-3"));
@@ -81,7 +85,7 @@ fn submission_that_is_corrupt_is_set_aside_with_its_reason_and_its_id_is_not_giv
     assert_eq!(fs::read(aside.path.join("submission.json")).unwrap(), b"{");
     assert!(!state.knows_all(|id| id < 3), "inputs of a study in quarantine are needed");
     drop(state);
-    let state = State::open(folder.path()).unwrap();
+    let state = StateDir::open(folder.path()).unwrap();
     assert_eq!((ids(&state), state.last_study()), (vec![1, 2], 3));
     fs::remove_dir_all(folder.path().join("quarantine")).unwrap();
     assert!(state.knows_all(|id| id < 3) && !state.knows_all(|id| id < 2));
@@ -106,8 +110,8 @@ fn record_of_an_end_that_is_corrupt_is_restored_from_the_results() {
         .map(|study| study.ended.as_ref().unwrap())
         .map(|ended| (ended.state, ended.evaluations_done))
         .collect();
-    let cancelled = (StudyState::Cancelled, 0);
-    assert_eq!(found, [(StudyState::Complete, 12), cancelled, cancelled]);
+    let canceled = (StudyState::Canceled, 0);
+    assert_eq!(found, [(StudyState::Complete, 12), canceled, canceled]);
     let first = studies[0].ended.as_ref().unwrap();
     assert!(first.message.as_ref().unwrap().contains("ended.json was restored"), "{first:?}");
     let names: Vec<&String> = first.results.as_ref().unwrap().keys().collect();
@@ -133,7 +137,7 @@ fn study_that_is_removed_is_gone_and_one_half_removed_goes_at_the_next_start() {
     assert!(folder.path().join("removed/2/submission.json").exists());
     assert_eq!(ids(&state), [1]);
     drop(state);
-    let state = State::open(folder.path()).unwrap();
+    let state = StateDir::open(folder.path()).unwrap();
     assert_eq!(fs::read_dir(folder.path().join(REMOVED)).unwrap().count(), 0);
     assert_eq!((ids(&state), state.last_study()), (vec![1], 2));
     state.remove(2).unwrap();

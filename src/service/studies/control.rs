@@ -1,14 +1,16 @@
 //! What is asked of the manager over HTTP.
 
 use super::entry::Phase;
-use super::{Ended, Shared, remarks};
-use crate::api::control::{Answer, Control, Refused};
-use crate::api::view::{Forgotten, Scaling, Study, StudyState, Submitted, Worker, WorkerState};
+use super::{StudyContext, StudyEnd, remarks};
+use crate::api::control::{Control, ControlError, ControlFuture};
+use crate::api::schema::{
+    Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
+};
 use crate::service::inputs::InputDigest;
-use crate::service::metrics::{self, Disk, Measured};
+use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
 use crate::service::submission::Submission;
-use pleach_actors::manager::{self, Cancel, Drain, Look, ManagerView, Measure};
+use pleach_actors::manager::{self, Cancel, DrainWorker, GetManagerMetrics, GetView, ManagerView};
 use pleach_telemetry::Exposition;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,17 +18,17 @@ use time::OffsetDateTime;
 use tracing::{error, info};
 
 /// The manager, as HTTP asks it.
-pub(crate) struct Asked(pub(crate) Arc<Shared>, pub(crate) Arc<Exposition>);
+pub(crate) struct Asked(pub(crate) Arc<StudyContext>, pub(crate) Arc<Exposition>);
 
 impl Asked {
-    fn id(text: &str) -> Result<u32, Refused> {
+    fn id(text: &str) -> Result<u32, ControlError> {
         text.parse().map_err(|_| no_study(text))
     }
 
     /// Why there is no study of this id.
-    fn missing(&self, id: u32) -> Refused {
+    fn missing(&self, id: u32) -> ControlError {
         match self.0.state.set_aside_of(id) {
-            Some(aside) => Refused::Missing(format!(
+            Some(aside) => ControlError::Missing(format!(
                 "study {id} is in quarantine at {}: {}",
                 aside.path.display(),
                 aside.reason
@@ -35,22 +37,22 @@ impl Asked {
         }
     }
 
-    fn find(&self, text: &str, view: &ManagerView) -> Result<Study, Refused> {
+    fn find(&self, text: &str, view: &ManagerView) -> Result<StudyStatus, ControlError> {
         let id = Self::id(text)?;
         let study = self.0.entries().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
         study.ok_or_else(|| self.missing(id))
     }
 
-    async fn look(&self) -> Result<ManagerView, Refused> {
-        let gone = |_| Refused::NotReady("the manager ends".to_owned());
-        self.0.manager.send(Look).await.map_err(gone)
+    async fn look(&self) -> Result<ManagerView, ControlError> {
+        let gone = |_| ControlError::NotReady("the manager ends".to_owned());
+        self.0.manager.send(GetView).await.map_err(gone)
     }
 
     /// A study that is complete, and the checksums of its results.
-    fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), Refused> {
+    fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), ControlError> {
         let study = self.find(text, &ManagerView::default())?;
         if study.state != StudyState::Complete {
-            return Err(Refused::Conflict(format!(
+            return Err(ControlError::Conflict(format!(
                 "study {} is {}; there are results when it is complete",
                 study.id, study.state
             )));
@@ -63,7 +65,7 @@ impl Asked {
         Ok((id, checksums))
     }
 
-    fn cancelled(&self, id: u32, client: &str) -> Result<Study, Refused> {
+    fn canceled(&self, id: u32, client: &str) -> Result<StudyStatus, ControlError> {
         let mut entries = self.0.entries();
         let Some(entry) = entries.get_mut(&id) else {
             drop(entries);
@@ -71,16 +73,16 @@ impl Asked {
         };
         let before = entry.view(id);
         match before.state {
-            StudyState::Cancelled => return Ok(before),
+            StudyState::Canceled => return Ok(before),
             StudyState::Complete => {
-                return Err(Refused::Conflict(format!(
-                    "study {id} is complete; only one that is not can be cancelled"
+                return Err(ControlError::Conflict(format!(
+                    "study {id} is complete; only one that is not can be canceled"
                 )));
             }
             _ => {}
         }
-        let ended = Ended {
-            state: StudyState::Cancelled,
+        let ended = StudyEnd {
+            state: StudyState::Canceled,
             message: None,
             evaluations_done: before.evaluations_done,
             tasks_executed: before.tasks_executed,
@@ -89,7 +91,7 @@ impl Asked {
             results: None,
         };
         // First on disk: a manager that is started again would go on with it.
-        self.0.state.end(id, &ended).map_err(|stop| Refused::NotReady(super::said(&stop)))?;
+        self.0.state.end(id, &ended).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
         entry.phase = Phase::Ended(ended);
         let study = entry.view(id);
         drop(entries);
@@ -97,7 +99,7 @@ impl Asked {
             study = id,
             name = study.name,
             client,
-            "study {id} ({}) cancelled by {client}: {}/{} evaluations, {} tasks executed",
+            "study {id} ({}) canceled by {client}: {}/{} evaluations, {} tasks executed",
             study.name,
             study.evaluations_done,
             study.evaluations,
@@ -110,18 +112,23 @@ impl Asked {
 }
 
 impl Control for Asked {
-    fn submit(&self, submission: Submission, key: Option<String>, client: String) -> Answer<'_, Submitted> {
+    fn submit(
+        &self,
+        submission: Submission,
+        key: Option<String>,
+        client: String,
+    ) -> ControlFuture<'_, Submitted> {
         Box::pin(async move {
             let view = self.look().await?;
             let shared = Arc::clone(&self.0);
             // Planning takes as long as it takes.
             let submitted =
                 tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
-            submitted.map_err(|error| Refused::Defect(error.to_string()))?
+            submitted.map_err(|error| ControlError::Defect(error.to_string()))?
         })
     }
 
-    fn input_arrived(&self, digest: InputDigest) -> Answer<'_, ()> {
+    fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()> {
         Box::pin(async move {
             let waiting: Vec<u32> = {
                 let entries = self.0.entries();
@@ -134,7 +141,7 @@ impl Control for Asked {
         })
     }
 
-    fn studies(&self) -> Answer<'_, Vec<Study>> {
+    fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>> {
         Box::pin(async move {
             let view = self.look().await?;
             let entries = self.0.entries();
@@ -142,15 +149,15 @@ impl Control for Asked {
         })
     }
 
-    fn study<'a>(&'a self, id: &'a str) -> Answer<'a, Study> {
+    fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus> {
         Box::pin(async move { self.find(id, &self.look().await?) })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str, client: String) -> Answer<'a, Study> {
-        Box::pin(async move { self.cancelled(Self::id(id)?, &client) })
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus> {
+        Box::pin(async move { self.canceled(Self::id(id)?, &client) })
     }
 
-    fn forget<'a>(&'a self, id: &'a str) -> Answer<'a, Forgotten> {
+    fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten> {
         Box::pin(async move {
             let id = Self::id(id)?;
             if !self.0.has(id) && self.0.state.set_aside_of(id).is_some() {
@@ -159,28 +166,28 @@ impl Control for Asked {
             let shared = Arc::clone(&self.0);
             // Many files take their time.
             let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
-            let bytes = forgotten.map_err(|error| Refused::Defect(error.to_string()))??;
+            let bytes = forgotten.map_err(|error| ControlError::Defect(error.to_string()))??;
             Ok(Forgotten { id: id.to_string(), bytes })
         })
     }
 
-    fn result_names<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<String>> {
+    fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>> {
         Box::pin(async move {
             let (id, checksums) = self.complete(id)?;
             match checksums {
                 // A file that is missing is listed, so that its absence is noticed.
                 Some(checksums) => Ok(checksums.into_keys().collect()),
                 None => results::names(&self.0.state.results(id))
-                    .map_err(|error| Refused::Defect(error.to_string())),
+                    .map_err(|error| ControlError::Defect(error.to_string())),
             }
         })
     }
 
-    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> Answer<'a, PathBuf> {
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> ControlFuture<'a, PathBuf> {
         Box::pin(async move {
             let (number, checksums) = self.complete(id)?;
             let path = self.0.state.results(number).join(name);
-            let none = || Refused::Missing(format!("study {id} has no result {name}"));
+            let none = || ControlError::Missing(format!("study {id} has no result {name}"));
             if !results::is_for_clients(name) {
                 return Err(none());
             }
@@ -188,56 +195,56 @@ impl Control for Asked {
             let expected = *checksums.get(name).ok_or_else(none)?;
             let file = path.clone();
             let found = tokio::task::spawn_blocking(move || results::checksum(&file)).await;
-            let why = match found.map_err(|error| Refused::Defect(error.to_string()))? {
+            let why = match found.map_err(|error| ControlError::Defect(error.to_string()))? {
                 Ok(found) if found == expected => return Ok(path),
                 Ok(_) => "corrupt: its checksum does not match its content".to_owned(),
                 Err(error) => error.to_string(),
             };
             error!(study = number, "{}: {why}; it is not given out", path.display());
-            Err(Refused::Corrupt(format!(
+            Err(ControlError::Corrupt(format!(
                 "{name} of study {id}: {why}; bring studies/{id}/results/{name} of the state directory back from a backup, \
                  or submit the study again"
             )))
         })
     }
 
-    fn workers(&self) -> Answer<'_, Vec<Worker>> {
+    fn workers(&self) -> ControlFuture<'_, Vec<WorkerStatus>> {
         Box::pin(async move {
-            let mut workers: Vec<Worker> = self.look().await?.workers.iter().map(worker).collect();
+            let mut workers: Vec<WorkerStatus> = self.look().await?.workers.iter().map(worker).collect();
             workers.sort_by(|a, b| a.name.cmp(&b.name));
             Ok(workers)
         })
     }
 
-    fn drain<'a>(&'a self, name: &'a str) -> Answer<'a, Worker> {
+    fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus> {
         Box::pin(async move {
-            let told = self.0.manager.send(Drain { name: name.to_owned() }).await;
-            let told = told.map_err(|_| Refused::NotReady("the manager ends".to_owned()))?;
-            told.map_err(|error| Refused::Missing(error.to_string()))?;
+            let told = self.0.manager.send(DrainWorker { name: name.to_owned() }).await;
+            let told = told.map_err(|_| ControlError::NotReady("the manager ends".to_owned()))?;
+            told.map_err(|error| ControlError::Missing(error.to_string()))?;
             let view = self.look().await?;
             let found = view.workers.iter().find(|worker| worker.name == name).map(worker);
-            found.ok_or_else(|| Refused::Missing(format!("worker {name} has left")))
+            found.ok_or_else(|| ControlError::Missing(format!("worker {name} has left")))
         })
     }
 
-    fn scaling(&self) -> Answer<'_, Scaling> {
+    fn scaling(&self) -> ControlFuture<'_, ScalingStatus> {
         Box::pin(async move { Ok(self.0.scale(&self.look().await?)) })
     }
 
-    fn is_ready(&self) -> Answer<'_, bool> {
+    fn is_ready(&self) -> ControlFuture<'_, bool> {
         Box::pin(async move { Ok(self.look().await.is_ok()) })
     }
 
-    fn metrics(&self) -> Answer<'_, String> {
+    fn metrics(&self) -> ControlFuture<'_, String> {
         Box::pin(async move {
-            let gone = |_| Refused::NotReady("the manager ends".to_owned());
-            let figures = self.0.manager.send(Measure).await.map_err(gone)?;
+            let gone = |_| ControlError::NotReady("the manager ends".to_owned());
+            let figures = self.0.manager.send(GetManagerMetrics).await.map_err(gone)?;
             let margins = self.0.deadline_margins(&figures.view);
-            let measured = |(id, entry): (&u32, &super::Entry)| Measured {
+            let measured = |(id, entry): (&u32, &super::Entry)| StudySample {
                 deadline_margin_seconds: margins.get(id).copied(),
                 ..entry.measured(*id)
             };
-            let studies: Vec<Measured> = self.0.entries().iter().map(measured).collect();
+            let studies: Vec<StudySample> = self.0.entries().iter().map(measured).collect();
             let scaling = self.0.scale(&figures.view);
             let folder = self.0.state.folder().to_owned();
             // A file system of the network may take its time, and the text takes milliseconds; others wait for this thread.
@@ -246,19 +253,19 @@ impl Control for Asked {
                 let disk = Disk::of(&folder);
                 exposition.text(|| metrics::sample(&figures, &studies, &scaling, disk))
             });
-            let text = text.await.map_err(|error| Refused::Defect(error.to_string()))?;
-            text.map_err(|error| Refused::Defect(error.to_string()))
+            let text = text.await.map_err(|error| ControlError::Defect(error.to_string()))?;
+            text.map_err(|error| ControlError::Defect(error.to_string()))
         })
     }
 }
 
-fn no_study(id: &str) -> Refused {
-    Refused::Missing(format!("there is no study {id}; pleach status lists them"))
+fn no_study(id: &str) -> ControlError {
+    ControlError::Missing(format!("there is no study {id}; pleach status lists them"))
 }
 
-fn worker(view: &manager::WorkerView) -> Worker {
+fn worker(view: &manager::WorkerView) -> WorkerStatus {
     let until = view.lease_end_seconds.and_then(|end| i64::try_from(end).ok());
-    Worker {
+    WorkerStatus {
         name: view.name.clone(),
         state: match view.state {
             manager::WorkerState::Active => WorkerState::Active,
@@ -269,8 +276,8 @@ fn worker(view: &manager::WorkerView) -> Worker {
         bytes: view.bytes,
         memory_bytes: view.memory_bytes,
         address: view.host.map_or_else(|| "local".to_owned(), |host| host.to_string()),
-        lacking: view.lacking.iter().map(|(name, version)| format!("{name} {version}")).collect(),
-        until: until.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok()),
+        missing_operations: view.lacking.iter().map(|(name, version)| format!("{name} {version}")).collect(),
+        time_limit: until.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok()),
         remarks: remarks::of_worker(view),
     }
 }

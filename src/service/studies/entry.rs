@@ -1,11 +1,11 @@
 //! One study as the manager knows it.
 
-use crate::api::view::{Study, StudyState};
-use crate::progress::{Counts, Progress};
+use crate::api::schema::{StudyState, StudyStatus};
+use crate::progress::{Progress, ProgressCounts};
 use crate::service::inputs::InputDigest;
-use crate::service::metrics::{Measured, PlannedReuse};
+use crate::service::metrics::{PlannedReuse, StudySample};
 use crate::service::scaling::StudyNeed;
-use crate::service::state::{Ended, Kept};
+use crate::service::state::{StoredSubmission, StudyEnd};
 use time::OffsetDateTime;
 
 fn moment(seconds: u64) -> Option<OffsetDateTime> {
@@ -23,7 +23,7 @@ pub(super) enum Phase {
         /// As soon as there is something to see.
         progress: Option<Followed>,
     },
-    Ended(Ended),
+    Ended(StudyEnd),
 }
 
 /// A study that is executed: where its progress can be looked at, and what its plan spares.
@@ -38,12 +38,12 @@ pub(crate) struct Followed {
     /// Evaluations of this phase, as far as its sample has grown.
     pub(crate) evaluations: usize,
     /// What came before: phases, and of this phase tasks that were run for a smaller sample.
-    pub(crate) before: Counts,
+    pub(crate) before: ProgressCounts,
 }
 
 /// See the module.
 pub(super) struct Entry {
-    pub(super) kept: Kept,
+    pub(super) kept: StoredSubmission,
     pub(super) phase: Phase,
     /// Why it waits, if not for files that were never sent.
     pub(super) why: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(kept: Kept, phase: Phase) -> Self {
+    pub(super) fn new(kept: StoredSubmission, phase: Phase) -> Self {
         Self { kept, phase, why: None, is_busy: false, bytes: None }
     }
 
@@ -65,7 +65,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn measured(&self, id: u32) -> Measured {
+    pub(super) fn measured(&self, id: u32) -> StudySample {
         let reuse = match &self.phase {
             Phase::Running { progress: Some(followed) } => {
                 let (dataflow, cache) = followed.progress.spared();
@@ -73,7 +73,7 @@ impl Entry {
             }
             _ => None,
         };
-        Measured { view: self.view(id), reuse, deadline_margin_seconds: None }
+        StudySample { view: self.view(id), reuse, deadline_margin_seconds: None }
     }
 
     /// What is left of it, while it runs.
@@ -90,11 +90,11 @@ impl Entry {
         })
     }
 
-    pub(super) fn view(&self, id: u32) -> Study {
+    pub(super) fn view(&self, id: u32) -> StudyStatus {
         let submission = &self.kept.submission;
         let phases = submission.study.phases.len() as u64;
         let (mut counts, mut evaluations, mut phase) =
-            (Counts::default(), submission.evaluations.len() as u64, None);
+            (ProgressCounts::default(), submission.evaluations.len() as u64, None);
         if let Phase::Running { progress: Some(followed) } = &self.phase {
             let Followed { progress, before, .. } = followed;
             counts = progress.counts();
@@ -116,21 +116,21 @@ impl Entry {
             Phase::Running { .. } => (StudyState::Running, None),
             Phase::Ended(ended) => (ended.state, ended.message.clone()),
         };
-        let mut study = Study {
+        let mut study = StudyStatus {
             id: id.to_string(),
             name: submission.name.clone(),
             state,
             evaluations_done: counts.evaluations as u64,
             evaluations,
             tasks_executed: counts.tasks_run,
-            tasks_left: counts.tasks_left,
-            seconds_left: counts.seconds_left(),
+            remaining_tasks: counts.remaining_tasks,
+            remaining_seconds: counts.remaining_seconds(),
             failed: counts.failed_runs as u64,
             submitted: self.kept.submitted,
             message,
             deadline: submission.deadline.and_then(moment),
             budget: submission.budget,
-            work_seconds_left: matches!(self.phase, Phase::Running { progress: Some(_) })
+            remaining_work_seconds: matches!(self.phase, Phase::Running { progress: Some(_) })
                 .then_some(counts.work_seconds),
             phase,
             phases: (phases > 0).then_some(phases),
@@ -143,7 +143,7 @@ impl Entry {
             study.evaluations = study.evaluations.max(ended.evaluations_done);
             study.tasks_executed = ended.tasks_executed;
             study.failed = ended.failed;
-            study.seconds_left = None;
+            study.remaining_seconds = None;
             study.progress = (ended.state == StudyState::Complete).then_some(1.0);
         }
         study

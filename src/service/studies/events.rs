@@ -1,12 +1,12 @@
 //! Lines of the operator's log about a study on its way: submitted, resumed, started, ended. What keeps a running study
 //! waiting is in `remarks`.
 
-use super::job::Ready;
-use crate::service::state::{Ended, Kept};
+use super::study_runner::ReadyStudy;
+use crate::service::state::{StoredSubmission, StudyEnd};
 use std::time::Duration;
 use tracing::info;
 
-pub(super) fn submitted(id: u32, kept: &Kept, client: &str, ready: &Ready, missing: usize) {
+pub(super) fn submitted(id: u32, kept: &StoredSubmission, client: &str, ready: &ReadyStudy, missing: usize) {
     let (name, evaluations, tiles) = (&kept.submission.name, ready.evaluations(), ready.tiles());
     info!(
         study = id,
@@ -19,18 +19,18 @@ pub(super) fn submitted(id: u32, kept: &Kept, client: &str, ready: &Ready, missi
     );
 }
 
-pub(super) fn resumed(id: u32, kept: &Kept, missing: usize) {
+pub(super) fn resumed(id: u32, kept: &StoredSubmission, missing: usize) {
     let name = &kept.submission.name;
     info!(study = id, name, missing, "study {id} ({name}) resumed after a start of the manager");
 }
 
-pub(super) fn started(id: u32, ready: &Ready) {
+pub(super) fn started(id: u32, ready: &ReadyStudy) {
     info!(study = id, "study {id} started: {}", ready.summary());
 }
 
-pub(super) fn ended(id: u32, kept: &Kept, ended: &Ended, reused: u64, took: Duration) {
+pub(super) fn ended(id: u32, kept: &StoredSubmission, ended: &StudyEnd, reused: u64, took: Duration) {
     let name = &kept.submission.name;
-    let Ended { state, evaluations_done: evaluations, tasks_executed: executed, failed, .. } = ended;
+    let StudyEnd { state, evaluations_done: evaluations, tasks_executed: executed, failed, .. } = ended;
     let seconds = took.as_secs_f64();
     info!(
         study = id,

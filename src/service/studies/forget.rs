@@ -3,13 +3,13 @@
 //! Only a study that has ended is removed, in one step on disk. Input files follow: references are counted from the
 //! submissions that are kept, each time, so that a process that is killed in between leaves nothing behind for good.
 
-use super::Shared;
+use super::StudyContext;
 use super::entry::{Entry, Phase};
-use crate::api::control::Refused;
-use crate::api::view::StudyState;
+use crate::api::control::ControlError;
+use crate::api::schema::StudyState;
 use crate::service::inputs::InputDigest;
 use crate::size::human;
-use pleach_actors::files::gathered;
+use pleach_actors::input_files::gathered;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ struct Over {
     ended: OffsetDateTime,
 }
 
-impl Shared {
+impl StudyContext {
     /// Whether there is a study of this id.
     pub(super) fn has(&self, id: u32) -> bool {
         self.entries().contains_key(&id)
@@ -55,33 +55,33 @@ impl Shared {
     /// Removes a study that has ended. Returns the bytes that this freed, 0 where it was removed before.
     ///
     /// # Errors
-    /// [`Refused`] where there was no such study, or it has not ended.
-    pub(super) fn forget(&self, id: u32) -> Result<u64, Refused> {
+    /// [`ControlError`] where there was no such study, or it has not ended.
+    pub(super) fn forget(&self, id: u32) -> Result<u64, ControlError> {
         let bytes = self.remove(id)?;
         Ok(bytes + self.prune_inputs())
     }
 
-    fn remove(&self, id: u32) -> Result<u64, Refused> {
+    fn remove(&self, id: u32) -> Result<u64, ControlError> {
         let bytes = folder_bytes(&self.state.study(id));
         let mut entries = self.entries();
         let last = entries.last_key_value().map_or(0, |(last, _)| *last).max(self.state.last_study());
         let Some(entry) = entries.get(&id) else {
             // An answer that is lost is asked for again.
             let is_gone = (1..=last).contains(&id);
-            let none = || Refused::Missing(format!("there is no study {id}; pleach status lists them"));
+            let none = || ControlError::Missing(format!("there is no study {id}; pleach status lists them"));
             return if is_gone { Ok(0) } else { Err(none()) };
         };
         if !matches!(entry.phase, Phase::Ended(_)) {
             let state = entry.view(id).state;
-            return Err(Refused::Conflict(format!(
+            return Err(ControlError::Conflict(format!(
                 "study {id} is {state}; pleach cancel {id} ends it first"
             )));
         }
         if entry.is_busy {
-            return Err(Refused::NotReady(format!("study {id} is about to end")));
+            return Err(ControlError::NotReady(format!("study {id} is about to end")));
         }
         // First on disk: a manager that is started again would know it.
-        self.state.remove(id).map_err(|stop| Refused::NotReady(super::said(&stop)))?;
+        self.state.remove(id).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
         let name = entry.kept.submission.name.clone();
         entries.remove(&id);
         drop(entries);

@@ -2,18 +2,18 @@
 //!
 //! They follow from the manager's view of the moment. A study that no worker can go on with has no time left to predict.
 
-use crate::api::view::{Study, StudyState};
+use crate::api::schema::{StudyState, StudyStatus};
 use pleach_actors::manager::{ManagerView, StudyView, WorkerState, WorkerView};
 
 /// The study with its remarks.
-pub(super) fn with(mut study: Study, id: u32, view: &ManagerView) -> Study {
+pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> StudyStatus {
     if study.state != StudyState::Running {
         return study;
     }
     let running = view.studies.iter().find(|running| running.id.study == id);
     let missing = lacks_workers(running, &view.workers);
     if missing.is_some() {
-        study.seconds_left = None;
+        study.remaining_seconds = None;
     }
     study.remarks.extend(missing);
     match running.map_or(0, |running| running.lost_workers) {
@@ -62,26 +62,26 @@ pub(super) fn of_worker(worker: &WorkerView) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_dispatch::StudyId;
+    use pleach_dispatch::PlanId;
     use std::time::Duration;
     use time::OffsetDateTime;
 
-    fn study() -> Study {
-        Study {
+    fn study() -> StudyStatus {
+        StudyStatus {
             id: "1".to_owned(),
             name: "toy".to_owned(),
             state: StudyState::Running,
             evaluations_done: 0,
             evaluations: 9,
             tasks_executed: 0,
-            tasks_left: 9,
-            seconds_left: Some(70.0),
+            remaining_tasks: 9,
+            remaining_seconds: Some(70.0),
             failed: 0,
             submitted: OffsetDateTime::UNIX_EPOCH,
             message: None,
             deadline: None,
             budget: None,
-            work_seconds_left: None,
+            remaining_work_seconds: None,
             phase: None,
             phases: None,
             progress: None,
@@ -107,7 +107,7 @@ mod tests {
 
     fn view(workers: Vec<WorkerView>, able_workers: usize, lost_workers: u64) -> ManagerView {
         let study = StudyView {
-            id: StudyId::whole(1),
+            id: PlanId::whole(1),
             instances: 0,
             all_instances: 9,
             tasks: 0,
@@ -125,7 +125,7 @@ mod tests {
 
     fn remarks(view: &ManagerView) -> (Vec<String>, Option<f64>) {
         let study = with(study(), 1, view);
-        (study.remarks, study.seconds_left)
+        (study.remarks, study.remaining_seconds)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn ended_study_has_no_remarks() {
-        let study = Study { state: StudyState::Complete, ..study() };
+        let study = StudyStatus { state: StudyState::Complete, ..study() };
         assert_eq!(with(study.clone(), 1, &ManagerView::default()), study);
     }
 }

@@ -1,8 +1,8 @@
 //! The authority of a cluster: a key and a certificate in a folder, and what it signs.
 
-use super::files::{make_folder, read, write_new};
+use super::secret_files::{make_folder, read, write_new};
 use super::{CA_FILE, CA_KEY_FILE, CertsError, NODE_FILE, NODE_KEY_FILE, TOKEN_KEY_FILE};
-use crate::transport::identity::Identity;
+use crate::transport::identity::NodeIdentity;
 use crate::transport::token::{self, TokenKey};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
@@ -139,7 +139,7 @@ impl Authority {
     /// [`CertsError`]; files that are there are left alone.
     pub fn issue(
         &self,
-        identity: &Identity,
+        identity: &NodeIdentity,
         validity: Validity,
         folder: &Path,
     ) -> Result<Issued, CertsError> {
@@ -164,7 +164,7 @@ impl Authority {
     pub fn sign(
         &self,
         request: &[u8],
-        identity: &Identity,
+        identity: &NodeIdentity,
         validity: Validity,
     ) -> Result<Issued, CertsError> {
         let mut request =
@@ -191,7 +191,7 @@ fn params(dns_names: &[String], validity: Validity) -> CertificateParams {
 }
 
 /// Every node may accept connections and make some: workers give regions to each other.
-fn node_params(identity: &Identity, validity: Validity) -> CertificateParams {
+fn node_params(identity: &NodeIdentity, validity: Validity) -> CertificateParams {
     let mut params = params(&identity.dns_names(), validity);
     params.distinguished_name.push(DnType::OrganizationalUnitName, identity.role.as_str());
     params.distinguished_name.push(DnType::CommonName, identity.name.as_str());
@@ -216,8 +216,8 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1_800_000_000);
 
-    fn identity(name: &str) -> Identity {
-        Identity { name: name.parse().unwrap(), role: Role::Worker }
+    fn identity(name: &str) -> NodeIdentity {
+        NodeIdentity { name: name.parse().unwrap(), role: Role::Worker }
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         let node = place.path().join("w1");
         let validity = Validity::days(30, NOW).unwrap();
         let issued = authority.issue(&identity("w1"), validity, &node).unwrap();
-        assert_eq!(Identity::of_certificate(&issued.certificate), Ok(identity("w1")));
+        assert_eq!(NodeIdentity::of_certificate(&issued.certificate), Ok(identity("w1")));
         let credentials = Credentials::load(&node).unwrap();
         assert_eq!(credentials.identity(), &identity("w1"));
         assert_eq!([0, 29, 31].map(|days| credentials.is_over(NOW + DAY * days)), [false, false, true]);
@@ -255,7 +255,7 @@ mod tests {
         let request = wanted.serialize_request(&key).unwrap();
         let validity = Validity::days(1, NOW).unwrap();
         let issued = authority.sign(request.der(), &identity("w2"), validity).unwrap();
-        assert_eq!(Identity::of_certificate(&issued.certificate), Ok(identity("w2")));
+        assert_eq!(NodeIdentity::of_certificate(&issued.certificate), Ok(identity("w2")));
         let mut forged = request.der().to_vec();
         *forged.last_mut().unwrap() ^= 1;
         for request in [&forged[..], b"noise", b""] {

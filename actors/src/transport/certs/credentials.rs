@@ -1,8 +1,8 @@
 //! What a node shows and whom it believes: its certificate and key, and its cluster's authority.
 
-use super::files::read;
+use super::secret_files::read;
 use super::{CertsError, NODE_FILE, NODE_KEY_FILE};
-use crate::transport::identity::Identity;
+use crate::transport::identity::NodeIdentity;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// See the module.
 pub struct Credentials {
-    pub(super) identity: Identity,
+    pub(super) identity: NodeIdentity,
     /// The node's certificate, then the authority's.
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
@@ -36,8 +36,8 @@ impl Credentials {
             let what = "not a node's certificate and its authority's, as `pleach certs issue` writes them";
             return Err(CertsError::Content { path, what: what.to_owned() });
         };
-        let identity =
-            Identity::of_certificate(certificate).map_err(|source| CertsError::Identity { path, source })?;
+        let identity = NodeIdentity::of_certificate(certificate)
+            .map_err(|source| CertsError::Identity { path, source })?;
         let Ok(key) = PrivateKeyDer::from_pem_slice(&read(&key_path)?) else {
             let what = "not a node's key, as `pleach certs issue` writes it".to_owned();
             return Err(CertsError::Content { path: key_path, what });
@@ -47,7 +47,7 @@ impl Credentials {
 
     /// Who it is.
     #[must_use]
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &NodeIdentity {
         &self.identity
     }
 

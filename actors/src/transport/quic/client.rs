@@ -1,7 +1,7 @@
 //! Whoever connects: once, or until it is let in.
 
 use super::server::{first_frame, identity, lost, not_understood, peer};
-use super::{Board, Network, NetworkError, Peer, endpoint, link, tls};
+use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, tls};
 use crate::transport::backoff::Backoff;
 use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
@@ -27,7 +27,7 @@ pub struct Connector {
     credentials: Arc<Credentials>,
     version: Version,
     settings: Settings,
-    board: Board,
+    board: RefusalReporter,
     handle: Handle,
 }
 
@@ -43,13 +43,13 @@ impl Connector {
     /// # Errors
     /// [`NetworkError`].
     pub fn new(
-        network: &Network,
+        network: &QuicRuntime,
         like: SocketAddr,
         credentials: Arc<Credentials>,
         version: Version,
         settings: Settings,
         clock: &Arc<dyn Clock>,
-        board: Board,
+        board: RefusalReporter,
     ) -> Result<Self, NetworkError> {
         let handle = network.handle().clone();
         let _runtime = handle.enter();

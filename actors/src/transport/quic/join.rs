@@ -5,15 +5,16 @@
 //! asked for.
 
 use super::server::{first_frame, lost};
-use super::{Network, NetworkError, client, endpoint, tls};
-use crate::transport::certs::files::make_folder;
+use super::{NetworkError, QuicRuntime, client, endpoint, tls};
+use crate::transport::certs::secret_files::make_folder;
 use crate::transport::certs::{
-    Authority, CertsError, Credentials, NODE_FILE, USED_TOKENS_FILE, Validity, applicant::Applicant,
+    Authority, CertsError, Credentials, NODE_FILE, USED_TOKENS_FILE, Validity,
+    signing_request::SigningRequest,
 };
 use crate::transport::clock::Clock;
 use crate::transport::codec;
 use crate::transport::frames;
-use crate::transport::identity::{Identity, NodeName, Role};
+use crate::transport::identity::{NodeIdentity, NodeName, Role};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use crate::transport::token::used::UsedTokens;
@@ -48,14 +49,14 @@ struct Answer {
 
 /// Gives certificates for tokens.
 #[derive(Debug)]
-pub struct JoinDesk {
+pub struct JoinService {
     authority: Authority,
     used: Mutex<UsedTokens>,
 }
 
 /// Why nobody got a certificate.
 #[derive(Debug, Error)]
-pub enum DeskError {
+pub enum JoinServiceError {
     /// The token is not good.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -64,7 +65,7 @@ pub enum DeskError {
     Certs(#[from] CertsError),
 }
 
-impl JoinDesk {
+impl JoinService {
     /// The desk of the authority in a folder. It has the folder's list of used tokens for itself.
     ///
     /// # Errors
@@ -79,16 +80,16 @@ impl JoinDesk {
     /// used is on disk before anybody gets them.
     ///
     /// # Errors
-    /// [`DeskError`].
+    /// [`JoinServiceError`].
     pub fn sign(
         &self,
         token: &str,
         name: &NodeName,
         request: &[u8],
         now: Duration,
-    ) -> Result<String, DeskError> {
+    ) -> Result<String, JoinServiceError> {
         let good = self.authority.token_key().check(&token.parse::<Token>()?, now)?;
-        let identity = Identity { name: name.clone(), role: Role::Worker };
+        let identity = NodeIdentity { name: name.clone(), role: Role::Worker };
         // A request that cannot be signed does not use the token up.
         let issued = self.authority.sign(request, &identity, Validity::days(JOINED_DAYS, now)?)?;
         if good.is_once {
@@ -104,7 +105,7 @@ impl JoinDesk {
 /// Answers one request. Whoever asked ends the connection.
 pub(super) async fn serve(
     connection: &Connection,
-    desk: &Arc<JoinDesk>,
+    desk: &Arc<JoinService>,
     clock: &Arc<dyn Clock>,
 ) -> Result<(), Refusal> {
     let (mut send, recv) = connection.accept_bi().await.map_err(|error| Refusal::of_connection(&error))?;
@@ -116,12 +117,12 @@ pub(super) async fn serve(
     let signed = tokio::task::spawn_blocking(move || desk.sign(&token, &name, &request, now)).await;
     let chain_pem = match signed {
         Ok(Ok(chain_pem)) => chain_pem,
-        Ok(Err(DeskError::Token(error))) => return Err(Refusal::new(Cause::Token, error)),
-        Ok(Err(DeskError::Certs(error @ CertsError::Request(_)))) => {
+        Ok(Err(JoinServiceError::Token(error))) => return Err(Refusal::new(Cause::Token, error)),
+        Ok(Err(JoinServiceError::Certs(error @ CertsError::Request(_)))) => {
             return Err(Refusal::new(Cause::Language, error));
         }
         // What is wrong with the authority's files is the operator's business, not the peer's.
-        Ok(Err(DeskError::Certs(_))) | Err(_) => {
+        Ok(Err(JoinServiceError::Certs(_))) | Err(_) => {
             return Err(Refusal::new(Cause::Busy, "the authority cannot give certificates at this time"));
         }
     };
@@ -159,7 +160,7 @@ pub enum JoinError {
 /// # Errors
 /// [`JoinError`].
 pub async fn join(
-    network: &Network,
+    network: &QuicRuntime,
     address: SocketAddr,
     token: &str,
     name: NodeName,
@@ -174,7 +175,7 @@ pub async fn join(
     }
     make_folder(folder)?;
     let authority = *token.parse::<Token>()?.authority();
-    let applicant = Applicant::new()?;
+    let applicant = SigningRequest::new()?;
     let request = Request { token: token.to_owned(), name, request: ByteBuf::from(applicant.request()) };
     let endpoint = {
         let _runtime = network.handle().enter();

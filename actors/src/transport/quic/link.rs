@@ -3,12 +3,12 @@
 //! Both queues are bounded in bytes. A peer that does not read what is sent to it is let go of; one that sends faster than
 //! is read here has to wait. A link that is let go of first sends what is still queued.
 
-use super::Board;
-use crate::transport::codec::LONGEST_FRAME_BYTES;
+use super::RefusalReporter;
+use crate::transport::codec::MAX_FRAME_BYTES;
 use crate::transport::frames::{self, FrameError};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
-use crate::transport::{Disconnected, Frame, Incoming, Link, LinkFigures};
+use crate::transport::{Disconnected, Frame, Incoming, Link, LinkStats};
 use quinn::{Connection, RecvStream, SendStream};
 use std::fmt::Display;
 use std::pin::pin;
@@ -37,7 +37,7 @@ pub struct QuicLink {
     unsent: Arc<AtomicUsize>,
     most_unsent: usize,
     connection: Connection,
-    board: Board,
+    board: RefusalReporter,
 }
 
 impl QuicLink {
@@ -92,9 +92,9 @@ impl Link for QuicLink {
         self.queue.send(frame).map_err(|_| Disconnected)
     }
 
-    fn figures(&self) -> Option<LinkFigures> {
+    fn figures(&self) -> Option<LinkStats> {
         let stats = self.connection.stats();
-        Some(LinkFigures {
+        Some(LinkStats {
             round_trip: stats.path.rtt,
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
@@ -117,7 +117,7 @@ pub(super) fn start(
     connection: &Connection,
     (send, recv): (SendStream, BufReader<RecvStream>),
     settings: &Settings,
-    board: &Board,
+    board: &RefusalReporter,
 ) -> (QuicLink, Incoming) {
     let (queue, unsent_frames) = unbounded_channel();
     let (arrived, incoming) = unbounded_channel();
@@ -139,7 +139,7 @@ pub(super) fn buffered(recv: RecvStream) -> BufReader<RecvStream> {
 /// gets some time to finish as well: a connection that is closed at once could lose what has not been read.
 async fn carry(
     connection: Connection,
-    board: Board,
+    board: RefusalReporter,
     patience: Duration,
     writing: impl Future<Output = ()> + Send,
     reading: impl Future<Output = Result<(), FrameError>> + Send,
@@ -207,15 +207,15 @@ async fn read(
     arrived: UnboundedSender<Frame>,
     most_unread: usize,
 ) -> Result<(), FrameError> {
-    let most_unread = most_unread.clamp(LONGEST_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
+    let most_unread = most_unread.clamp(MAX_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
     let unread = Arc::new(Semaphore::new(most_unread));
-    while let Some(length) = frames::read_length(&mut recv, LONGEST_FRAME_BYTES).await? {
+    while let Some(length) = frames::read_length(&mut recv, MAX_FRAME_BYTES).await? {
         let counted = (length + FRAME_BYTES) as u32;
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&unread).acquire_many_owned(counted).await else { return Ok(()) };
         let frame = frames::read_body(&mut recv, length).await?;
         // Nobody may want it; the stream is read to its end all the same.
-        let _ = arrived.send(Frame::counted(frame, permit));
+        let _ = arrived.send(Frame::with_credit(frame, permit));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 mod receive;
 
-use super::Board;
+use super::RefusalReporter;
 use crate::transport::refusal::Refusal;
 use crate::transport::settings::Settings;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ const PRIORITY: i32 = -1;
 
 /// A data region that has arrived whole, with the digest that it was announced with.
 #[derive(Debug)]
-pub struct Region {
+pub struct ReceivedRegion {
     /// The key it was sent under.
     pub key: RegionKey,
     /// Of its bytes, which have been compared with it; where there is a decoder, of what they encode, as the sender says.
@@ -43,12 +43,12 @@ pub struct Region {
 }
 
 /// What came on a stream for a region.
-pub type Arrival = Result<Region, NotArrived>;
+pub type RegionArrival = Result<ReceivedRegion, ReceiveError>;
 
 /// A region was announced and did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("data region {key}: {refusal}")]
-pub struct NotArrived {
+pub struct ReceiveError {
     /// Its key.
     pub key: RegionKey,
     /// Why.
@@ -57,7 +57,7 @@ pub struct NotArrived {
 
 /// Why a region was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotSent {
+pub enum SendError {
     /// The connection is gone.
     #[error("{0}")]
     Lost(Refusal),
@@ -126,19 +126,19 @@ const BROKEN_OFF: VarInt = VarInt::from_u32(2);
 
 /// For data regions to a peer.
 #[derive(Clone, Debug)]
-pub struct Regions {
+pub struct RegionStreams {
     connection: Connection,
     under_way: Arc<Semaphore>,
     received: Arc<AtomicU64>,
 }
 
-impl Regions {
+impl RegionStreams {
     /// Sends a region, when fewer than the agreed number are under way; `digest` is that of its bytes. It has arrived at
     /// the other machine when this returns, but may not have been looked at.
     ///
     /// # Errors
-    /// [`NotSent`].
-    pub async fn send(&self, key: RegionKey, digest: Digest, bytes: Bytes) -> Result<(), NotSent> {
+    /// [`SendError`].
+    pub async fn send(&self, key: RegionKey, digest: Digest, bytes: Bytes) -> Result<(), SendError> {
         let _turn = self.turn().await;
         let header = Header { key, length: bytes.len() as u64, seal: Seal::Digest(digest) };
         let mut send = self.begin(header).await?;
@@ -149,14 +149,14 @@ impl Regions {
     /// As [`send`](Self::send), with the bytes that `pieces` brings: `length` in all, or nothing arrives.
     ///
     /// # Errors
-    /// [`NotSent`]; [`NotSent::Cut`] where `pieces` ends too early.
+    /// [`SendError`]; [`SendError::Cut`] where `pieces` ends too early.
     pub async fn send_pieces(
         &self,
         key: RegionKey,
         digest: Digest,
         length: u64,
         mut pieces: Receiver<Bytes>,
-    ) -> Result<(), NotSent> {
+    ) -> Result<(), SendError> {
         let _turn = self.turn().await;
         let mut send = self.begin(Header { key, length, seal: Seal::Digest(digest) }).await?;
         let mut left = length;
@@ -167,7 +167,7 @@ impl Regions {
         if left > 0 {
             // Cut short, so that the receiver hears of it under its key. The stream may have ended by itself.
             let _ = send.finish();
-            return Err(NotSent::Cut);
+            return Err(SendError::Cut);
         }
         self.end(send).await
     }
@@ -176,15 +176,15 @@ impl Regions {
     /// `patience` at any time.
     ///
     /// # Errors
-    /// [`NotSent`].
+    /// [`SendError`].
     pub async fn send_encoded(
         &self,
         key: RegionKey,
         head: Head,
         mut body: Bytes,
         patience: Duration,
-    ) -> Result<(), NotSent> {
-        let stalled = |_| NotSent::Stalled(patience);
+    ) -> Result<(), SendError> {
+        let stalled = |_| SendError::Stalled(patience);
         let _turn = timeout(patience, self.turn()).await.map_err(stalled)?;
         let header = Header { key, length: body.len() as u64, seal: Seal::Head(head) };
         let mut send = timeout(patience, self.begin(header)).await.map_err(stalled)??;
@@ -211,7 +211,7 @@ impl Regions {
         self.under_way.acquire().await.ok()
     }
 
-    async fn begin(&self, header: Header) -> Result<SendStream, NotSent> {
+    async fn begin(&self, header: Header) -> Result<SendStream, SendError> {
         let mut send = self.connection.open_uni().await.map_err(|_| self.lost())?;
         // A stream that is gone says so when it is written to.
         let _ = send.set_priority(PRIORITY);
@@ -219,19 +219,19 @@ impl Regions {
         Ok(send)
     }
 
-    async fn end(&self, mut send: SendStream) -> Result<(), NotSent> {
+    async fn end(&self, mut send: SendStream) -> Result<(), SendError> {
         send.finish().map_err(|_| self.lost())?;
         match send.stopped().await {
             Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(NotSent::NotTaken),
+            Ok(Some(_)) => Err(SendError::NotTaken),
             Err(_) => Err(self.lost()),
         }
     }
 
-    fn lost(&self) -> NotSent {
+    fn lost(&self) -> SendError {
         match self.connection.close_reason() {
-            Some(error) => NotSent::Lost(Refusal::of_connection(&error)),
-            None => NotSent::NotTaken,
+            Some(error) => SendError::Lost(Refusal::of_connection(&error)),
+            None => SendError::NotTaken,
         }
     }
 }
@@ -240,8 +240,8 @@ impl Regions {
 pub(super) fn start(
     connection: &Connection,
     settings: &Settings,
-    board: &Board,
-) -> (Regions, Receiver<Arrival>) {
+    board: &RefusalReporter,
+) -> (RegionStreams, Receiver<RegionArrival>) {
     let count = settings.regions as usize;
     // Those that have arrived wait with their turns.
     let (arrived, arrivals) = channel(1);
@@ -251,12 +251,17 @@ pub(super) fn start(
     let bounds = Bounds { settings: settings.clone(), units, budget, received: Arc::clone(&received) };
     tokio::spawn(receive_all(connection.clone(), bounds, board.clone(), arrived));
     let under_way = Arc::new(Semaphore::new(count));
-    (Regions { connection: connection.clone(), under_way, received }, arrivals)
+    (RegionStreams { connection: connection.clone(), under_way, received }, arrivals)
 }
 
 /// Takes regions until the connection ends: so many at once, which includes those that nobody has taken yet and those that
 /// failed, so that a peer cannot pile up either.
-async fn receive_all(connection: Connection, bounds: Bounds, board: Board, arrived: Sender<Arrival>) {
+async fn receive_all(
+    connection: Connection,
+    bounds: Bounds,
+    board: RefusalReporter,
+    arrived: Sender<RegionArrival>,
+) {
     let bounds = Arc::new(bounds);
     let turns = Arc::new(Semaphore::new(bounds.settings.regions.max(1) as usize));
     // The semaphore is never closed.
@@ -274,7 +279,7 @@ async fn receive_all(connection: Connection, bounds: Bounds, board: Board, arriv
                 }
             }
             let arrival = arrival
-                .map_err(|(key, refusal)| NotArrived { key: key.unwrap_or(RegionKey([0; 16])), refusal });
+                .map_err(|(key, refusal)| ReceiveError { key: key.unwrap_or(RegionKey([0; 16])), refusal });
             // Nobody may want it any more.
             let _ = arrived.send(arrival).await;
             drop(turn);

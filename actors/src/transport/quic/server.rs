@@ -3,13 +3,13 @@
 //! Until a peer has shown its certificate and said its first frame it is half-open. Of those there are few, each for a
 //! short time; beyond some of them a peer has to show first that its address is its own, which costs nothing here.
 
-use super::join::{self, JoinDesk};
-use super::{Board, Network, NetworkError, Peer, endpoint, link, regions, tls};
+use super::join::{self, JoinService};
+use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, regions, tls};
 use crate::transport::certs::Credentials;
 use crate::transport::clock::Clock;
 use crate::transport::frames::{self, FrameError};
-use crate::transport::hello::{self, Hello, HelloError, LONGEST_HELLO_BYTES, Version};
-use crate::transport::identity::{Identity, Role};
+use crate::transport::hello::{self, Hello, HelloError, MAX_HELLO_BYTES, Version};
+use crate::transport::identity::{NodeIdentity, Role};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use quinn::crypto::rustls::HandshakeData;
@@ -44,9 +44,9 @@ pub struct ServerSetup {
     /// For certificates and tokens.
     pub clock: Arc<dyn Clock>,
     /// Tells the operator.
-    pub board: Board,
+    pub board: RefusalReporter,
     /// Gives certificates for tokens, where there is an authority.
-    pub desk: Option<Arc<JoinDesk>>,
+    pub desk: Option<Arc<JoinService>>,
 }
 
 impl fmt::Debug for ServerSetup {
@@ -68,7 +68,7 @@ impl Server {
     /// # Errors
     /// [`NetworkError`].
     pub fn listen(
-        network: &Network,
+        network: &QuicRuntime,
         address: SocketAddr,
         setup: ServerSetup,
     ) -> Result<(Self, Receiver<Peer>), NetworkError> {
@@ -199,14 +199,14 @@ fn speaks(connection: &Connection) -> Option<Vec<u8>> {
 }
 
 /// Who is on the other side, by the certificate that TLS has verified.
-pub(super) fn identity(connection: &Connection) -> Result<Identity, Refusal> {
+pub(super) fn identity(connection: &Connection) -> Result<NodeIdentity, Refusal> {
     let shown =
         connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
     let Some(certificate) = shown.as_ref().and_then(|chain| chain.first()) else {
         let text = "no certificate was shown; issue one with `pleach certs issue`, or join with a token";
         return Err(Refusal::new(Cause::NoCertificate, text));
     };
-    Identity::of_certificate(certificate)
+    NodeIdentity::of_certificate(certificate)
         .map_err(|error| Refusal::new(Cause::Certificate, format!("the certificate cannot be used: {error}")))
 }
 
@@ -235,7 +235,7 @@ pub(super) async fn first_frame(
     recv: &mut (impl AsyncRead + Unpin),
     connection: &Connection,
 ) -> Result<Vec<u8>, Refusal> {
-    match frames::read(recv, LONGEST_HELLO_BYTES).await {
+    match frames::read(recv, MAX_HELLO_BYTES).await {
         Ok(Some(frame)) => Ok(frame),
         Ok(None) => Err(Refusal::new(Cause::Language, "it ended before its first frame")),
         Err(error @ FrameError::TooLong { .. }) => Err(Refusal::new(Cause::TooLong, error)),
@@ -260,11 +260,11 @@ pub(super) fn not_understood(error: &HelloError) -> Refusal {
 /// Starts all that a connection carries.
 pub(super) fn peer(
     connection: &Connection,
-    identity: Identity,
+    identity: NodeIdentity,
     hello: Hello,
     control: (quinn::SendStream, tokio::io::BufReader<quinn::RecvStream>),
     settings: &Settings,
-    board: &Board,
+    board: &RefusalReporter,
 ) -> Peer {
     let address = connection.remote_address();
     settings.trust(connection);

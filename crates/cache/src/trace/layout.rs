@@ -4,7 +4,7 @@
 //! the bytes do not hold.
 
 use super::{Output, Trace};
-use crate::Components;
+use crate::KeyComponents;
 use pleach_regions::Digest;
 
 impl Trace {
@@ -19,7 +19,7 @@ impl Trace {
             // An encoding is never empty, so that none takes one byte.
             put_bytes(&mut bytes, output.inline.as_deref().unwrap_or_default());
         }
-        let Components { operation, version, arguments, inputs } = &self.components;
+        let KeyComponents { operation, version, arguments, inputs } = &self.components;
         put_bytes(&mut bytes, operation.as_bytes());
         put_number(&mut bytes, u64::from(*version));
         put_number(&mut bytes, arguments.len() as u64);
@@ -47,7 +47,7 @@ impl Trace {
         let version = u32::try_from(rest.number()?).ok()?;
         let arguments = rest.list(|rest| Some((rest.text()?, rest.text()?)))?;
         let inputs = rest.list(|rest| Some((rest.text()?, Digest(rest.array()?))))?;
-        let components = Components { operation, version, arguments, inputs };
+        let components = KeyComponents { operation, version, arguments, inputs };
         rest.0.is_empty().then_some(Self { outputs, seconds, components })
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         );
         (prop::collection::vec(output, 0..5), 0.0..1e9, components).prop_map(|(outputs, seconds, parts)| {
             let (operation, version, arguments, inputs) = parts;
-            Trace { outputs, seconds, components: Components { operation, version, arguments, inputs } }
+            Trace { outputs, seconds, components: KeyComponents { operation, version, arguments, inputs } }
         })
     }
 

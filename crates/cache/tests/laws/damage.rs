@@ -1,7 +1,7 @@
 //! Changed bytes, anywhere: what is found is right, and what is missing is said to be.
 
 use crate::entries::{AMPLE, at, entry, open};
-use pleach_cache::{Cache, Report};
+use pleach_cache::{Cache, CacheWarning};
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ fn damage_is_said_where_it_is() {
     assert!(!entry(0).is_in(&cache, true));
     let offset = bytes.len() - entry(0).region.encode(&entry(0).digest).len() - 88;
     let expected = format!("000000000001.segment: the entry at byte {offset} is damaged and dropped");
-    assert_eq!(cache.take_reports().iter().map(Report::to_string).collect::<Vec<_>>(), [expected]);
+    assert_eq!(cache.take_reports().iter().map(CacheWarning::to_string).collect::<Vec<_>>(), [expected]);
     // Once: it has been buried.
     drop(cache);
     let cache = open(folder.path());
@@ -114,6 +114,6 @@ fn damage_is_said_where_it_is() {
         "000000000001.segment: cut after {offset} bytes, {} are no whole entries",
         bytes.len() - 1 - offset
     );
-    assert_eq!(cache.take_reports().iter().map(Report::to_string).collect::<Vec<_>>(), [expected]);
+    assert_eq!(cache.take_reports().iter().map(CacheWarning::to_string).collect::<Vec<_>>(), [expected]);
     assert_eq!(fs::metadata(&path).unwrap().len(), offset as u64);
 }

@@ -1,6 +1,6 @@
 //! Entries to store, each made from its number alone, so that what is found can be compared with what it has to be.
 
-use pleach_cache::{Cache, Components, Key, Limits, Output, Stored, Trace};
+use pleach_cache::{Cache, CacheKey, InsertOutcome, KeyComponents, Limits, Output, Trace};
 use pleach_regions::{DataRegion, Digest, Raster, Table};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ pub(crate) const AMPLE: Limits = Limits { bytes: 1 << 30, age: None };
 
 /// A trace and the data region it speaks of.
 pub(crate) struct Entry {
-    pub(crate) key: Key,
+    pub(crate) key: CacheKey,
     pub(crate) trace: Trace,
     pub(crate) digest: Digest,
     pub(crate) region: DataRegion,
@@ -37,7 +37,7 @@ pub(crate) fn entry(number: u32) -> Entry {
     let digest = region.digest();
     let columns = (0..number % 4).map(|column| (format!("metric {column}"), f64::from(number + column)));
     let table = DataRegion::Table(Table::new(columns));
-    let components = Components {
+    let components = KeyComponents {
         operation: ["nuclei.candidates", "nuclei.final-area"][number as usize % 2].to_owned(),
         version: 1,
         arguments: vec![("G1".to_owned(), number.to_string()), ("FillHoles".to_owned(), "4".to_owned())],
@@ -50,7 +50,7 @@ pub(crate) fn entry(number: u32) -> Entry {
 
 impl Entry {
     /// Stores the trace, or the region.
-    pub(crate) fn put(&self, cache: &Cache, blob: bool) -> Stored {
+    pub(crate) fn put(&self, cache: &Cache, blob: bool) -> InsertOutcome {
         if blob { cache.store(&self.digest, &self.region) } else { cache.insert(self.key, &self.trace) }
     }
 

@@ -3,8 +3,8 @@
 
 use crate::entries::{AMPLE, Entry, at, entry, folder_bytes, open};
 use crate::faulty::{Faulty, Then};
-use pleach_cache::{Access, Cache, CacheError, Report, Stored};
-use pleach_files::{Disk, Files, Opening};
+use pleach_cache::{Access, Cache, CacheError, CacheWarning, InsertOutcome};
+use pleach_files::{FileSystem, OpenMode, OsFileSystem};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ proptest! {
         let mut stored = Vec::new();
         if let Ok(cache) = open_on(&killed, folder.path()) {
             for (entry, blob) in &entries {
-                if entry.put(&cache, *blob) == Stored::New {
+                if entry.put(&cache, *blob) == InsertOutcome::New {
                     stored.push((entry, *blob));
                 }
             }
@@ -66,18 +66,18 @@ proptest! {
     fn a_full_disk_ends_storing_and_nothing_else(entries in sequence(25), bytes in 200..20_000_u64) {
         let folder = tempfile::tempdir().unwrap();
         let cache = open_on(&Faulty::after(bytes, Then::Full), folder.path()).unwrap();
-        let outcomes: Vec<Stored> = entries.iter().map(|(entry, blob)| entry.put(&cache, *blob)).collect();
-        let stopped = |report: &Report| matches!(report, Report::Stopped { .. });
-        let first_failure = outcomes.iter().position(|stored| *stored == Stored::Not);
+        let outcomes: Vec<InsertOutcome> = entries.iter().map(|(entry, blob)| entry.put(&cache, *blob)).collect();
+        let stopped = |report: &CacheWarning| matches!(report, CacheWarning::Stopped { .. });
+        let first_failure = outcomes.iter().position(|stored| *stored == InsertOutcome::Not);
         prop_assert_eq!(cache.take_reports().iter().filter(|report| stopped(report)).count(), usize::from(first_failure.is_some()));
         let after = &outcomes[first_failure.unwrap_or(outcomes.len())..];
-        prop_assert!(after.iter().all(|stored| *stored != Stored::New));
-        prop_assert_eq!(cache.statistics().not_stored, after.iter().filter(|stored| **stored == Stored::Not).count() as u64);
+        prop_assert!(after.iter().all(|stored| *stored != InsertOutcome::New));
+        prop_assert_eq!(cache.statistics().not_stored, after.iter().filter(|stored| **stored == InsertOutcome::Not).count() as u64);
         for cache in [cache, open(folder.path())] {
             for (place, (entry, blob)) in entries.iter().enumerate() {
                 let same = |other: &(Entry, bool)| (other.0.key, other.1) == (entry.key, *blob);
                 let first = entries.iter().position(same).unwrap_or(place);
-                prop_assert_eq!(entry.is_in(&cache, *blob), outcomes[first] == Stored::New);
+                prop_assert_eq!(entry.is_in(&cache, *blob), outcomes[first] == InsertOutcome::New);
             }
         }
     }
@@ -97,11 +97,11 @@ proptest! {
         let writes: Vec<_> = files.writes().into_iter().filter(|write| !is_marker(&write.path)).collect();
         for index in lost {
             let write = &writes[index.index(writes.len())];
-            let Ok(file) = Disk.open_anywhere(&write.path, Opening::Write) else { continue };
+            let Ok(file) = OsFileSystem.open_anywhere(&write.path, OpenMode::Write) else { continue };
             file.write_at(&vec![0; write.length as usize], write.offset).unwrap();
         }
         if let (Some(share), Some(write)) = (cut, writes.last()) {
-            let file = Disk.open_anywhere(&write.path, Opening::Write).unwrap();
+            let file = OsFileSystem.open_anywhere(&write.path, OpenMode::Write).unwrap();
             file.set_length((file.length().unwrap() as f64 * share) as u64).unwrap();
         }
         let cache = open(folder.path());
@@ -128,14 +128,17 @@ fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
     let before = contents();
 
     let cache = open_on(&Faulty::read_only(), folder.path()).unwrap();
-    let reports: Vec<String> = cache.take_reports().iter().map(Report::to_string).collect();
+    let reports: Vec<String> = cache.take_reports().iter().map(CacheWarning::to_string).collect();
     assert_eq!(reports, ["the cache is read but not written to: read-only filesystem or storage medium"]);
-    let read = Cache::open_on(Arc::new(Disk), folder.path(), AMPLE, Access::Read, at(2000)).unwrap();
+    let read = Cache::open_on(Arc::new(OsFileSystem), folder.path(), AMPLE, Access::Read, at(2000)).unwrap();
     assert_eq!(read.take_reports(), []);
     for cache in [cache, read] {
         assert!(known.is_in(&cache, false) && known.is_in(&cache, true));
-        assert_eq!((other.put(&cache, false), other.put(&cache, true)), (Stored::Not, Stored::Not));
-        assert_eq!((known.put(&cache, false), cache.statistics().not_stored), (Stored::Known, 2));
+        assert_eq!(
+            (other.put(&cache, false), other.put(&cache, true)),
+            (InsertOutcome::Not, InsertOutcome::Not)
+        );
+        assert_eq!((known.put(&cache, false), cache.statistics().not_stored), (InsertOutcome::Known, 2));
         assert!(!other.is_in(&cache, false));
         cache.refresh(at(3000));
         assert_eq!(cache.take_reports(), []);
@@ -181,7 +184,9 @@ fn merging_may_end_at_any_byte() {
             }
             // A header that was being written is cut off, and so is a segment's beginning; nothing else is to be said.
             let reports = cache.take_reports();
-            let torn = |report: &Report| matches!(report, Report::Cut { .. } | Report::NotASegment { .. });
+            let torn = |report: &CacheWarning| {
+                matches!(report, CacheWarning::Cut { .. } | CacheWarning::NotASegment { .. })
+            };
             assert!(reports.iter().all(torn), "{end} {then:?}: {reports:?}");
         }
     }

@@ -1,6 +1,8 @@
 //! A file system that fails: in the middle of a write, for want of room, or because it is read only.
 
-use pleach_files::{Disk, Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use pleach_files::{
+    DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem,
+};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -73,20 +75,20 @@ impl Faulty {
     }
 }
 
-impl Files for Faulty {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for Faulty {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         self.alive()?;
-        Disk.list(folder)
+        OsFileSystem.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
         self.alive()?;
-        Disk.look(path)
+        OsFileSystem.look(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
         self.changes()?;
-        Disk.create_folder(folder)
+        OsFileSystem.create_folder(folder)
     }
 
     /// The cache writes no file but through one that it has open.
@@ -96,37 +98,37 @@ impl Files for Faulty {
 
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)> {
         self.alive()?;
-        Disk.open(path)
+        OsFileSystem.open(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.changes()?;
-        Disk.rename(from, to)
+        OsFileSystem.rename(from, to)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.alive()?;
-        Disk.sync_folder(folder)
+        OsFileSystem.sync_folder(folder)
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         self.changes()?;
-        Disk.lock(path, sharing)
+        OsFileSystem.lock(path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         self.alive()?;
-        Disk.space(folder)
+        OsFileSystem.space(folder)
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
-        if how == Opening::Read {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+        if how == OpenMode::Read {
             self.alive()?
         } else {
             self.changes()?
         }
         Ok(Box::new(FaultyFile {
-            file: Disk.open_anywhere(path, how)?,
+            file: OsFileSystem.open_anywhere(path, how)?,
             path: path.to_owned(),
             files: self.clone(),
         }))
@@ -134,7 +136,7 @@ impl Files for Faulty {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.changes()?;
-        Disk.remove(path)
+        OsFileSystem.remove(path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a cache may keep: bytes, overhead included, and for how long.
 
 use crate::entries::{at, entry, folder_bytes};
-use pleach_cache::{Cache, Limits, Stored};
+use pleach_cache::{Cache, InsertOutcome, Limits};
 use proptest::prelude::*;
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ proptest! {
             let stored = entry(number).put(cache, blob);
             prop_assert!(folder_bytes(folder.path()) <= limit);
             prop_assert_eq!(cache.statistics().bytes, folder_bytes(folder.path()));
-            prop_assert!(stored == Stored::Not || entry(number).is_in(cache, blob));
+            prop_assert!(stored == InsertOutcome::Not || entry(number).is_in(cache, blob));
         }
         drop(caches);
         // Nor afterwards, and not with a smaller limit either.
@@ -41,7 +41,8 @@ fn a_full_cache_keeps_what_is_new() {
     let folder = tempfile::tempdir().unwrap();
     const LIMIT: u64 = 200_000;
     let cache = open(folder.path(), LIMIT, 1000);
-    let stored: u32 = (0..1000).map(|number| u32::from(entry(number).put(&cache, true) == Stored::New)).sum();
+    let stored: u32 =
+        (0..1000).map(|number| u32::from(entry(number).put(&cache, true) == InsertOutcome::New)).sum();
     assert_eq!(stored, 1000);
     assert!((900..1000).all(|number| entry(number).is_in(&cache, true)));
     assert!(!(0..800).any(|number| entry(number).is_in(&cache, true)));
@@ -56,7 +57,7 @@ fn what_nobody_uses_goes_first() {
     // Two studies of about 30 KB each; then the first one is used again, and a third comes.
     let study = |numbers: std::ops::Range<u32>, now_seconds| {
         let cache = open(folder.path(), LIMIT, now_seconds);
-        numbers.for_each(|number| assert_ne!(entry(number).put(&cache, true), Stored::Not));
+        numbers.for_each(|number| assert_ne!(entry(number).put(&cache, true), InsertOutcome::Not));
     };
     study(0..30, 1000);
     study(30..60, 2000);
@@ -65,8 +66,9 @@ fn what_nobody_uses_goes_first() {
     drop(cache);
     study(60..90, 4000);
     let cache = open(folder.path(), LIMIT, 5000);
-    let count =
-        |numbers: std::ops::Range<u32>| numbers.filter(|number| cache.holds(&entry(*number).digest)).count();
+    let count = |numbers: std::ops::Range<u32>| {
+        numbers.filter(|number| cache.contains_region(&entry(*number).digest)).count()
+    };
     assert_eq!((count(0..30), count(60..90)), (30, 30));
     assert!(count(30..60) < 30);
 }
@@ -97,10 +99,10 @@ fn what_would_take_half_of_the_limit_is_not_kept() {
     let large = entry(3);
     let bytes = large.region.encode(&large.digest).len() as u64;
     let cache = open(folder.path(), 2 * bytes, 1000);
-    assert_eq!(large.put(&cache, true), Stored::Not);
+    assert_eq!(large.put(&cache, true), InsertOutcome::Not);
     drop(cache);
     let cache = open(folder.path(), 2 * (bytes + 200), 1000);
-    assert_eq!(large.put(&cache, true), Stored::New);
+    assert_eq!(large.put(&cache, true), InsertOutcome::New);
 }
 
 /// Every run of a study leaves a segment; many small ones become one, without losing anything.
@@ -148,12 +150,12 @@ fn what_somebody_writes_to_is_not_evicted() {
     let folder = tempfile::tempdir().unwrap();
     let open = |now_seconds| open(folder.path(), 100_000, now_seconds);
     let first = open(1000);
-    assert_eq!(entry(0).put(&first, true), Stored::New);
+    assert_eq!(entry(0).put(&first, true), InsertOutcome::New);
     let second = open(2000);
-    assert!((1..300).all(|number| entry(number).put(&second, true) == Stored::New));
+    assert!((1..300).all(|number| entry(number).put(&second, true) == InsertOutcome::New));
     assert!(entry(0).is_in(&open(3000), true));
     drop(first);
-    assert!((300..600).all(|number| entry(number).put(&second, true) == Stored::New));
+    assert!((300..600).all(|number| entry(number).put(&second, true) == InsertOutcome::New));
     assert!(!entry(0).is_in(&open(4000), true));
 }
 
@@ -163,7 +165,7 @@ fn limits_hold_to_the_byte() {
     for limit in 4080..4160 {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(folder.path(), limit, 1000);
-        assert_eq!(entry(0).put(&cache, false), Stored::New);
+        assert_eq!(entry(0).put(&cache, false), InsertOutcome::New);
         let bytes = folder_bytes(folder.path());
         assert!(bytes <= limit, "{bytes} bytes of {limit}");
     }

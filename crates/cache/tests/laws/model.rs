@@ -1,7 +1,7 @@
 //! Against a plain set, with several caches open on one folder, and with several threads in one cache.
 
 use crate::entries::{at, entry, open};
-use pleach_cache::{Components, Difference, Stored};
+use pleach_cache::{Difference, InsertOutcome, KeyComponents};
 use pleach_regions::Digest;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ proptest! {
             match step {
                 Step::Put { cache, number, blob } => {
                     let stored = entry(number).put(caches[cache].as_ref().unwrap(), blob);
-                    let expected = if known[cache].insert((number, blob)) { Stored::New } else { Stored::Known };
+                    let expected = if known[cache].insert((number, blob)) { InsertOutcome::New } else { InsertOutcome::Known };
                     prop_assert_eq!(stored, expected);
                     all.insert((number, blob));
                 }
@@ -76,7 +76,7 @@ fn threads_share_a_cache() {
             scope.spawn(move || {
                 // Each in another order, so that they meet.
                 for number in (0..60).map(|place| (place * 7 + thread * 15) % 60) {
-                    assert_ne!(entry(number).put(cache, number % 2 == 0), Stored::Not);
+                    assert_ne!(entry(number).put(cache, number % 2 == 0), InsertOutcome::Not);
                     assert!(entry(number).is_in(cache, number % 2 == 0));
                 }
             });
@@ -103,7 +103,7 @@ fn the_nearest_entry_says_what_differs() {
     let nearest = cache.nearest(&wanted(4)).unwrap();
     assert_eq!((nearest.key, nearest.differences), (entry(4).key, vec![]));
     // One argument; the other operation's entries play no part.
-    let changed = Components { inputs: wanted(2).inputs, ..wanted(6) };
+    let changed = KeyComponents { inputs: wanted(2).inputs, ..wanted(6) };
     let nearest = cache.nearest(&changed).unwrap();
     assert_eq!(nearest.trace, entry(2).trace);
     let said: Vec<String> = nearest.differences.iter().map(Difference::to_string).collect();
@@ -123,5 +123,5 @@ fn the_nearest_entry_says_what_differs() {
     ];
     assert_eq!(said, expected);
     // Nothing of this name.
-    assert_eq!(cache.nearest(&Components { operation: "nuclei.nuclei".to_owned(), ..wanted(2) }), None);
+    assert_eq!(cache.nearest(&KeyComponents { operation: "nuclei.nuclei".to_owned(), ..wanted(2) }), None);
 }

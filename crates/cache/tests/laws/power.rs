@@ -3,7 +3,7 @@
 
 use crate::entries::{Entry, at, entry};
 use crate::memory::Memory;
-use pleach_cache::{Access, Cache, CacheError, Limits, Stored};
+use pleach_cache::{Access, Cache, CacheError, InsertOutcome, Limits};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +53,6 @@ proptest! {
 }
 
 /// There is room for each entry.
-fn drop_stored(stored: Stored) {
-    assert_ne!(stored, Stored::Not);
+fn drop_stored(stored: InsertOutcome) {
+    assert_ne!(stored, InsertOutcome::Not);
 }

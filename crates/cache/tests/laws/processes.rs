@@ -1,7 +1,7 @@
 //! Real processes in one folder: two at once, and one that is killed. A test starts itself as its child.
 
 use crate::entries::{AMPLE, at, entry, open};
-use pleach_cache::{Cache, Limits, Stored};
+use pleach_cache::{Cache, InsertOutcome, Limits};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn two_processes_fill_one_folder() {
         let cache = open(&folder);
         for number in 0..COUNT {
             cache.refresh(at(1000));
-            assert_ne!(entry(number).put(&cache, number % 2 == 0), Stored::Not);
+            assert_ne!(entry(number).put(&cache, number % 2 == 0), InsertOutcome::Not);
             assert!(entry(number).is_in(&cache, number % 2 == 0));
         }
         assert_eq!(cache.take_reports(), []);

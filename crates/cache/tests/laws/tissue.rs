@@ -2,7 +2,7 @@
 
 use crate::data::data;
 use crate::entries::open;
-use pleach_cache::Stored;
+use pleach_cache::InsertOutcome;
 use pleach_regions::{DataRegion, Raster};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn mask(path: &Path) -> DataRegion {
     DataRegion::Mask(Raster::new(width_px, height_px, 1, data).unwrap())
 }
 
-fn colours(path: &Path) -> DataRegion {
+fn colors(path: &Path) -> DataRegion {
     let mut image = image::open(path).unwrap().into_rgb8();
     let (width_px, height_px) = image.dimensions();
     image.pixels_mut().for_each(|pixel| pixel.0.reverse());
@@ -36,12 +36,12 @@ fn colours(path: &Path) -> DataRegion {
 #[test]
 fn tissue_comes_back() {
     let Some(masks) = regions("reference/nscale/masks", ".png", mask) else { return };
-    let Some(tiles) = regions("reference/nscale/normalized", ".png", colours) else { return };
+    let Some(tiles) = regions("reference/nscale/normalized", ".png", colors) else { return };
     for (name, regions) in [("masks", masks), ("normalized tiles", tiles)] {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(folder.path());
         for region in &regions {
-            assert_ne!(cache.store(&region.digest(), region), Stored::Not);
+            assert_ne!(cache.store(&region.digest(), region), InsertOutcome::Not);
         }
         drop(cache);
         let cache = open(folder.path());

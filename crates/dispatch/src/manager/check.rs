@@ -2,7 +2,7 @@
 
 use super::Manager;
 use super::speed::Speeds;
-use crate::study::Suits;
+use crate::study::Eligibility;
 
 impl Manager {
     /// Compares all redundant state with a recount, of every study as well.
@@ -33,10 +33,12 @@ impl Manager {
                 return Err(format!("{worker} knows other studies than there are"));
             }
             let idle = member.wanted > 0 && !self.stopping && !self.holding;
-            let alone = self.studies.values().any(|study| study.has_alone(*worker));
-            let suits = |(id, study): (&crate::StudyId, &crate::study::Study)| {
+            let alone = self.studies.values().any(|study| study.runs_isolated(*worker));
+            let suits = |(id, study): (&crate::PlanId, &crate::study::Study)| {
                 let runs = self.runs(*worker, member, *id).unwrap_or_default();
-                study.first_ready(Suits { after: None, runs: &runs, is_alone: false, near: None }).is_some()
+                study
+                    .first_ready(Eligibility { after: None, runs: &runs, is_alone: false, near: None })
+                    .is_some()
                     && member.studies[id].told
             };
             let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;

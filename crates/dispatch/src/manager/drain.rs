@@ -1,9 +1,9 @@
 //! Workers that are to leave: they get nothing more, hand back what they have not begun, and go when nothing that only
 //! they hold is needed any more, because others have fetched it.
 
-use super::member::Asked;
+use super::worker_entry::PendingFetch;
 use super::{Effect, Manager};
-use crate::{InstanceId, StudyId, WorkerId};
+use crate::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 
 impl Manager {
@@ -18,21 +18,21 @@ impl Manager {
         self.draining.insert(worker);
         self.effects.push_back(Effect::Drain(worker));
         self.replan();
-        self.serve();
+        self.schedule();
     }
 
     /// A worker holds a region that it has fetched from another one. One that is gone holds nothing.
-    pub fn handle_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+    pub fn handle_region_fetched(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains_key(&worker)) {
             study.note_copy(worker, key);
             self.note_replica(worker, id, key);
         }
         self.answered(worker, id, key);
-        self.serve();
+        self.schedule();
     }
 
     /// What others read of an instance is in a tier that all workers share. Said before the instance is.
-    pub fn handle_shared(&mut self, id: StudyId, instance: InstanceId, keys: &[RegionKey]) {
+    pub fn handle_output_shared(&mut self, id: PlanId, instance: InstanceId, keys: &[RegionKey]) {
         if let Some(study) = self.studies.get_mut(&id) {
             study.note_shared(instance, keys);
         }
@@ -53,17 +53,17 @@ impl Manager {
     }
 
     /// Regions that somebody will read and only this worker holds.
-    fn held_alone(&self, worker: WorkerId) -> Vec<(StudyId, RegionKey)> {
-        let held = |(id, study): (&StudyId, &crate::study::Study)| {
+    fn held_alone(&self, worker: WorkerId) -> Vec<(PlanId, RegionKey)> {
+        let held = |(id, study): (&PlanId, &crate::study::Study)| {
             let id = *id;
-            study.held_alone(worker).into_iter().map(move |key| (id, key)).collect::<Vec<_>>()
+            study.sole_copies(worker).into_iter().map(move |key| (id, key)).collect::<Vec<_>>()
         };
         self.studies.iter().flat_map(held).collect()
     }
 
     /// Asks others for copies, in turn, and once more where who was asked is gone or could not; false when there is nobody
     /// left to ask for any of them.
-    fn copy(&mut self, from: WorkerId, held: &[(StudyId, RegionKey)]) -> bool {
+    fn copy(&mut self, from: WorkerId, held: &[(PlanId, RegionKey)]) -> bool {
         let others = self.members.iter().filter(|(worker, member)| **worker != from && !member.draining);
         let others: Vec<WorkerId> = others.map(|(worker, _)| *worker).collect();
         let Some(member) = self.members.get_mut(&from) else { return false };
@@ -84,18 +84,18 @@ impl Manager {
     }
 
     /// A worker could not fetch a region from one that drains: others are asked.
-    pub(super) fn note_not_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+    pub(super) fn note_not_copied(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         for asked in self.answered(worker, id, key) {
             asked.refused.insert(worker);
         }
-        self.serve();
+        self.schedule();
     }
 
     /// A worker that was asked to fetch a region has said what came of it; gives those askings. Should the region be with
     /// one worker alone again, somebody is asked again.
-    fn answered(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) -> Vec<&mut Asked> {
+    fn answered(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) -> Vec<&mut PendingFetch> {
         let asked = self.members.values_mut().filter_map(|member| member.copied.get_mut(&(id, key)));
-        let mut answered: Vec<&mut Asked> = asked.filter(|asked| asked.to == Some(worker)).collect();
+        let mut answered: Vec<&mut PendingFetch> = asked.filter(|asked| asked.to == Some(worker)).collect();
         answered.iter_mut().for_each(|asked| asked.to = None);
         answered
     }

@@ -1,7 +1,7 @@
 //! What follows from events, for the shell to perform.
 
 use crate::message::BucketWork;
-use crate::{InstanceId, LeaseId, StudyId, WorkerId, study};
+use crate::{InstanceId, LeaseId, PlanId, WorkerId, study};
 use pleach_regions::RegionKey;
 
 /// What the shell is to do.
@@ -12,14 +12,14 @@ pub enum Effect {
         /// To whom.
         worker: WorkerId,
         /// The study.
-        study: StudyId,
+        study: PlanId,
     },
     /// Send a bucket to a worker.
     Assign {
         /// To whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The bucket, without instances that are already finished.
@@ -32,7 +32,7 @@ pub enum Effect {
         /// Whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The lease.
         lease: LeaseId,
     },
@@ -41,7 +41,7 @@ pub enum Effect {
         /// Whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The lease.
         lease: LeaseId,
     },
@@ -50,7 +50,7 @@ pub enum Effect {
         /// Who is to fetch.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// The region.
         key: RegionKey,
         /// Who has it.
@@ -63,23 +63,23 @@ pub enum Effect {
         /// Whom.
         worker: WorkerId,
         /// Of which study.
-        study: StudyId,
+        study: PlanId,
         /// Under which lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
     },
     /// Something happened to a study.
-    Study(StudyId, study::Effect),
+    Study(PlanId, study::Effect),
     /// A worker will hear nothing more of a study.
     Over {
         /// Who.
         worker: WorkerId,
         /// The study.
-        study: StudyId,
+        study: PlanId,
     },
     /// There are more or fewer processors for a study than it was cut for.
-    Replan(StudyId),
+    Replan(PlanId),
     /// Tell a worker to begin nothing more and to hand back what it can.
     Drain(WorkerId),
     /// Nothing of a draining worker is needed any more: it may leave.

@@ -5,12 +5,12 @@
 //! nobody is left the instance is reported without a second copy, and is computed again should its worker be lost.
 
 use super::{Effect, Manager};
-use crate::{InstanceId, LeaseId, StudyId, WorkerId};
+use crate::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whose instance it is, and under which lease: one worker may finish the same instance again.
-type Asker = (WorkerId, StudyId, LeaseId, InstanceId);
+type Asker = (WorkerId, PlanId, LeaseId, InstanceId);
 
 /// Copies that are on their way.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Manager {
     pub fn handle_replicate(
         &mut self,
         worker: WorkerId,
-        id: StudyId,
+        id: PlanId,
         lease: LeaseId,
         instance: InstanceId,
         regions: &[(RegionKey, u64)],
@@ -47,7 +47,7 @@ impl Manager {
     }
 
     /// A worker could not fetch a region, or has no room for it.
-    pub fn handle_not_copied(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+    pub fn handle_fetch_failed(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         self.ask_others(|asker, replica| {
             asker.1 == id && replica.to == worker && replica.waiting.contains_key(&key)
         });
@@ -55,12 +55,12 @@ impl Manager {
     }
 
     /// A worker has let go of a copy, since it needed the room: what only it held is computed again.
-    pub fn handle_dropped(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+    pub fn handle_dropped(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         self.study_event(id, |study| study.handle_dropped(worker, key));
     }
 
     /// A copy is there.
-    pub(super) fn note_replica(&mut self, worker: WorkerId, id: StudyId, key: RegionKey) {
+    pub(super) fn note_replica(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         let mut over = Vec::new();
         for (asker, replica) in &mut self.replicas.0 {
             let is_it = asker.1 == id && replica.to == worker && replica.waiting.remove(&key).is_some();
@@ -75,13 +75,13 @@ impl Manager {
     }
 
     /// A worker is gone: who waits for its copies asks others, and its own askings are void.
-    pub(super) fn replicas_without(&mut self, worker: WorkerId) {
+    pub(super) fn retarget_replicas(&mut self, worker: WorkerId) {
         self.replicas.0.retain(|asker, _| asker.0 != worker);
         self.ask_others(|_, replica| replica.to == worker);
     }
 
     /// Nothing of a study is wanted any more.
-    pub(super) fn end_replicas(&mut self, id: StudyId) {
+    pub(super) fn end_replicas(&mut self, id: PlanId) {
         let of_it: Vec<Asker> = self.replicas.0.keys().filter(|asker| asker.1 == id).copied().collect();
         of_it.into_iter().for_each(|asker| self.replicated(asker));
     }

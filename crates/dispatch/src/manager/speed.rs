@@ -2,11 +2,11 @@
 //!
 //! A worker's speed is what its tasks should have taken by what they did take: what a task should take is the mean over all
 //! workers (`study/pace`). Slow workers get the first part of a bucket, so that all take about as long for what they have
-//! ([`Manager::most`]); where speeds are alike, nothing is cut.
+//! ([`Manager::max_instances`]); where speeds are alike, nothing is cut.
 
 use super::Manager;
 use crate::message::TaskReport;
-use crate::{BucketId, InstanceId, StudyId, WorkerId};
+use crate::{BucketId, InstanceId, PlanId, WorkerId};
 
 /// Speeds are counted in thousandths of the mean: whole numbers can be summed up again and give the same.
 const MEAN: u64 = 1000;
@@ -90,7 +90,13 @@ impl Speeds {
 
 impl Manager {
     /// A worker has run tasks for an instance of a study, or for others of its bucket: said with the report of the instance.
-    pub fn handle_ran(&mut self, worker: WorkerId, id: StudyId, instance: InstanceId, tasks: &[TaskReport]) {
+    pub fn handle_task_timings(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        instance: InstanceId,
+        tasks: &[TaskReport],
+    ) {
         let Some(study) = self.studies.get_mut(&id).filter(|_| !tasks.is_empty()) else { return };
         let ran = study.handle_ran(instance, tasks);
         let Some(member) = self.members.get_mut(&worker) else { return };
@@ -102,7 +108,7 @@ impl Manager {
         }
         // Whoever seemed to have no time left may have it.
         if !self.ending.is_empty() {
-            self.serve();
+            self.schedule();
         }
     }
 
@@ -124,7 +130,7 @@ impl Manager {
     /// As many as take it the time that the bucket, as it was planned, takes a worker of mean speed; and no more than it has
     /// the time for.
     #[expect(clippy::cast_possible_truncation, reason = "at most as many as there are")]
-    pub(super) fn most(&self, worker: WorkerId, id: StudyId, bucket: BucketId) -> Option<usize> {
+    pub(super) fn max_instances(&self, worker: WorkerId, id: PlanId, bucket: BucketId) -> Option<usize> {
         let (member, study) = (self.members.get(&worker)?, self.studies.get(&id)?);
         let (stage, planned) = study.planned(bucket);
         let unlike = self.speeds.by_mean_if_unlike(member.speed);

@@ -2,7 +2,7 @@
 
 /// A pool of workers that are alike. Who is being drained is not counted here: that one takes no work any more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
+pub struct WorkerPool {
     /// Its name.
     pub name: String,
     /// Slots of a worker, by what they are worth: a slot of mean speed is 1.
@@ -25,7 +25,7 @@ pub struct Pool {
     pub starting_seconds: f64,
 }
 
-impl Pool {
+impl WorkerPool {
     /// What a worker costs that is there for so long.
     #[must_use]
     pub fn cost(&self, seconds: f64) -> f64 {
@@ -42,7 +42,7 @@ fn billed_seconds(seconds: f64, period: f64) -> f64 {
 
 /// Workers of one pool that are there at the same time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
+pub(super) struct PoolWorkers {
     /// Which pool.
     pub(super) pool: usize,
     /// From now, when they can work.
@@ -51,11 +51,11 @@ pub(super) struct Group {
 }
 
 /// The workers that a pool may have, those that are there first: of the first `floor` of them, and of those beyond.
-pub(super) fn groups(number: usize, pool: &Pool) -> Vec<Group> {
+pub(super) fn groups(number: usize, pool: &WorkerPool) -> Vec<PoolWorkers> {
     let starting = pool.starting.min(pool.max.saturating_sub(pool.running));
     let running = pool.running.min(pool.max);
     let new = pool.max.saturating_sub(running + starting);
-    let group = |at_seconds: f64, count| Group { pool: number, at_seconds: at_seconds.max(0.0), count };
+    let group = |at_seconds: f64, count| PoolWorkers { pool: number, at_seconds: at_seconds.max(0.0), count };
     let groups = [
         group(0.0, running),
         group(pool.starting_seconds.min(pool.startup_seconds), starting),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn periods_are_paid_as_a_whole() {
-        let pool = Pool {
+        let pool = WorkerPool {
             name: "cloud".to_owned(),
             slots: 4.0,
             price_per_hour: 3.6,
@@ -87,7 +87,7 @@ mod tests {
         close(pool.cost(1.0), 0.06);
         close(pool.cost(60.0), 0.06);
         close(pool.cost(61.0), 0.12);
-        close(Pool { billing_seconds: 3600.0, ..pool.clone() }.cost(61.0), 3.6);
-        close(Pool { billing_seconds: 0.0, ..pool }.cost(61.0), 0.061);
+        close(WorkerPool { billing_seconds: 3600.0, ..pool.clone() }.cost(61.0), 3.6);
+        close(WorkerPool { billing_seconds: 0.0, ..pool }.cost(61.0), 0.061);
     }
 }

@@ -1,21 +1,21 @@
 //! The tasks of one bucket as a graph, each task instance once, with the readers of every output counted.
 //!
-//! What makes two task instances one is the bucket's [`Sharing`]. Whatever it is, an instance of the stage ends with one
+//! What makes two task instances one is the bucket's [`ReuseScope`]. Whatever it is, an instance of the stage ends with one
 //! node of the last level, and nodes are numbered in the order in which one slot runs them: instance after instance, as
 //! the reuse tree has them, each with what is not there yet. So a node comes after all that it waits for.
 
-use super::task::{NodeId, OutputId};
-use super::tree::Tree;
+use super::interface::{NodeId, OutputId};
+use super::tree::BucketTree;
 use crate::InstanceId;
 use crate::message::BucketWork;
-use crate::plan::Sharing;
+use crate::plan::ReuseScope;
 use pleach_regions::RegionKey;
-use pleach_workflow::{Read, Stage, Value};
+use pleach_workflow::{Stage, TaskInput, Value};
 use std::collections::{BTreeSet, HashMap};
 
 /// A task instance.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct TaskNode {
     /// Those that wait for it.
     pub(super) children: Vec<NodeId>,
     /// Those it still waits for.
@@ -27,7 +27,7 @@ pub(super) struct Node {
     pub(super) arguments: Vec<Value>,
     /// The outputs of other tasks that it reads, each as often as it is read.
     pub(super) reads: Vec<OutputId>,
-    /// Where its outputs begin in [`Graph::readers`].
+    /// Where its outputs begin in [`BucketGraph::readers`].
     pub(super) first_output: usize,
     pub(super) state: NodeState,
     /// Stage instances that end here.
@@ -50,9 +50,9 @@ pub(super) enum NodeState {
 }
 
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct BucketGraph {
     /// In the order of execution.
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<TaskNode>,
     /// For each output of each node: task instances and stage instances that have yet to read it.
     pub(super) readers: Vec<u32>,
     /// Of instances that have not ended yet, those whose outputs stay in storage.
@@ -67,9 +67,9 @@ pub(super) struct Graph {
 /// stage that it depends on.
 type Key = (usize, Vec<Value>, Vec<NodeId>, Vec<RegionKey>);
 
-impl Graph {
+impl BucketGraph {
     /// Numbers the tasks of a bucket in the order that `tree` has, with one hash look-up a task instance.
-    pub(super) fn build(stage: &Stage, work: &BucketWork, tree: &Tree) -> Self {
+    pub(super) fn build(stage: &Stage, work: &BucketWork, tree: &BucketTree) -> Self {
         let mut graph =
             Self { nodes: Vec::new(), readers: Vec::new(), staying: 0, first_open: 0, first_untouched: 0 };
         let mut index: HashMap<Key, NodeId> = HashMap::new();
@@ -80,21 +80,21 @@ impl Graph {
             for (level, task) in stage.tasks.iter().enumerate() {
                 let mut waits: Vec<NodeId> = match work.sharing {
                     // After everything that came before.
-                    Sharing::Tree => path.last().copied().into_iter().collect(),
-                    Sharing::Dataflow | Sharing::Value => {
+                    ReuseScope::Tree => path.last().copied().into_iter().collect(),
+                    ReuseScope::Dataflow | ReuseScope::Value => {
                         task.reads.iter().filter_map(|read| writer(read, &path)).collect()
                     }
                 };
-                if work.sharing != Sharing::Tree && level + 1 == stage.tasks.len() {
+                if work.sharing != ReuseScope::Tree && level + 1 == stage.tasks.len() {
                     // An instance is finished when nothing of it is left to run, whether that is read or not.
                     waits.extend(ends.iter().filter_map(|&end| path.get(end)));
                 }
                 waits.sort_unstable();
                 waits.dedup();
                 let regions = match work.sharing {
-                    Sharing::Tree if level > 0 => Vec::new(),
-                    Sharing::Tree => instance.inputs.clone(),
-                    Sharing::Dataflow | Sharing::Value => stage_inputs(&task.reads, &instance.inputs),
+                    ReuseScope::Tree if level > 0 => Vec::new(),
+                    ReuseScope::Tree => instance.inputs.clone(),
+                    ReuseScope::Dataflow | ReuseScope::Value => stage_inputs(&task.reads, &instance.inputs),
                 };
                 let arguments: Vec<Value> = task.arguments.iter().map(|&a| instance.parameters[a]).collect();
                 let next = NodeId(graph.nodes.len() as u32);
@@ -135,14 +135,14 @@ impl Graph {
     ) {
         let node = NodeId(self.nodes.len() as u32);
         let task = &stage.tasks[level];
-        let read = |read: &Read| match *read {
-            Read::Task { task, output } => Some(OutputId { node: path[task], output }),
-            Read::StageInput(_) => None,
+        let read = |read: &TaskInput| match *read {
+            TaskInput::Task { task, output } => Some(OutputId { node: path[task], output }),
+            TaskInput::StageInput(_) => None,
         };
         let reads: Vec<OutputId> = task.reads.iter().filter_map(read).collect();
         reads.iter().for_each(|&output| *self.readers_of(output) += 1);
         waits.iter().for_each(|writer| self.nodes[writer.index()].children.push(node));
-        self.nodes.push(Node {
+        self.nodes.push(TaskNode {
             children: Vec::new(),
             waits_for: waits.len() as u32,
             level,
@@ -181,7 +181,7 @@ impl Graph {
         if state == NodeState::Done {
             self.first_untouched = self.first_untouched.max(node.index() + 1);
         }
-        let is_open = |node: &Node| node.state == NodeState::Open;
+        let is_open = |node: &TaskNode| node.state == NodeState::Open;
         self.first_open += self.nodes[self.first_open..].iter().take_while(|node| !is_open(node)).count();
     }
 
@@ -203,22 +203,22 @@ impl Graph {
 fn unread(stage: &Stage) -> Vec<usize> {
     let is_read = |level: usize| {
         let reads = stage.tasks.iter().flat_map(|task| &task.reads);
-        reads.into_iter().any(|read| matches!(*read, Read::Task { task, .. } if task == level))
+        reads.into_iter().any(|read| matches!(*read, TaskInput::Task { task, .. } if task == level))
     };
     (0..stage.tasks.len().saturating_sub(1)).filter(|&level| !is_read(level)).collect()
 }
 
-fn writer(read: &Read, path: &[NodeId]) -> Option<NodeId> {
+fn writer(read: &TaskInput, path: &[NodeId]) -> Option<NodeId> {
     match *read {
-        Read::Task { task, .. } => path.get(task).copied(),
-        Read::StageInput(_) => None,
+        TaskInput::Task { task, .. } => path.get(task).copied(),
+        TaskInput::StageInput(_) => None,
     }
 }
 
-fn stage_inputs(reads: &[Read], inputs: &[RegionKey]) -> Vec<RegionKey> {
-    let key = |read: &Read| match *read {
-        Read::StageInput(input) => inputs.get(input).copied(),
-        Read::Task { .. } => None,
+fn stage_inputs(reads: &[TaskInput], inputs: &[RegionKey]) -> Vec<RegionKey> {
+    let key = |read: &TaskInput| match *read {
+        TaskInput::StageInput(input) => inputs.get(input).copied(),
+        TaskInput::Task { .. } => None,
     };
     reads.iter().filter_map(key).collect()
 }

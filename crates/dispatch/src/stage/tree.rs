@@ -6,13 +6,13 @@ use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, Value};
 use std::collections::HashMap;
 
-/// Where in [`Tree::nodes`] a node is.
-pub(super) type Place = usize;
+/// Where in [`BucketTree::nodes`] a node is.
+pub(super) type NodeIndex = usize;
 
 /// A task instance, after all tasks before it.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) children: Vec<Place>,
+pub(super) struct TreeNode {
+    pub(super) children: Vec<NodeIndex>,
     /// Index into the stage's tasks.
     pub(super) level: usize,
     /// Stage instances that end here, as positions in the bucket.
@@ -20,21 +20,21 @@ pub(super) struct Node {
 }
 
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct BucketTree {
     /// Parents before their children.
-    pub(super) nodes: Vec<Node>,
-    roots: Vec<Place>,
+    pub(super) nodes: Vec<TreeNode>,
+    roots: Vec<NodeIndex>,
 }
 
 /// What makes two task instances below one parent the same: the values they consume and, at the first level,
 /// the regions that the stage reads.
-type Key = (Option<Place>, Vec<Value>, Vec<RegionKey>);
+type Key = (Option<NodeIndex>, Vec<Value>, Vec<RegionKey>);
 
-impl Tree {
+impl BucketTree {
     /// Inserts one stage instance after another, with a hash look-up a level (thesis, section 3.3.3).
     pub(super) fn build(stage: &Stage, work: &BucketWork) -> Self {
         let mut tree = Self { nodes: Vec::new(), roots: Vec::new() };
-        let mut index: HashMap<Key, Place> = HashMap::new();
+        let mut index: HashMap<Key, NodeIndex> = HashMap::new();
         for (number, instance) in work.instances.iter().enumerate() {
             let mut parent = None;
             for (level, task) in stage.tasks.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Tree {
                 let next = tree.nodes.len();
                 let node = *index.entry((parent, arguments, inputs)).or_insert(next);
                 if node == next {
-                    tree.nodes.push(Node { children: Vec::new(), level, leaves: Vec::new() });
+                    tree.nodes.push(TreeNode { children: Vec::new(), level, leaves: Vec::new() });
                     match parent {
                         Some(parent) => tree.nodes[parent].children.push(node),
                         None => tree.roots.push(node),
@@ -61,7 +61,7 @@ impl Tree {
 
     /// The instances in the order of a depth-first walk, as positions in the bucket.
     pub(super) fn instances(&self) -> impl Iterator<Item = usize> {
-        let mut stack: Vec<Place> = self.roots.iter().rev().copied().collect();
+        let mut stack: Vec<NodeIndex> = self.roots.iter().rev().copied().collect();
         let walk = std::iter::from_fn(move || {
             let place = stack.pop()?;
             stack.extend(self.nodes[place].children.iter().rev());

@@ -2,16 +2,16 @@
 //!
 //! What only they would have needed is not run any more; a task of it that runs already runs to its end.
 
-use super::BucketRun;
+use super::BucketExecution;
 use super::graph::NodeState;
-use super::task::NodeId;
+use super::interface::NodeId;
 use crate::InstanceId;
 use std::collections::BTreeSet;
 
-impl BucketRun {
+impl BucketExecution {
     /// Instances to hand back: of those that are not under way the later half, or with `all` every one. An instance is
     /// under way when it is the next to be finished by a task that runs. They are no longer executed here.
-    pub fn hand_back(&mut self, all: bool) -> Vec<InstanceId> {
+    pub fn take_unstarted(&mut self, all: bool) -> Vec<InstanceId> {
         let under_way = self.under_way();
         let open: Vec<InstanceId> = self
             .open_leaves()
@@ -28,7 +28,7 @@ impl BucketRun {
     }
 
     /// Nothing of the bucket is wanted any more. Returns the instances that were not finished.
-    pub fn abandon(&mut self) -> Vec<InstanceId> {
+    pub fn cancel(&mut self) -> Vec<InstanceId> {
         let open: Vec<InstanceId> = self.open_leaves().flat_map(|(_, instances)| instances).collect();
         self.withdraw(&open.into_iter().collect())
     }

@@ -1,7 +1,7 @@
 //! Leases: which ready bucket suits a worker, and what the worker is told of it.
 
 use super::{Lease, Rank, State, Study};
-use crate::message::{BucketWork, Elsewhere, InstanceWork};
+use crate::message::{BucketWork, InstanceWork, RemoteRegion};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What a worker can be given.
 #[derive(Clone, Copy, Debug)]
-pub struct Suits<'a> {
+pub struct Eligibility<'a> {
     /// Only stages after this one.
     pub after: Option<usize>,
     /// By stage: whether the worker can run it; stages beyond the end can be run.
@@ -26,12 +26,12 @@ impl Study {
     /// The ready bucket that is first to go of those that suit: later stages first, then what is near, then the plan's order.
     /// A worker that has nothing else gets what workers were lost with before anything else: nobody else can take it.
     #[must_use]
-    pub fn first_ready(&self, suits: Suits<'_>) -> Option<BucketId> {
+    pub fn first_ready(&self, suits: Eligibility<'_>) -> Option<BucketId> {
         if self.is_halted {
             return None;
         }
         let alone = suits.is_alone.then(|| first_of(&self.ready_alone, suits)).flatten();
-        alone.or_else(|| first_of(&self.ready, suits).map(|first| self.nearest(first, suits)))
+        alone.or_else(|| first_of(&self.ready, suits).map(|first| self.most_local(first, suits)))
     }
 
     /// Whether anything is ready to be granted, whomever it suits.
@@ -79,7 +79,7 @@ impl Study {
 
     /// Leases what is open of another lease to a second worker as well: whichever is faster counts. `None` where there is
     /// nothing to try twice.
-    pub fn grant_twin(
+    pub fn grant_speculative(
         &mut self,
         of: LeaseId,
         worker: WorkerId,
@@ -179,7 +179,7 @@ impl Study {
         let elsewhere = holders.filter(|(_, holders)| !holders.contains(&worker));
         let elsewhere = elsewhere.map(|(key, holders)| {
             let workers = holders.iter().copied().filter(|holder| *holder != WorkerId::SHARED).collect();
-            Elsewhere { key, workers, shared: holders.contains(&WorkerId::SHARED) }
+            RemoteRegion { key, workers, shared: holders.contains(&WorkerId::SHARED) }
         });
         let elsewhere = elsewhere.collect();
         let pixels = self.plan.buckets[bucket.index()].pixels;
@@ -196,7 +196,7 @@ impl Study {
 }
 
 /// The first one of a stage that suits; a stage that does not is passed over at once, however many it has.
-fn first_of(ready: &BTreeSet<Rank>, suits: Suits<'_>) -> Option<BucketId> {
+fn first_of(ready: &BTreeSet<Rank>, suits: Eligibility<'_>) -> Option<BucketId> {
     let mut next = ready.first();
     while let Some(&(Reverse(stage), bucket)) = next {
         if suits.after.is_some_and(|after| stage <= after) {

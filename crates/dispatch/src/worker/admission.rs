@@ -1,7 +1,7 @@
 //! Which ready task memory admits (RMSR, paper 003, by bytes instead of equal paths).
 //!
 //! What runs one task at a time in order of rank, later stages first, needs least: the study's `least_bytes` are enough
-//! for it (see [`rehearsal`](crate::rehearsal)). Everything beyond that is admitted only when this order could still be
+//! for it (see [`rehearsal`](crate::dry_run)). Everything beyond that is admitted only when this order could still be
 //! gone back to at any time:
 //!
 //! 1. *It fits.* What is held, what running tasks have reserved and what the task itself takes are within the budget.
@@ -19,10 +19,10 @@
 
 use super::{Held, Rank, Worker};
 use crate::LeaseId;
-use crate::memory::Demand;
+use crate::memory_model::BucketDemand;
 
 /// What the next task takes, with the inputs that it brings if it is the bucket's first.
-pub(super) fn takes(demand: &Demand) -> u64 {
+pub(super) fn takes(demand: &BucketDemand) -> u64 {
     let brings = if demand.started { 0 } else { demand.load_bytes };
     demand.next_bytes.saturating_add(brings)
 }
@@ -64,8 +64,8 @@ impl Worker {
     /// What is done by rule 1 alone: in order of rank, `first`, which is the first ready stage, or else one under way runs if
     /// it fits, or room can be made for it. If there is none, what room there is is made for `first`, and it runs beyond
     /// the budget.
-    pub(super) fn by_turns(&self, first: LeaseId) -> Admission {
-        let fits = |(rank, demand): (Rank, Demand)| {
+    pub(super) fn admit_in_order(&self, first: LeaseId) -> Admission {
+        let fits = |(rank, demand): (Rank, BucketDemand)| {
             let (lease, bytes) = (rank.2, self.excess(&demand));
             let is_possible =
                 (demand.started || lease == first) && (bytes == 0 || bytes <= self.movable_for(&demand));
@@ -85,8 +85,8 @@ impl Worker {
     }
 
     /// The stages that have something to run, in order of rank, but for what would not be finished in time.
-    fn ready(&self) -> impl Iterator<Item = (Rank, Demand)> {
-        let is_ready = |demand: &Demand| demand.next.is_some() && self.in_time(demand);
+    fn ready(&self) -> impl Iterator<Item = (Rank, BucketDemand)> {
+        let is_ready = |demand: &BucketDemand| demand.next.is_some() && self.in_time(demand);
         let ready = move |(&rank, held): (&Rank, &Held)| Some((rank, held.demand.filter(is_ready)?));
         self.leases.iter().filter_map(ready)
     }
@@ -112,18 +112,18 @@ impl Worker {
     }
 
     /// By how much the next task does not fit.
-    fn excess(&self, demand: &Demand) -> u64 {
+    fn excess(&self, demand: &BucketDemand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
         taken.saturating_add(takes(demand)).saturating_sub(self.budget.bytes)
     }
 
-    fn movable_for(&self, demand: &Demand) -> u64 {
+    fn movable_for(&self, demand: &BucketDemand) -> u64 {
         let is_in_vain = self.below.in_vain == Some(self.stored_bytes);
         if is_in_vain { 0 } else { self.below.movable_for(demand) }
     }
 
     /// Buckets of which something has been started, and `candidate`, in order of rank.
-    fn under_way_with(&self, candidate: Rank) -> impl Iterator<Item = (Rank, Demand)> {
+    fn under_way_with(&self, candidate: Rank) -> impl Iterator<Item = (Rank, BucketDemand)> {
         self.leases.iter().filter_map(move |(&rank, held)| {
             let demand = held.demand.filter(|demand| demand.started || rank == candidate)?;
             Some((rank, demand))
@@ -131,7 +131,7 @@ impl Worker {
     }
 
     /// Rule 2, with one more task of `candidate`.
-    fn can_all_finish(&self, candidate: Rank, next: &Demand) -> bool {
+    fn can_all_finish(&self, candidate: Rank, next: &BucketDemand) -> bool {
         // What a bucket adds when its running tasks are done, and what it needs then.
         let buckets = || {
             self.under_way_with(candidate).map(|(rank, demand)| {
@@ -161,7 +161,7 @@ impl Worker {
 
     /// Rule 3. What the buckets under way leave is one instance's outputs each, where others need not wait: the rest has
     /// been read by then. What they read stays as long as they do; what they leave may go below.
-    fn leaves_room(&self, candidate: Rank, demand: &Demand) -> bool {
+    fn leaves_room(&self, candidate: Rank, demand: &BucketDemand) -> bool {
         if demand.started || demand.load_bytes + demand.store_bytes == 0 {
             return true;
         }

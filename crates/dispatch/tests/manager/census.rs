@@ -2,9 +2,9 @@
 
 use crate::plans::chain;
 use crate::solo::{STUDY, manager_of};
-use pleach_dispatch::manager::{Facts, Manager};
-use pleach_dispatch::message::{TaskDone, TaskFailure, TaskReport};
-use pleach_dispatch::study::{Census, Study};
+use pleach_dispatch::manager::{Manager, WorkerInfo};
+use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
+use pleach_dispatch::study::{InstanceCounts, Study};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,23 +20,23 @@ fn study(manager: &Manager) -> &Study {
     manager.study(STUDY).expect("it is not complete")
 }
 
-/// Counts in the order of [`Census`].
+/// Counts in the order of [`InstanceCounts`].
 fn census(manager: &Manager) -> [usize; 5] {
-    let Census { waiting, ready, leased, finished, failed } = study(manager).census();
+    let InstanceCounts { waiting, ready, leased, finished, failed } = study(manager).census();
     [waiting, ready, leased, finished, failed]
 }
 
 fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, stage: u32, seconds: f64) {
-    let done = TaskDone::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
+    let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
     let report = TaskReport { task: 0, stage, done, cache_seconds: 0.0 };
-    manager.handle_ran(worker, STUDY, InstanceId(instance), &[report]);
+    manager.handle_task_timings(worker, STUDY, InstanceId(instance), &[report]);
 }
 
 #[test]
 fn instances_are_counted_by_where_they_stand() {
     let mut manager = manager(&[]);
     assert_eq!((census(&manager), study(&manager).ready_buckets()), ([2, 2, 0, 0, 0], 2));
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 2, None);
     assert_eq!((census(&manager), study(&manager).ready_buckets()), ([2, 0, 2, 0, 0], 0));
     manager.handle_done(worker, STUDY, LeaseId(0), InstanceId(0));
@@ -55,39 +55,43 @@ fn what_was_finished_before_counts_as_finished() {
 fn a_bucket_waits_from_when_it_is_ready() {
     let mut manager = manager(&[]);
     let second = Duration::from_secs(1);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_tick(2 * second);
     manager.handle_request(worker, 1, None);
-    assert_eq!(study(&manager).waited(LeaseId(0)), Some(2 * second));
+    assert_eq!(study(&manager).queue_wait(LeaseId(0)), Some(2 * second));
     manager.handle_tick(5 * second);
     manager.handle_done(worker, STUDY, LeaseId(0), InstanceId(0));
     manager.handle_tick(6 * second);
     manager.handle_request(worker, 2, None);
     // Instance 2 comes first: it is of the later stage, and became ready at 5 s; instance 1 was so from the beginning.
-    let waited = |lease| study(&manager).waited(LeaseId(lease));
+    let waited = |lease| study(&manager).queue_wait(LeaseId(lease));
     assert_eq!([waited(1), waited(2), waited(9)], [Some(second), Some(6 * second), None]);
     // What its worker loses is ready anew.
     manager.handle_leave(worker, true);
     manager.handle_tick(10 * second);
-    let other = manager.handle_join(Facts::ANY);
+    let other = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(other, 1, None);
-    assert_eq!(study(&manager).waited(LeaseId(3)), Some(4 * second));
+    assert_eq!(study(&manager).queue_wait(LeaseId(3)), Some(4 * second));
 }
 
 #[test]
 fn what_is_left_is_foretold_when_all_open_stages_are_known() {
     let mut manager = manager(&[]);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 2, None);
     manager.handle_done(worker, STUDY, LeaseId(0), InstanceId(0));
     ran(&mut manager, worker, 0, 0, 3.0);
-    assert_eq!(study(&manager).seconds_left(1), None, "nobody has finished the second stage");
+    assert_eq!(study(&manager).predicted_remaining_seconds(1), None, "nobody has finished the second stage");
     manager.handle_request(worker, 1, None);
     manager.handle_done(worker, STUDY, LeaseId(2), InstanceId(2));
     ran(&mut manager, worker, 2, 1, 5.0);
-    assert_eq!(study(&manager).seconds_left(1), Some(8.0));
-    assert_eq!(study(&manager).seconds_left(4), Some(2.0));
-    assert_eq!(study(&manager).seconds_left(0), None, "there is nobody to do it");
+    assert_eq!(study(&manager).predicted_remaining_seconds(1), Some(8.0));
+    assert_eq!(study(&manager).predicted_remaining_seconds(4), Some(2.0));
+    assert_eq!(study(&manager).predicted_remaining_seconds(0), None, "there is nobody to do it");
     manager.handle_done(worker, STUDY, LeaseId(1), InstanceId(1));
-    assert_eq!(study(&manager).seconds_left(1), Some(5.0), "of the first stage nothing is left");
+    assert_eq!(
+        study(&manager).predicted_remaining_seconds(1),
+        Some(5.0),
+        "of the first stage nothing is left"
+    );
 }

@@ -3,15 +3,15 @@
 
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::STUDY;
-use pleach_dispatch::manager::{Effect, Facts, Manager};
-use pleach_dispatch::memory::Needs;
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
+use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError};
 use pleach_dispatch::study::{Effect as Event, Recut};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const OTHER: StudyId = StudyId::whole(1);
+const OTHER: PlanId = PlanId::whole(1);
 
 /// Effects in short, but for releases and plans to be made.
 pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
@@ -54,7 +54,7 @@ pub(crate) fn alike(buckets: &[&[u32]]) -> ExecutionPlan {
 pub(crate) fn manager(plan: ExecutionPlan, workers: usize) -> (Manager, Vec<WorkerId>) {
     let mut manager = Manager::new(0);
     manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
-    let workers = (0..workers).map(|_| manager.handle_join(Facts::ANY)).collect();
+    let workers = (0..workers).map(|_| manager.handle_join(WorkerInfo::ANY)).collect();
     (manager, workers)
 }
 
@@ -85,11 +85,11 @@ fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {
     assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
     assert_eq!(tick(&mut manager, 2), ["share w1 1"]);
     assert_eq!(tick(&mut manager, 2), NOTHING);
-    assert!(manager.handle_back(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
+    assert!(manager.handle_returned(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
     assert_eq!(effects(&mut manager), ["w2 <- 2 3 under 2"]);
     // What is not its own cannot be handed back, and not what was handed back before.
-    assert!(!manager.handle_back(workers[1], STUDY, LeaseId(0), &ids([1])));
-    assert!(manager.handle_back(workers[0], STUDY, LeaseId(0), &ids([3])));
+    assert!(!manager.handle_returned(workers[1], STUDY, LeaseId(0), &ids([1])));
+    assert!(manager.handle_returned(workers[0], STUDY, LeaseId(0), &ids([3])));
     assert_eq!(effects(&mut manager), NOTHING);
 }
 
@@ -124,15 +124,15 @@ fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
     manager.handle_drain(workers[0]);
     assert_eq!(effects(&mut manager), ["drain w0"]);
     // It finishes what it has begun, or hands it back; and gets nothing more.
-    assert!(manager.handle_back(workers[0], STUDY, LeaseId(2), &ids([2])));
+    assert!(manager.handle_returned(workers[0], STUDY, LeaseId(2), &ids([2])));
     assert_eq!(effects(&mut manager), ["copy 0 to w1 from w0"]);
     assert_eq!(ask(&mut manager, workers[0]), NOTHING);
     // Who was to fetch it goes: somebody else does, and what it would have said counts no more.
     manager.handle_leave(workers[1], true);
     assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
-    manager.handle_copied(workers[1], STUDY, output_key(0, 0));
+    manager.handle_region_fetched(workers[1], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), NOTHING);
-    manager.handle_copied(workers[2], STUDY, output_key(0, 0));
+    manager.handle_region_fetched(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["dismiss w0"]);
     manager.handle_leave(workers[0], false);
     // Nothing is executed again.
@@ -143,9 +143,9 @@ fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
 fn a_manager_that_starts_again_takes_up_what_workers_have() {
     let plan = chain(&[(0, None), (1, Some(0)), (0, None), (0, None)], &[&[0], &[1], &[2, 3]]);
     let mut manager = Manager::new(1);
-    manager.handle_hold();
+    manager.pause_grants();
     manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     assert_eq!(ask(&mut manager, second), NOTHING);
     // One has what 0 stored, which need not be executed then, and goes on with 2; the other one comes too late for it.
     assert_eq!(manager.handle_holds(first, STUDY, &[output_key(0, 0), output_key(7, 0)]), [output_key(7, 0)]);
@@ -154,7 +154,7 @@ fn a_manager_that_starts_again_takes_up_what_workers_have() {
     assert!(manager.handle_adopt(second, STUDY, LeaseId(6), &ids([2])).is_empty());
     assert!(manager.handle_adopt(WorkerId(9), STUDY, LeaseId(7), &ids([3])).is_empty(), "it is not there");
     assert_eq!(effects(&mut manager), NOTHING);
-    manager.handle_resume();
+    manager.resume_grants();
     let first_lease = 1_u64 << 40;
     assert_eq!(effects(&mut manager), [format!("w1 <- 1 under {first_lease}")]);
     assert_eq!(done(&mut manager, first, 5, 2), ["finished 2"]);
@@ -166,7 +166,7 @@ fn a_manager_that_starts_again_takes_up_what_workers_have() {
 fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done() {
     let (mut manager, _) = manager(alike(&[&[0, 1], &[2]]), 0);
     let mut lose = |expected: &str| {
-        let worker = manager.handle_join(Facts::ANY);
+        let worker = manager.handle_join(WorkerInfo::ANY);
         assert_eq!(ask(&mut manager, worker), [expected]);
         manager.handle_leave(worker, true);
         effects(&mut manager)
@@ -177,7 +177,7 @@ fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done()
     assert_eq!(lose("w2 <- 0 under 2"), NOTHING);
     assert_eq!(lose("w3 <- 0 under 3"), NOTHING);
     assert_eq!(lose("w4 <- 0 under 4"), ["failed 0: worker"]);
-    let good = manager.handle_join(Facts::ANY);
+    let good = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(ask(&mut manager, good), ["w5 <- 1 under 5"]);
     // It gets nothing else beside what may kill it, until that is finished.
     assert_eq!(ask(&mut manager, good), NOTHING);
@@ -193,7 +193,7 @@ fn who_comes_back_was_not_killed_by_what_it_has() {
     for round in 0..6 {
         // Its connection is lost, again and again.
         manager.handle_leave(worker, true);
-        worker = manager.handle_join(Facts::ANY);
+        worker = manager.handle_join(WorkerInfo::ANY);
         let kept = manager.handle_adopt(worker, STUDY, LeaseId(0), &ids([0, 1]));
         assert_eq!(kept, ids([0, 1]).into_iter().collect(), "round {round}");
         assert_eq!(effects(&mut manager), NOTHING);
@@ -209,16 +209,16 @@ fn who_lacks_an_operation_or_memory_gets_what_it_can_run() {
     plan.needs.least_bytes = 10;
     let (mut manager, _) = manager(plan, 0);
     let plain = BTreeSet::from([("test.t1".to_owned(), 1)]);
-    let poor = manager.handle_join(Facts { operations: Some(plain), ..Facts::ANY });
-    let small = manager.handle_join(Facts { memory_bytes: 9, ..Facts::ANY });
-    assert_eq!(manager.lacking(poor), [("test.special".to_owned(), 1)]);
+    let poor = manager.handle_join(WorkerInfo { operations: Some(plain), ..WorkerInfo::ANY });
+    let small = manager.handle_join(WorkerInfo { memory_bytes: 9, ..WorkerInfo::ANY });
+    assert_eq!(manager.missing_operations(poor), [("test.special".to_owned(), 1)]);
     assert_eq!(ask(&mut manager, small), NOTHING);
     assert_eq!(ask(&mut manager, poor), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, poor, 0, 0), ["finished 0"]);
     // 1 is first in order, and not for it.
     assert_eq!(ask(&mut manager, poor), ["w0 <- 2 under 1"]);
     assert_eq!(ask(&mut manager, poor), NOTHING);
-    let good = manager.handle_join(Facts::ANY);
+    let good = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(ask(&mut manager, good), ["w2 <- 1 under 2"]);
 }
 
@@ -228,10 +228,10 @@ fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_
     plan.needs.least_bytes = 10;
     let (mut manager, _) = manager(plan.clone(), 0);
     manager.handle_submit(OTHER, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
-    let large = manager.handle_join(Facts { memory_bytes: 20, ..Facts::ANY });
+    let large = manager.handle_join(WorkerInfo { memory_bytes: 20, ..WorkerInfo::ANY });
     manager.handle_request(large, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 0 of the other under 1", "w0 <- 1 under 2"]);
-    let small = manager.handle_join(Facts { memory_bytes: 19, ..Facts::ANY });
+    let small = manager.handle_join(WorkerInfo { memory_bytes: 19, ..WorkerInfo::ANY });
     manager.handle_request(small, 3, None);
     // The other has fewer, and once it is known there, there is no room for this one.
     assert_eq!(effects(&mut manager), ["w1 <- 1 of the other under 3", "w1 <- 2 of the other under 4"]);
@@ -248,7 +248,7 @@ fn what_cannot_be_had_is_computed_again_though_somebody_claims_to_have_it() {
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
     // A key that is not among its inputs says nothing.
     let keys = [output_key(0, 0), tile_key(0)];
-    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(1), InstanceId(1), &keys));
+    assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(1), InstanceId(1), &keys));
     assert_eq!(effects(&mut manager), ["reopened 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 under 2"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
@@ -275,15 +275,16 @@ fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
     let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
     plan.needs.least_bytes = 100;
     let (mut manager, _) = manager(plan, 0);
-    let join =
-        |manager: &mut Manager, memory_bytes| manager.handle_join(Facts { memory_bytes, ..Facts::ANY });
+    let join = |manager: &mut Manager, memory_bytes| {
+        manager.handle_join(WorkerInfo { memory_bytes, ..WorkerInfo::ANY })
+    };
     let (large, small) = (join(&mut manager, 100), join(&mut manager, 40));
     assert_eq!(ask(&mut manager, large), ["w0 <- 0 1 under 0"]);
     assert_eq!(ask(&mut manager, small), NOTHING);
     assert_eq!(manager.able_workers(STUDY), 1);
     let cut = |buckets: &[&[u32]], least_bytes| {
         let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
-        let needs = Needs { least_bytes, ..Needs::default() };
+        let needs = MinimumMemory { least_bytes, ..MinimumMemory::default() };
         Recut { buckets: buckets.iter().map(bucket).collect(), needs, ..Recut::default() }
     };
     let incomplete = manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3]], 40));
@@ -304,7 +305,7 @@ fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 2);
     manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
-    manager.handle_halt(STUDY);
+    manager.handle_suspend(STUDY);
     assert_eq!(effects(&mut manager), NOTHING, "nothing is taken away");
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 of the other under 1"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
@@ -315,7 +316,7 @@ fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
 }
 
 /// Studies of which a new plan is asked for.
-fn replans(manager: &mut Manager) -> Vec<StudyId> {
+fn replans(manager: &mut Manager) -> Vec<PlanId> {
     let mut studies = Vec::new();
     while let Some(effect) = manager.poll_effect() {
         if let Effect::Replan(study) = effect {
@@ -330,7 +331,7 @@ fn workers_that_join_drain_or_leave_ask_for_a_replan_of_every_study() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 1);
     manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
     replans(&mut manager);
-    let second = manager.handle_join(Facts::ANY);
+    let second = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one joins");
     manager.handle_drain(workers[0]);
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one drains");

@@ -4,7 +4,7 @@ use crate::failures::failure;
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::shapes;
 use crate::solo::{STUDY, manager_of};
-use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
 use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
@@ -60,7 +60,7 @@ fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> V
 fn later_stages_come_first_then_the_plans_order() {
     // Two tiles' worth of one chain: 0 -> 2, 1 -> 3.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
@@ -78,7 +78,7 @@ fn later_stages_come_first_then_the_plans_order() {
 #[test]
 fn a_bucket_waits_for_the_parents_of_all_its_instances() {
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2, 3]]);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
@@ -89,7 +89,7 @@ fn a_bucket_waits_for_the_parents_of_all_its_instances() {
 #[test]
 fn workers_that_wait_are_served_in_turn() {
     let mut manager = manager(&[(0, None), (0, None), (0, None), (0, None)], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(second, 3, None);
     manager.handle_request(first, 1, None);
     assert_eq!(
@@ -99,7 +99,7 @@ fn workers_that_wait_are_served_in_turn() {
 
     let mut manager =
         self::manager(&[(0, None), (1, Some(0)), (1, Some(0)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 3, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
@@ -114,7 +114,7 @@ fn workers_that_wait_are_served_in_turn() {
 fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
     // 0 -> 2, 1 -> 3; each worker makes what one of the readers reads.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 2, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w1 <- 1 under 1"]);
@@ -125,7 +125,7 @@ fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
 
     // Who has all slots taken and asks for more lets nobody else wait.
     let mut manager = self::manager(&[(0, None), (0, None), (1, Some(0))], &[&[0], &[1], &[2]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 2, None);
     manager.handle_request(second, 1, None);
     manager.handle_request(first, 1, None);
@@ -136,7 +136,7 @@ fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
 #[test]
 fn leaving_gives_back_only_what_is_unfinished() {
     let mut manager = manager(&[(0, None), (0, None), (0, None)], &[&[0, 1, 2]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 1 2 under 0"]);
@@ -161,7 +161,7 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
     // 0 -> 2 -> 4 and 1 -> 3 -> 5; the middle two share a bucket.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
     let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 3, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1"]);
@@ -190,7 +190,7 @@ fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
     plan.instances[2].parents = ids([0, 1]);
     plan.instances[0].outputs[0].stored = true;
     let mut manager = manager_of(plan, &BTreeSet::new()).expect("a plan that keeps the rules");
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 2, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert!(manager.handle_failed(worker, STUDY, LeaseId(0), InstanceId(0), &failure("t1")));
@@ -244,7 +244,7 @@ fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
     // 0 -> 2, 1 -> 3, and 4 by itself.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (0, None)];
     let mut manager = manager(&instances, &[&[0], &[1], &[2], &[3], &[4]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 2, None);
     manager.handle_request(first, 1, Some(0));
     // 4 is ready, and not later.
@@ -266,7 +266,7 @@ fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
 #[test]
 fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
     let mut manager = manager(&[(0, None), (0, None)], &[&[0], &[1]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     manager.handle_stop();
@@ -275,7 +275,7 @@ fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
     manager.handle_request(second, 1, None);
     manager.handle_leave(second, false);
     // Who comes now is told as well.
-    let third = manager.handle_join(Facts::ANY);
+    let third = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(effects(&mut manager), ["stop"]);
     manager.handle_leave(third, false);
     // What runs still counts.
@@ -287,7 +287,7 @@ fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
 #[test]
 fn a_study_that_ends_with_what_runs_is_complete_though_told_to_stop() {
     let mut manager = manager(&[(0, None)], &[&[0]]);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     manager.handle_stop();
@@ -311,7 +311,7 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
     let plan = chain(&instances, &[&[0], &[4], &[1, 3], &[5], &[2]]);
     let mut manager = manager_of(plan.clone(), &ids([3, 5]).into_iter().collect()).expect("valid");
     assert_eq!(unfinished(&manager), 3);
-    let worker = manager.handle_join(Facts::ANY);
+    let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 9, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     // Of the bucket of 1 and 3, only 1; the tile goes with 0, which alone reads it now.
@@ -335,7 +335,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     // One chain of three stages, and another reader of its first result.
     let mut manager =
         manager(&[(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile"]);
@@ -346,7 +346,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), [""; 0]);
     // With it goes everything: 1 is to be done again for 2, and for that 0, which 3 waits for as well.
-    let third = manager.handle_join(Facts::ANY);
+    let third = manager.handle_join(WorkerInfo::ANY);
     manager.handle_leave(second, false);
     assert_eq!(effects(&mut manager), ["reopened 0", "reopened 1"]);
     manager.handle_request(third, 4, None);
@@ -364,7 +364,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
 #[test]
 fn what_cannot_be_had_is_given_again_when_it_is_there() {
     let mut manager = manager(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1, 2]]);
-    let (first, second) = (manager.handle_join(Facts::ANY), manager.handle_join(Facts::ANY));
+    let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
@@ -372,9 +372,9 @@ fn what_cannot_be_had_is_given_again_when_it_is_there() {
     // The second has fetched what it reads for one of the two when the first goes.
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["reopened 0"]);
-    assert!(manager.handle_lacking(second, STUDY, LeaseId(1), InstanceId(2), &[]));
+    assert!(manager.handle_missing_input(second, STUDY, LeaseId(1), InstanceId(2), &[]));
     assert!(
-        !manager.handle_lacking(second, STUDY, LeaseId(1), InstanceId(2), &[]),
+        !manager.handle_missing_input(second, STUDY, LeaseId(1), InstanceId(2), &[]),
         "it is granted no longer"
     );
     assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);

@@ -3,7 +3,7 @@
 use crate::elastic::{ask, done, effects, manager};
 use crate::plans::{chain, output_key};
 use crate::solo::STUDY;
-use pleach_dispatch::manager::{Facts, Manager};
+use pleach_dispatch::manager::{Manager, WorkerInfo};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
@@ -22,13 +22,13 @@ fn replicate(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32)
 }
 
 fn copied(manager: &mut Manager, worker: WorkerId, instance: u32) -> Vec<String> {
-    manager.handle_copied(worker, STUDY, output_key(instance, 0));
+    manager.handle_region_fetched(worker, STUDY, output_key(instance, 0));
     effects(manager)
 }
 
 fn replicated(worker: u32, lease: u64, instance: u32) -> String {
     format!(
-        "Replicated {{ worker: WorkerId({worker}), study: StudyId {{ study: 0, phase: 0, round: 0 }}, lease: LeaseId({lease}), instance: InstanceId({instance}) }}"
+        "Replicated {{ worker: WorkerId({worker}), study: PlanId {{ study: 0, phase: 0, round: 0 }}, lease: LeaseId({lease}), instance: InstanceId({instance}) }}"
     )
 }
 
@@ -55,7 +55,7 @@ fn who_has_no_room_or_leaves_is_not_asked_again() {
     let (mut manager, workers) = manager(plan(), 3);
     ask(&mut manager, workers[1]);
     assert_eq!(replicate(&mut manager, workers[1], 0, 0), ["copy 0 to w2 from w1"]);
-    manager.handle_not_copied(workers[2], STUDY, output_key(0, 0));
+    manager.handle_fetch_failed(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["copy 0 to w0 from w1"]);
     manager.handle_leave(workers[0], true);
     // There is nobody left.
@@ -75,10 +75,10 @@ fn another_host_is_better_than_another_process() {
     manager.handle_submit(STUDY, plan(), &BTreeSet::new()).expect("a plan");
     let host = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
     let [first, _, third] =
-        [1, 1, 2].map(|last| manager.handle_join(Facts { host: host(last), ..Facts::ANY }));
+        [1, 1, 2].map(|last| manager.handle_join(WorkerInfo { host: host(last), ..WorkerInfo::ANY }));
     ask(&mut manager, first);
     assert_eq!(replicate(&mut manager, first, 0, 0), ["copy 0 to w2 from w0"]);
-    manager.handle_not_copied(third, STUDY, output_key(0, 0));
+    manager.handle_fetch_failed(third, STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["copy 0 to w1 from w0"]);
 }
 
@@ -87,7 +87,7 @@ fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
     let (mut manager, workers) = manager(plan(), 1);
     ask(&mut manager, workers[0]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), [replicated(0, 0, 0)]);
-    let other = manager.handle_join(Facts::ANY);
+    let other = manager.handle_join(WorkerInfo::ANY);
     // Of somebody else's instance, and of one that nobody reads.
     assert_eq!(replicate(&mut manager, workers[0], 0, 3), [replicated(0, 0, 3)]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), ["copy 0 to w1 from w0"]);
@@ -104,10 +104,10 @@ fn what_somebody_cannot_fetch_from_one_that_leaves_others_are_asked_for() {
     done(&mut manager, workers[0], 0, 0);
     manager.handle_drain(workers[0]);
     assert_eq!(effects(&mut manager), ["drain w0", "copy 0 to w1 from w0"]);
-    manager.handle_not_copied(workers[1], STUDY, output_key(0, 0));
+    manager.handle_fetch_failed(workers[1], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
     // Nobody can: it is not kept for ever, and what it takes along is computed again.
-    manager.handle_not_copied(workers[2], STUDY, output_key(0, 0));
+    manager.handle_fetch_failed(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["dismiss w0"]);
     manager.handle_leave(workers[0], false);
     assert_eq!(effects(&mut manager), ["reopened 0"]);
@@ -125,10 +125,10 @@ fn what_was_copied_since_somebody_was_told_where_it_is_is_not_lost() {
     assert_eq!(copied(&mut manager, workers[2], 0), ["dismiss w0"]);
     manager.handle_leave(workers[0], false);
     assert_eq!(effects(&mut manager), Vec::<String>::new());
-    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(1), InstanceId(2), &[output_key(0, 0)]));
+    assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(1), InstanceId(2), &[output_key(0, 0)]));
     assert_eq!(effects(&mut manager), Vec::<String>::new(), "nothing is reopened");
     // Of the one that it is told of now it cannot be had either.
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
-    assert!(manager.handle_lacking(workers[1], STUDY, LeaseId(2), InstanceId(2), &[output_key(0, 0)]));
+    assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(2), InstanceId(2), &[output_key(0, 0)]));
     assert_eq!(effects(&mut manager), ["reopened 0"]);
 }

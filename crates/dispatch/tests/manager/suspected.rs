@@ -2,7 +2,7 @@
 
 use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use pleach_dispatch::WorkerId;
-use pleach_dispatch::manager::{Facts, Manager};
+use pleach_dispatch::manager::{Manager, WorkerInfo};
 
 /// Thirty instances by themselves. The first one was on three workers that were lost, and waits for one that has nothing;
 /// two others have something each, the first of them one thing more.
@@ -11,7 +11,7 @@ fn busy() -> (Manager, [WorkerId; 2]) {
     let buckets: Vec<&[u32]> = buckets.iter().map(<[u32; 1]>::as_slice).collect();
     let (mut manager, workers) = manager(alike(&buckets), 3);
     let mut lose = |number: usize, lease: u64| {
-        let worker = manager.handle_join(Facts::ANY);
+        let worker = manager.handle_join(WorkerInfo::ANY);
         assert_eq!(ask(&mut manager, worker), [format!("w{number} <- 0 under {lease}")]);
         manager.handle_leave(worker, true);
         assert_eq!(effects(&mut manager), NOTHING);
@@ -61,7 +61,7 @@ fn who_was_kept_goes_on_when_somebody_else_has_taken_it() {
     assert_eq!(tick(&mut manager, 1), NOTHING);
     assert_eq!(tick(&mut manager, 5), NOTHING);
     assert_eq!(ask(&mut manager, kept), NOTHING);
-    let idle = manager.handle_join(Facts::ANY);
+    let idle = manager.handle_join(WorkerInfo::ANY);
     // Nothing waits any more: it gets what it has asked for.
     assert_eq!(ask(&mut manager, idle), ["w5 <- 0 under 6", "w1 <- 4 under 7"]);
 }

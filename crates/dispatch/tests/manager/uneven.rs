@@ -3,29 +3,29 @@
 use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use crate::plans::ids;
 use crate::solo::STUDY;
-use pleach_dispatch::manager::{Facts, Manager};
-use pleach_dispatch::message::{Reused, TaskDone, TaskReport};
+use pleach_dispatch::manager::{Manager, WorkerInfo};
+use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::time::Duration;
 
 /// A task of the first stage that took so long.
 fn task(seconds: f64) -> TaskReport {
-    let done = TaskDone::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
+    let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
     TaskReport { task: 0, stage: 0, done, cache_seconds: 0.0 }
 }
 
 fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, seconds: &[f64]) {
     let tasks: Vec<TaskReport> = seconds.iter().map(|seconds| task(*seconds)).collect();
-    manager.handle_ran(worker, STUDY, InstanceId(instance), &tasks);
+    manager.handle_task_timings(worker, STUDY, InstanceId(instance), &tasks);
 }
 
 #[test]
 fn who_has_to_end_gets_nothing_that_it_cannot_finish_and_the_part_that_it_can() {
     let (mut manager, workers) = manager(alike(&[&[0], &[1], &[2, 3, 4, 5], &[6]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
-    manager.handle_lease_end(ends, Duration::from_secs(100));
+    manager.handle_time_limit(ends, Duration::from_secs(100));
     // Of several ends the first counts.
-    manager.handle_lease_end(ends, Duration::from_secs(900));
+    manager.handle_time_limit(ends, Duration::from_secs(900));
     tick(&mut manager, 95);
     // What nobody has measured may be granted.
     assert_eq!(ask(&mut manager, ends), ["w1 <- 0 under 0"]);
@@ -50,29 +50,29 @@ fn who_has_to_end_gets_nothing_that_it_cannot_finish_and_the_part_that_it_can() 
 fn what_is_handed_back_unasked_is_not_granted_there_again() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
-    manager.handle_lease_end(ends, Duration::from_secs(100));
+    manager.handle_time_limit(ends, Duration::from_secs(100));
     assert_eq!(ask(&mut manager, ends), ["w1 <- 0 1 under 0"]);
     // It knows better how long it takes. Who asks is not who hands back.
-    assert!(!manager.handle_back(stays, STUDY, LeaseId(0), &ids([1])));
+    assert!(!manager.handle_returned(stays, STUDY, LeaseId(0), &ids([1])));
     assert_eq!(ask(&mut manager, ends), ["w1 <- 2 3 under 1"]);
-    assert!(manager.handle_back(ends, STUDY, LeaseId(0), &ids([0, 1])));
+    assert!(manager.handle_returned(ends, STUDY, LeaseId(0), &ids([0, 1])));
     assert_eq!(ask(&mut manager, ends), NOTHING);
     assert_eq!(ask(&mut manager, stays), ["w0 <- 0 1 under 2"]);
     // Who does not have to end has a reason of its own, and gets it again.
-    assert!(manager.handle_back(stays, STUDY, LeaseId(2), &ids([0, 1])));
+    assert!(manager.handle_returned(stays, STUDY, LeaseId(2), &ids([0, 1])));
     assert_eq!(ask(&mut manager, stays), ["w0 <- 0 1 under 3"]);
 }
 
 #[test]
 fn what_was_asked_for_and_handed_back_says_nothing_of_time() {
     let (mut manager, workers) = manager(alike(&[&[0, 1, 2, 3]]), 2);
-    manager.handle_lease_end(workers[0], Duration::from_secs(100));
+    manager.handle_time_limit(workers[0], Duration::from_secs(100));
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
     assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
-    assert!(manager.handle_back(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
+    assert!(manager.handle_returned(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
     assert_eq!(effects(&mut manager), ["w1 <- 2 3 under 1"]);
-    assert!(manager.handle_back(workers[1], STUDY, LeaseId(1), &ids([3])));
+    assert!(manager.handle_returned(workers[1], STUDY, LeaseId(1), &ids([3])));
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 3 under 2"]);
 }
 
@@ -108,12 +108,12 @@ fn a_slow_slot_counts_as_what_it_is_worth() {
     assert_eq!((manager.slots(), manager.slots_by_speed()), (2, 2));
     let (mut manager, _, fast) = uneven(&[&[0]]);
     // One of 16 slots at mean speed, so far.
-    manager.handle_join(Facts { slots: 16, ..Facts::ANY });
+    manager.handle_join(WorkerInfo { slots: 16, ..WorkerInfo::ANY });
     assert_eq!((manager.slots(), manager.slots_by_speed()), (18, 18));
     manager.handle_leave(fast, false);
     assert_eq!((manager.slots(), manager.slots_by_speed()), (17, 16));
     manager.sanity_check().expect("sane");
-    let all = Facts { slots: u32::MAX, ..Facts::ANY };
+    let all = WorkerInfo { slots: u32::MAX, ..WorkerInfo::ANY };
     let vain = manager.handle_join(all);
     assert!(manager.slots_by_speed() > 17);
     manager.handle_drain(vain);
@@ -126,10 +126,10 @@ fn times_that_cannot_be_and_what_was_not_run_say_nothing_of_speed() {
     for _ in 0..20 {
         ran(&mut manager, workers[1], 0, &[1.0]);
         ran(&mut manager, workers[0], 0, &[f64::NAN, f64::INFINITY, -1.0, 1.0]);
-        let found = TaskReport { done: TaskDone::Reused(Reused::Cache), ..task(0.0) };
+        let found = TaskReport { done: TaskOutcome::Reused(ReuseSource::Cache), ..task(0.0) };
         let strange = [TaskReport { stage: 9, ..task(99.0) }, TaskReport { task: 9, ..task(99.0) }, found];
-        manager.handle_ran(workers[0], STUDY, InstanceId(0), &strange);
-        manager.handle_ran(workers[0], STUDY, InstanceId(77), &[task(1.0)]);
+        manager.handle_task_timings(workers[0], STUDY, InstanceId(0), &strange);
+        manager.handle_task_timings(workers[0], STUDY, InstanceId(77), &[task(1.0)]);
     }
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 4 5 6 7 under 0"]);
 }

@@ -1,18 +1,18 @@
 //! Random buckets: stages, instances that share much, and sizes.
 
 use crate::shapes::{key, stage, task};
-use pleach_dispatch::memory::{Drain, TaskBytes};
+use pleach_dispatch::memory_model::{OutputConsumption, TaskMemory};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::plan::{OutputPlan, Sharing};
+use pleach_dispatch::plan::{OutputPlan, ReuseScope};
 use pleach_dispatch::{BucketId, InstanceId};
-use pleach_workflow::{Read, Stage, Value};
+use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
 /// A bucket of the first stage.
 pub(crate) fn bucket(instances: Vec<InstanceWork>) -> BucketWork {
-    let (drain, sharing) = (Drain::default(), Sharing::Tree);
+    let (drain, sharing) = (OutputConsumption::default(), ReuseScope::Tree);
     BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances, elsewhere: Vec::new() }
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn instance(stage: &Stage, number: u32, parameters: &[i64], inputs: &
 pub(crate) struct Case {
     pub(crate) stage: Stage,
     pub(crate) work: BucketWork,
-    pub(crate) bytes: Vec<TaskBytes>,
+    pub(crate) bytes: Vec<TaskMemory>,
     pub(crate) active_paths: Option<NonZeroU32>,
 }
 
@@ -48,10 +48,10 @@ fn random_stage(parameters: usize, inputs: usize, tasks: &[RawTask], outputs: &[
     for (level, (arguments, reads, writes)) in tasks.iter().enumerate() {
         let arguments: Vec<usize> = arguments.iter().map(|a| a % parameters).collect();
         let read = |&(from, output): &(usize, usize)| match from % (level + 1) {
-            0 => Read::StageInput(output % inputs),
-            task => Read::Task { task: task - 1, output: output % tasks[task - 1].2 },
+            0 => TaskInput::StageInput(output % inputs),
+            task => TaskInput::Task { task: task - 1, output: output % tasks[task - 1].2 },
         };
-        let reads: Vec<Read> = reads.iter().map(read).collect();
+        let reads: Vec<TaskInput> = reads.iter().map(read).collect();
         made.push(task(&format!("t{}", level + 1), &arguments, &reads, *writes));
     }
     let mut outputs: Vec<(usize, usize)> =
@@ -69,14 +69,14 @@ prop_compose! {
         instances in vec((vec(0i64..3, parameters), vec(0u32..2, inputs)), 1..14),
         sizes in vec((0u64..20, vec(0u64..20, 2)), 6),
         active_paths in prop_oneof![Just(None), (1u32..4).prop_map(NonZeroU32::new)],
-        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow)],
+        sharing in prop_oneof![Just(ReuseScope::Tree), Just(ReuseScope::Dataflow)],
         parameters in Just(parameters),
         inputs in Just(inputs),
     ) -> Case {
         let stage = random_stage(parameters, inputs, &tasks, &outputs);
         let instances = (0u32..).zip(&instances).map(|(n, (values, keys))| instance(&stage, n, values, keys));
         let work = BucketWork { sharing, ..bucket(instances.collect()) };
-        let size = |(task, (scratch, outputs)): (&pleach_workflow::Task, &(u64, Vec<u64>))| TaskBytes {
+        let size = |(task, (scratch, outputs)): (&pleach_workflow::Task, &(u64, Vec<u64>))| TaskMemory {
             scratch: *scratch,
             outputs: outputs[..task.writes.len()].to_vec(),
         };

@@ -1,10 +1,9 @@
-//! Simulated workers around a [`Manager`], and a model of what must be true of every effect: what was granted
-//! to whom, what is over, what may be let go of. The model knows the plan and nothing of the manager's state.
+//! Simulated workers around a [`Manager`], and an independent model of leases, completion and releases that checks every effect.
 
 use crate::failures::failure;
 use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
-use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
 use pleach_dispatch::study::{Effect as Event, Study};
@@ -93,7 +92,7 @@ impl Cluster {
     }
 
     pub(crate) fn join(&mut self) -> WorkerId {
-        let worker = self.manager.handle_join(Facts::ANY);
+        let worker = self.manager.handle_join(WorkerInfo::ANY);
         assert!(self.wanted.insert(worker, Wanted::default()).is_none(), "{worker} joined twice");
         if self.stopping {
             assert_eq!(self.manager.poll_effect(), Some(Effect::Stop), "late comers are told as well");
@@ -274,7 +273,10 @@ impl Cluster {
         self.granted.retain(|granted| *granted != report);
         self.stale.push(report);
         let Granted { worker, lease, instance } = report;
-        assert!(self.manager.handle_lacking(worker, STUDY, lease, instance, &[]), "{report:?} did not count");
+        assert!(
+            self.manager.handle_missing_input(worker, STUDY, lease, instance, &[]),
+            "{report:?} did not count"
+        );
         self.granted_apart(&[instance]);
         let orphans = self.orphans(vec![instance]);
         self.perform(&orphans);

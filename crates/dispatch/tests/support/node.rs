@@ -3,10 +3,10 @@
 
 use crate::solo::{STUDY, manager_of};
 use crate::studies::Study;
-use pleach_dispatch::manager::{Effect as ManagerEffect, Facts, Manager};
-use pleach_dispatch::memory::{Budget, Demand, TaskBytes};
+use pleach_dispatch::manager::{Effect as ManagerEffect, Manager, WorkerInfo};
+use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, TaskMemory};
 use pleach_dispatch::message::{BucketWork, ToManager, ToWorker};
-use pleach_dispatch::stage::{self, BucketRun, NodeId, OutputId, TaskCall};
+use pleach_dispatch::stage::{self, BucketExecution, NodeId, OutputId, TaskRequest};
 use pleach_dispatch::study::Effect as Event;
 use pleach_dispatch::worker::{Effect, Worker};
 use pleach_dispatch::{InstanceId, LeaseId, SlotId, WorkerId};
@@ -18,19 +18,19 @@ use std::num::NonZeroU32;
 /// A stage, as its worker sees it.
 struct Bucket {
     work: BucketWork,
-    run: BucketRun,
+    run: BucketExecution,
     /// What tasks truly take.
-    bytes: Vec<TaskBytes>,
+    bytes: Vec<TaskMemory>,
     inputs: Vec<(RegionKey, u64)>,
     written: BTreeMap<OutputId, u64>,
 }
 
 impl Bucket {
-    /// As [`BucketRun`] foresees it, with what is truly held.
-    fn demand(&self, storage: &Storage) -> Demand {
+    /// As [`BucketExecution`] foresees it, with what is truly held.
+    fn demand(&self, storage: &Storage) -> BucketDemand {
         let (here_bytes, missing_bytes) = storage.inputs(self);
         let demand = self.run.demand(missing_bytes);
-        Demand { held_bytes: self.written.values().sum(), here_bytes, ..demand }
+        BucketDemand { held_bytes: self.written.values().sum(), here_bytes, ..demand }
     }
 }
 
@@ -62,8 +62,8 @@ impl Storage {
 /// Between a stage and its worker.
 enum Local {
     Granted(LeaseId, SlotId, NodeId),
-    Demand(LeaseId, Demand),
-    SlotFree(SlotId, LeaseId, Demand),
+    Demand(LeaseId, BucketDemand),
+    SlotFree(SlotId, LeaseId, BucketDemand),
     Over(LeaseId),
     /// These regions have been moved below memory, as far as they are still there.
     Moved(Vec<RegionKey>),
@@ -72,7 +72,7 @@ enum Local {
 struct Running {
     slot: SlotId,
     lease: LeaseId,
-    call: TaskCall,
+    call: TaskRequest,
     bytes: u64,
 }
 
@@ -118,10 +118,11 @@ pub(crate) struct Node<'a> {
 impl<'a> Node<'a> {
     pub(crate) fn new(study: &'a Study, setup: Setup, finished: &BTreeSet<InstanceId>) -> Self {
         let mut manager = manager_of(study.plan.clone(), finished).expect("a plan that keeps the rules");
-        let id = manager.handle_join(Facts::ANY);
+        let id = manager.handle_join(WorkerInfo::ANY);
         let needs = &study.plan.needs;
-        let mut worker = Worker::new(setup.slots, Budget { bytes: setup.budget, ..Budget::UNLIMITED });
-        worker.handle_study(STUDY, study.plan.stages.len() as u32, needs.with_below(setup.below));
+        let mut worker =
+            Worker::new(setup.slots, MemoryBudget { bytes: setup.budget, ..MemoryBudget::UNLIMITED });
+        worker.handle_study(STUDY, study.plan.stages.len() as u32, needs.with_spill(setup.below));
         let mut node = Self {
             study,
             setup,
@@ -226,10 +227,10 @@ impl<'a> Node<'a> {
                 self.log.push(format!("manager hears of {buckets} after {after:?}"));
                 self.manager.handle_request(self.id, buckets, after);
             }
-            ToManager::Call { call } => {
+            ToManager::Sync { call } => {
                 self.log.push(format!("manager hears call {call}"));
                 self.follow_manager();
-                self.to_worker.push_back(ToWorker::Echo { call });
+                self.to_worker.push_back(ToWorker::SyncAck { call });
             }
             ToManager::Done { lease, instance, .. } => {
                 assert!(
@@ -281,7 +282,7 @@ impl<'a> Node<'a> {
     fn look(&mut self) {
         let free = self.setup.below - self.storage.below_bytes();
         let movable: u64 = self.movable(None).iter().map(|key| self.storage.ram[key]).sum();
-        self.worker.handle_below(movable.min(free), free);
+        self.worker.handle_spillable(movable.min(free), free);
         for (lease, bucket) in &self.buckets {
             let (here, missing) = self.storage.inputs(bucket);
             self.worker.handle_inputs(*lease, here, missing);
@@ -290,10 +291,10 @@ impl<'a> Node<'a> {
     }
 
     /// What was brought when a demand was said may have been moved since.
-    fn as_it_is(&self, lease: LeaseId, demand: Demand) -> Demand {
+    fn as_it_is(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
         let Some(bucket) = self.buckets.get(&lease).filter(|_| !demand.started) else { return demand };
         let (here_bytes, load_bytes) = self.storage.inputs(bucket);
-        Demand { here_bytes, load_bytes, ..demand }
+        BucketDemand { here_bytes, load_bytes, ..demand }
     }
 
     /// What no bucket under way reads, and not this one either.
@@ -316,16 +317,16 @@ impl<'a> Node<'a> {
                 self.look();
                 self.worker.handle_assigned(lease, work.stage, work.bucket, later);
                 let has_room = self.setup.below >= self.study.plan.needs.least_bytes;
-                let work = if has_room { work.with_room_below() } else { work };
+                let work = if has_room { work.with_spill() } else { work };
                 let stage = &self.study.plan.stages[work.stage as usize];
                 let bytes = self.study.bytes(work.stage as usize, work.pixels);
                 let believed = |bytes: u64| bytes * self.setup.believed / 4;
-                let guess = bytes.iter().map(|task| TaskBytes {
+                let guess = bytes.iter().map(|task| TaskMemory {
                     scratch: believed(task.scratch),
                     outputs: task.outputs.iter().map(|bytes| believed(*bytes)).collect(),
                 });
-                let run =
-                    BucketRun::new(stage, &work, guess.collect(), self.setup.active_paths).expect("fits");
+                let run = BucketExecution::new(stage, &work, guess.collect(), self.setup.active_paths)
+                    .expect("fits");
                 let mut inputs: Vec<(RegionKey, u64)> = Vec::new();
                 for (key, input) in work.instances[0].inputs.iter().zip(&stage.inputs) {
                     if inputs.iter().all(|(other, _)| other != key) {
@@ -343,10 +344,10 @@ impl<'a> Node<'a> {
                 }
                 self.look();
             }
-            ToWorker::Echo { call } => {
+            ToWorker::SyncAck { call } => {
                 self.log.push(format!("worker hears echo {call}"));
                 self.look();
-                self.worker.handle_echo(call);
+                self.worker.handle_sync_ack(call);
             }
             ToWorker::Stop => self.worker.handle_stop(),
             message => panic!("{message:?} is not said here"),
@@ -367,7 +368,7 @@ impl<'a> Node<'a> {
             Local::Over(lease) => {
                 self.look();
                 self.buckets.remove(&lease);
-                self.worker.handle_stage_over(lease);
+                self.worker.handle_bucket_finished(lease);
             }
             Local::Moved(keys) => {
                 let mut left = 0;
@@ -384,7 +385,7 @@ impl<'a> Node<'a> {
                 }
                 self.look();
                 self.moved_bytes += left;
-                self.worker.handle_room_made(left);
+                self.worker.handle_memory_freed(left);
             }
         }
     }
@@ -401,7 +402,7 @@ impl<'a> Node<'a> {
                 }
                 Effect::Call { call } => {
                     self.calls += 1;
-                    self.to_manager.push_back(ToManager::Call { call });
+                    self.to_manager.push_back(ToManager::Sync { call });
                 }
                 Effect::MakeRoom { bytes, lease } => {
                     self.log.push(format!("worker wants {bytes} for {lease}"));
@@ -427,7 +428,7 @@ impl<'a> Node<'a> {
 
     fn start(&mut self, lease: LeaseId, slot: SlotId, node: NodeId) {
         let Some(bucket) = self.buckets.get_mut(&lease) else {
-            self.local.push_back(Local::SlotFree(slot, lease, Demand::default()));
+            self.local.push_back(Local::SlotFree(slot, lease, BucketDemand::default()));
             return;
         };
         let stage = &self.study.plan.stages[bucket.work.stage as usize];

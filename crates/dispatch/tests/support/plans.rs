@@ -4,7 +4,7 @@ use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Read, Stage};
+use pleach_workflow::{Stage, TaskInput};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ pub(crate) fn tile_key(tile: u32) -> RegionKey {
 
 /// A stage of one task that reads so many regions and gives so many.
 fn plain_stage(inputs: usize, outputs: usize) -> Stage {
-    let reads: Vec<Read> = (0..inputs).map(Read::StageInput).collect();
+    let reads: Vec<TaskInput> = (0..inputs).map(TaskInput::StageInput).collect();
     let gives: Vec<(usize, usize)> = (0..outputs).map(|output| (0, output)).collect();
     stage(0, inputs, vec![task("t1", &[], &reads, outputs)], &gives)
 }

@@ -1,7 +1,7 @@
 //! Stages and keys made by hand, as small as a test needs them.
 
 use pleach_regions::{ElementType, RegionKey};
-use pleach_workflow::{Origin, Read, RegionDecl, Stage, StageInput, StageOutput, Task};
+use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput};
 
 /// A key that prints its number.
 pub(crate) fn key(number: u32) -> RegionKey {
@@ -9,7 +9,7 @@ pub(crate) fn key(number: u32) -> RegionKey {
 }
 
 /// A task that consumes these parameters of the stage, reads these regions and writes so many.
-pub(crate) fn task(name: &str, arguments: &[usize], reads: &[Read], writes: usize) -> Task {
+pub(crate) fn task(name: &str, arguments: &[usize], reads: &[TaskInput], writes: usize) -> Task {
     Task {
         name: name.to_owned(),
         description: String::new(),
@@ -23,7 +23,8 @@ pub(crate) fn task(name: &str, arguments: &[usize], reads: &[Read], writes: usiz
 
 /// A stage of these tasks, in this order; `outputs` names a task and which of its outputs, each.
 pub(crate) fn stage(parameters: usize, inputs: usize, tasks: Vec<Task>, outputs: &[(usize, usize)]) -> Stage {
-    let input = |number| StageInput { region: region(&format!("in{number}")), origin: Origin::Input(number) };
+    let input =
+        |number| StageInput { region: region(&format!("in{number}")), origin: InputOrigin::Input(number) };
     let output = |&(task, output): &(usize, usize)| {
         StageOutput::new(region(&format!("out{task}.{output}")), task, output)
     };

@@ -1,12 +1,12 @@
-//! The shell around a [`BucketRun`], without threads: runs tasks on values that are hashes, holds their outputs,
+//! The shell around a [`BucketExecution`], without threads: runs tasks on values that are hashes, holds their outputs,
 //! counts their bytes, and refuses everything that a real shell could not do.
 
 use crate::failures::failure;
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::{Demand, TaskBytes};
+use pleach_dispatch::memory_model::{BucketDemand, TaskMemory};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
-use pleach_dispatch::stage::{BucketRun, Effect, Input, NodeId, OutputId, TaskCall};
-use pleach_workflow::{Read, Stage, Value};
+use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
+use pleach_workflow::{Stage, TaskInput, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
@@ -45,9 +45,9 @@ pub(crate) fn alone(stage: &Stage, instance: &InstanceWork, failing: u64) -> (us
     let mut written: Vec<Vec<Content>> = Vec::new();
     for (level, task) in stage.tasks.iter().enumerate() {
         let arguments: Vec<Value> = task.arguments.iter().map(|&a| instance.parameters[a]).collect();
-        let read = |read: &Read| match *read {
-            Read::StageInput(input) => content_of_input(instance, input),
-            Read::Task { task, output } => written[task][output],
+        let read = |read: &TaskInput| match *read {
+            TaskInput::StageInput(input) => content_of_input(instance, input),
+            TaskInput::Task { task, output } => written[task][output],
         };
         let inputs: Vec<Content> = task.reads.iter().map(read).collect();
         match compute(level, &arguments, &inputs, task.writes.len(), failing) {
@@ -63,12 +63,12 @@ pub(crate) struct Shell<'a> {
     stage: &'a Stage,
     work: &'a BucketWork,
     failing: u64,
-    bytes: Vec<TaskBytes>,
+    bytes: Vec<TaskMemory>,
     active_paths: Option<NonZeroU32>,
-    run: BucketRun,
+    run: BucketExecution,
     held: BTreeMap<OutputId, Content>,
     sizes: BTreeMap<OutputId, u64>,
-    running: Vec<TaskCall>,
+    running: Vec<TaskRequest>,
     suspended: Vec<NodeId>,
     /// Tasks started, in order, by name and arguments.
     pub(crate) started: Vec<String>,
@@ -86,11 +86,12 @@ impl<'a> Shell<'a> {
     pub(crate) fn new(
         stage: &'a Stage,
         work: &'a BucketWork,
-        bytes: Vec<TaskBytes>,
+        bytes: Vec<TaskMemory>,
         active_paths: Option<NonZeroU32>,
         failing: u64,
     ) -> Self {
-        let run = BucketRun::new(stage, work, bytes.clone(), active_paths).expect("work that fits its stage");
+        let run =
+            BucketExecution::new(stage, work, bytes.clone(), active_paths).expect("work that fits its stage");
         Self {
             stage,
             work,
@@ -135,7 +136,7 @@ impl<'a> Shell<'a> {
     }
 
     /// What the bucket says it could use, checked against what can be seen from outside.
-    pub(crate) fn demand(&self) -> Demand {
+    pub(crate) fn demand(&self) -> BucketDemand {
         let demand = self.run.demand(0);
         assert_eq!(demand.held_bytes, self.held_bytes());
         assert_eq!(demand.started, !self.started.is_empty());
@@ -158,7 +159,7 @@ impl<'a> Shell<'a> {
         assert_eq!(call.brings_inputs, self.started.is_empty());
         assert!(self.active_paths.is_none_or(|paths| self.running.len() < paths.get() as usize));
         for input in &call.inputs {
-            if let Input::Task(output) = input {
+            if let InputLocation::Task(output) = input {
                 assert!(self.held.contains_key(output), "{call:?} reads {output:?}, which is not held");
             }
         }
@@ -197,7 +198,7 @@ impl<'a> Shell<'a> {
         // What goes is given up at this moment, as with a failure.
         self.clock += 1;
         self.failures.insert(self.clock);
-        let back = self.run.hand_back(all);
+        let back = self.run.take_unstarted(all);
         self.perform();
         let over = |id: &InstanceId| self.ended.iter().any(|(ended, _)| ended == id);
         assert!(!back.iter().any(over), "{back:?} were over");
@@ -211,7 +212,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn abandon(&mut self) -> Vec<InstanceId> {
         self.clock += 1;
         self.failures.insert(self.clock);
-        let back = self.run.abandon();
+        let back = self.run.cancel();
         self.perform();
         back
     }
@@ -224,11 +225,11 @@ impl<'a> Shell<'a> {
         let mut inputs = Vec::new();
         for input in &call.inputs {
             inputs.push(match *input {
-                Input::Task(output) => {
+                InputLocation::Task(output) => {
                     self.last_read.insert(output, self.clock);
                     self.held[&output]
                 }
-                Input::Stage { instance, input } => content_of_input(self.instance(instance), input),
+                InputLocation::Stage { instance, input } => content_of_input(self.instance(instance), input),
             });
         }
         let task = &self.stage.tasks[call.task];
@@ -250,7 +251,7 @@ impl<'a> Shell<'a> {
         self.perform();
     }
 
-    fn name(&self, call: &TaskCall) -> String {
+    fn name(&self, call: &TaskRequest) -> String {
         let arguments = call.arguments.iter().map(Value::to_string).collect::<Vec<_>>().join(",");
         format!("{}({arguments})", self.stage.tasks[call.task].name)
     }

@@ -2,10 +2,10 @@
 
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::memory::TaskBytes;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, Sharing};
+use pleach_dispatch::memory_model::TaskMemory;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
 use pleach_regions::RegionKey;
-use pleach_workflow::{Read, Stage, Value};
+use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(crate) struct Study {
     pub(crate) plan: ExecutionPlan,
     /// Some reader waits for instances that do not read the same.
     pub(crate) crosses: bool,
-    sizes: Vec<Vec<TaskBytes>>,
+    sizes: Vec<Vec<TaskMemory>>,
 }
 
 /// As short as it can be read.
@@ -49,9 +49,9 @@ impl fmt::Debug for Study {
 
 impl Study {
     /// What the tasks of a stage take on so many pixels.
-    pub(crate) fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskBytes> {
+    pub(crate) fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskMemory> {
         let scale = |bytes: &u64| bytes * pixels / 10;
-        let of = |task: &TaskBytes| TaskBytes {
+        let of = |task: &TaskMemory| TaskMemory {
             scratch: scale(&task.scratch),
             outputs: task.outputs.iter().map(scale).collect(),
         };
@@ -70,21 +70,21 @@ enum Reference {
 type RawTask = (Vec<usize>, Vec<(usize, usize)>, u64, Vec<u64>);
 
 /// A stage of random tasks; each but the first reads what an earlier one wrote, or a stage input.
-fn random_stage(inputs: usize, parameters: usize, tasks: &[RawTask]) -> (Stage, Vec<TaskBytes>) {
+fn random_stage(inputs: usize, parameters: usize, tasks: &[RawTask]) -> (Stage, Vec<TaskMemory>) {
     let made = tasks.iter().enumerate().map(|(level, (arguments, reads, _, outputs))| {
         let arguments: Vec<usize> = arguments.iter().map(|a| a % parameters).collect();
         let read = |&(from, output): &(usize, usize)| match from % (level + 1) {
-            0 => Read::StageInput(output % inputs),
-            writer => Read::Task { task: writer - 1, output: output % tasks[writer - 1].3.len() },
+            0 => TaskInput::StageInput(output % inputs),
+            writer => TaskInput::Task { task: writer - 1, output: output % tasks[writer - 1].3.len() },
         };
-        let reads: Vec<Read> = reads.iter().map(read).collect();
+        let reads: Vec<TaskInput> = reads.iter().map(read).collect();
         task(&format!("t{level}"), &arguments, &reads, outputs.len())
     });
     let last = tasks.len() - 1;
     let made = stage(parameters, inputs, made.collect(), &[(last, 0)]);
     let bytes = tasks
         .iter()
-        .map(|(_, _, scratch, outputs)| TaskBytes { scratch: *scratch, outputs: outputs.clone() });
+        .map(|(_, _, scratch, outputs)| TaskMemory { scratch: *scratch, outputs: outputs.clone() });
     (made, bytes.collect())
 }
 
@@ -109,7 +109,7 @@ prop_compose! {
         reference in prop_oneof![Just(Reference::Nothing), Just(Reference::File), Just(Reference::Run)],
         sets in vec(vec(0i64..3, 2), 1..9),
         bucket in 1usize..5,
-        sharing in prop_oneof![Just(Sharing::Tree), Just(Sharing::Dataflow)],
+        sharing in prop_oneof![Just(ReuseScope::Tree), Just(ReuseScope::Dataflow)],
     ) -> Study {
         let normalize = normalize.as_deref();
         let mut study = make(&tiles, normalize, variants, &segment, compare.as_ref(), reference, &sets, bucket);

@@ -4,19 +4,19 @@ use crate::recorder::{check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise, region};
 use crate::server::{Server, server};
 use crate::serving::BUCKET;
-use pleach_objects::{Bucket, BucketTier};
-use pleach_storage::{Inserted, Loss, Tier, TierError, Upkeep};
+use pleach_objects::{S3Location, S3Tier};
+use pleach_storage::{Inserted, RegionLoss, Tier, TierError, TierMaintenance};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;
 
-fn bucket(server: &Server, prefix: &str) -> Bucket {
+fn bucket(server: &Server, prefix: &str) -> S3Location {
     let (name, endpoint) = (BUCKET.to_owned(), Some(server.endpoint.clone()));
-    Bucket { name, endpoint, region: None, prefix: prefix.to_owned() }
+    S3Location { name, endpoint, region: None, prefix: prefix.to_owned() }
 }
 
-fn open(server: &Server, prefix: &str, capacity_bytes: u64) -> BucketTier {
-    BucketTier::open(&bucket(server, prefix), capacity_bytes).unwrap()
+fn open(server: &Server, prefix: &str, capacity_bytes: u64) -> S3Tier {
+    S3Tier::open(&bucket(server, prefix), capacity_bytes).unwrap()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_one_puts_the_other_gets() {
     let [one, other] = [(); 2].map(|()| open(&server, "shared", AMPLE_BYTES));
     let tile = noise(1, 3_000_000);
     assert_eq!(one.insert(key(1), &tile).unwrap(), Inserted::New);
-    assert_eq!(other.insert(key(1), &tile).unwrap(), Inserted::Known);
+    assert_eq!(other.insert(key(1), &tile).unwrap(), Inserted::AlreadyPresent);
     assert_eq!(other.get(key(1)).unwrap(), Some(tile));
     assert_eq!((other.list().unwrap(), other.held_bytes()), (vec![key(1)], one.held_bytes()));
     // Another prefix is another tier, and one without any sees neither as its own.
@@ -70,7 +70,7 @@ fn a_bad_copy_is_moved_away() {
     let expected =
         format!("read region {} from s3://studies/damage/a8/{name}: decode a data region: ", key(1));
     assert!(error.to_string().starts_with(&expected), "{error}");
-    let TierError::Lost { source: Loss::Damaged { quarantined: Some(away), .. }, .. } = error else {
+    let TierError::Lost { source: RegionLoss::Damaged { quarantined: Some(away), .. }, .. } = error else {
         panic!("{error}")
     };
     let away = away.strip_prefix("s3:/studies").unwrap();
@@ -99,7 +99,7 @@ fn large_regions_are_put_in_parts_and_listed() {
     let sizes = [40_000_000, 16 << 20, 1000];
     for (number, bytes) in (0..).zip(sizes) {
         assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::New);
-        assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::Known);
+        assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::AlreadyPresent);
     }
     for (number, bytes) in (0..).zip(sizes) {
         assert!(tier.get(key(number)).unwrap() == Some(noise(number, bytes)), "{bytes} bytes");
@@ -120,8 +120,8 @@ fn large_regions_are_put_in_parts_and_listed() {
 #[test]
 fn what_cannot_be_opened_is_named() {
     let Some(server) = server("bucket::what_cannot_be_opened_is_named") else { return };
-    let missing = Bucket { name: "no-such-bucket".into(), ..bucket(&server, "") };
-    let error = BucketTier::open(&missing, AMPLE_BYTES).unwrap_err().to_string();
+    let missing = S3Location { name: "no-such-bucket".into(), ..bucket(&server, "") };
+    let error = S3Tier::open(&missing, AMPLE_BYTES).unwrap_err().to_string();
     assert!(error.starts_with("list s3://no-such-bucket"), "{error}");
     let tier = Arc::new(open(&server, "full", 1000));
     let error = tier.insert(key(1), &noise(1, 2000)).unwrap_err();

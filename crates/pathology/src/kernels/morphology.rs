@@ -13,8 +13,8 @@ pub const OCTAGON_RADIUS_PX: usize = 9;
 
 /// Flat structuring elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
-    /// The pixel and its four neighbours.
+pub enum StructuringElement {
+    /// The pixel and its four neighbors.
     Cross,
     /// The octagon |dx| ≤ 9, |dy| ≤ 9, |dx| + |dy| ≤ 14 of 321 px.
     Octagon,
@@ -23,7 +23,7 @@ pub enum Element {
 /// Shape, size and how often it is applied.
 type Step = (i32, i32, i32);
 
-impl Element {
+impl StructuringElement {
     /// An octagon is a square, then a diamond, which is a repeated cross; a pixel reaches any other of the octagon by
     /// such steps without leaving the rectangle between the two, so cutting each step at the image's edge is exact.
     fn steps(self) -> &'static [Step] {
@@ -38,7 +38,12 @@ impl Element {
 ///
 /// # Errors
 /// OpenCV's, as when memory runs out.
-pub fn erode(plane: &[u8], width: usize, element: Element, outside: u8) -> opencv::Result<Vec<u8>> {
+pub fn erode(
+    plane: &[u8],
+    width: usize,
+    element: StructuringElement,
+    outside: u8,
+) -> opencv::Result<Vec<u8>> {
     apply(plane, width, element, |from, to, kernel, times| {
         let anchor = Point::new(-1, -1);
         imgproc::erode(from, to, kernel, anchor, times, BORDER_CONSTANT, Scalar::all(f64::from(outside)))
@@ -49,7 +54,7 @@ pub fn erode(plane: &[u8], width: usize, element: Element, outside: u8) -> openc
 ///
 /// # Errors
 /// OpenCV's, as when memory runs out.
-pub fn dilate(plane: &[u8], width: usize, element: Element) -> opencv::Result<Vec<u8>> {
+pub fn dilate(plane: &[u8], width: usize, element: StructuringElement) -> opencv::Result<Vec<u8>> {
     apply(plane, width, element, |from, to, kernel, times| {
         let anchor = Point::new(-1, -1);
         imgproc::dilate(from, to, kernel, anchor, times, BORDER_CONSTANT, Scalar::all(0.0))
@@ -62,7 +67,7 @@ type RefMut<'a> = opencv::boxed_ref::BoxedRefMut<'a, Mat>;
 fn apply(
     plane: &[u8],
     width: usize,
-    element: Element,
+    element: StructuringElement,
     step: impl Fn(&Ref<'_>, &mut RefMut<'_>, &Mat, i32) -> opencv::Result<()>,
 ) -> opencv::Result<Vec<u8>> {
     one_thread()?;
@@ -100,10 +105,10 @@ fn one_thread() -> opencv::Result<()> {
 /// # Errors
 /// OpenCV's.
 pub fn open_cross(mask: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
-    dilate(&erode(mask, width, Element::Cross, 0)?, width, Element::Cross)
+    dilate(&erode(mask, width, StructuringElement::Cross, 0)?, width, StructuringElement::Cross)
 }
 
-/// Opening of a grey plane with the octagon, returned with a margin of 1 px on every side.
+/// Opening of a gray plane with the octagon, returned with a margin of 1 px on every side.
 ///
 /// The plane is padded with 9 px of 255 and both steps run on the padded plane, so the margin holds what the opening
 /// made of the padding. Shape: `(width + 2) × (height + 2)`.
@@ -113,8 +118,8 @@ pub fn open_cross(mask: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
 pub fn open_octagon(plane: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
     let padded_width = width + 2 * OCTAGON_RADIUS_PX;
     let padded = pad(plane, width, OCTAGON_RADIUS_PX, 255);
-    let eroded = erode(&padded, padded_width, Element::Octagon, 255)?;
-    let opened = dilate(&eroded, padded_width, Element::Octagon)?;
+    let eroded = erode(&padded, padded_width, StructuringElement::Octagon, 255)?;
+    let opened = dilate(&eroded, padded_width, StructuringElement::Octagon)?;
     Ok(crop(&opened, padded_width, OCTAGON_RADIUS_PX - 1))
 }
 

@@ -1,4 +1,4 @@
-//! Morphological reconstruction by dilation of grey planes.
+//! Morphological reconstruction by dilation of gray planes.
 //!
 //! Vincent's hybrid algorithm ("Morphological grayscale reconstruction in image analysis", 1993, section 4.4): a
 //! raster scan, an anti-raster scan, then a queue for what the scans left. The result is the one fixed point, so
@@ -8,34 +8,34 @@ use super::{Connectivity, height};
 use std::collections::VecDeque;
 
 /// A totally ordered pixel value: bytes, and floats without NaN.
-pub trait Level: Copy + PartialOrd {
+pub trait PixelLevel: Copy + PartialOrd {
     /// Not below any value.
     const TOP: Self;
 }
 
-impl Level for u8 {
+impl PixelLevel for u8 {
     const TOP: Self = u8::MAX;
 }
 
-impl Level for f32 {
+impl PixelLevel for f32 {
     const TOP: Self = f32::INFINITY;
 }
 
-fn low<T: Level>(a: T, b: T) -> T {
+fn low<T: PixelLevel>(a: T, b: T) -> T {
     if a < b { a } else { b }
 }
 
-fn high<T: Level>(a: T, b: T) -> T {
+fn high<T: PixelLevel>(a: T, b: T) -> T {
     if a > b { a } else { b }
 }
 
 /// Raises `marker` to the reconstruction of `marker` under `mask`: the largest plane that is nowhere above `mask` and
-/// spreads from `marker` through neighbours. Where `marker` is above `mask` it is lowered to it first. Outside the
+/// spreads from `marker` through neighbors. Where `marker` is above `mask` it is lowered to it first. Outside the
 /// image there is nothing to spread from.
 ///
 /// # Panics
 /// When the planes differ in length or are not rows of `width` pixels.
-pub fn reconstruct<T: Level>(marker: &mut [T], mask: &[T], width: usize, connectivity: Connectivity) {
+pub fn reconstruct<T: PixelLevel>(marker: &mut [T], mask: &[T], width: usize, connectivity: Connectivity) {
     assert_eq!(marker.len(), mask.len(), "marker and mask are of one size");
     let rows = height(marker.len(), width);
     for (value, &limit) in marker.iter_mut().zip(mask) {
@@ -71,7 +71,7 @@ pub fn reconstruct<T: Level>(marker: &mut [T], mask: &[T], width: usize, connect
 }
 
 /// Spreads from the row beside (above or below) into `row`.
-fn spread_vertically<T: Level>(beside: &[T], row: &mut [T], limit: &[T], connectivity: Connectivity) {
+fn spread_vertically<T: PixelLevel>(beside: &[T], row: &mut [T], limit: &[T], connectivity: Connectivity) {
     match connectivity {
         Connectivity::Four => {
             for ((value, &limit), &from) in row.iter_mut().zip(limit).zip(beside) {
@@ -101,7 +101,7 @@ fn spread_vertically<T: Level>(beside: &[T], row: &mut [T], limit: &[T], connect
 /// Pixels looked at together: where all have reached their limit, nothing can spread.
 const BLOCK: usize = 16;
 
-fn spread_right<T: Level>(row: &mut [T], limit: &[T]) {
+fn spread_right<T: PixelLevel>(row: &mut [T], limit: &[T]) {
     let mut carry = row[0];
     for (values, limits) in row.chunks_mut(BLOCK).zip(limit.chunks(BLOCK)) {
         if at_limit(values, limits) {
@@ -115,7 +115,7 @@ fn spread_right<T: Level>(row: &mut [T], limit: &[T]) {
     }
 }
 
-fn spread_left<T: Level>(row: &mut [T], limit: &[T]) {
+fn spread_left<T: PixelLevel>(row: &mut [T], limit: &[T]) {
     let mut carry = row[row.len() - 1];
     for (values, limits) in row.rchunks_mut(BLOCK).zip(limit.rchunks(BLOCK)) {
         if at_limit(values, limits) {
@@ -129,12 +129,12 @@ fn spread_left<T: Level>(row: &mut [T], limit: &[T]) {
     }
 }
 
-fn at_limit<T: Level>(values: &[T], limits: &[T]) -> bool {
+fn at_limit<T: PixelLevel>(values: &[T], limits: &[T]) -> bool {
     values.iter().zip(limits).fold(true, |all, (value, limit)| all & (value == limit))
 }
 
-/// Calls `push(x)` for pixels of `row` that could still raise their right neighbour or one of the row below.
-fn enqueue<T: Level>(
+/// Calls `push(x)` for pixels of `row` that could still raise their right neighbor or one of the row below.
+fn enqueue<T: PixelLevel>(
     row: &[T],
     limit: &[T],
     below: Option<(&[T], &[T])>,
@@ -142,7 +142,7 @@ fn enqueue<T: Level>(
     scratch: &mut [T],
     mut push: impl FnMut(usize),
 ) {
-    // Lowest value among the later neighbours that are below their limit.
+    // Lowest value among the later neighbors that are below their limit.
     let open = |value: T, limit: T| if value < limit { value } else { T::TOP };
     let last = row.len() - 1;
     for (x, lowest) in scratch[..last].iter_mut().enumerate() {
@@ -172,7 +172,7 @@ fn enqueue<T: Level>(
 }
 
 /// Spreads from the queued pixels (row, column) until nothing rises.
-fn drain<T: Level>(
+fn drain<T: PixelLevel>(
     marker: &mut [T],
     mask: &[T],
     width: usize,

@@ -1,7 +1,7 @@
-//! Marker-controlled watershed of a colour image, value for value the one of OpenCV's `cv::watershed`.
+//! Marker-controlled watershed of a color image, value for value the one of OpenCV's `cv::watershed`.
 //!
 //! Meyer's flooding (1992) with 256 first-in-first-out queues: a pixel waits in the queue of its largest channel
-//! difference to the neighbour that reached it, and becomes line when two labels touch it. Rewritten instead of
+//! difference to the neighbor that reached it, and becomes line when two labels touch it. Rewritten instead of
 //! called because the image blacked out outside the objects then never has to be made. The thinning of the lines is
 //! the segmentation's own and follows here.
 
@@ -11,7 +11,7 @@ use super::height;
 pub const LINE: i32 = -1;
 
 /// A pixel no label has reached.
-pub const UNLABELLED: i32 = 0;
+pub const UNLABELED: i32 = 0;
 
 /// Waits in a queue.
 const QUEUED: i32 = -2;
@@ -27,7 +27,7 @@ const NIL: u32 = u32::MAX;
 ///
 /// # Panics
 /// When the lengths do not fit, or a label is negative.
-pub fn flood(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
+pub fn watershed(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
     let rows = height(labels.len(), width);
     assert!(bgr.len() == 3 * labels.len() && inside.len() == labels.len(), "all planes are of one size");
     assert!(labels.iter().all(|label| *label >= 0), "markers are positive");
@@ -36,10 +36,10 @@ pub fn flood(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
     for y in 0..rows {
         for x in 0..width {
             let here = y * width + x;
-            if labels[here] != UNLABELLED {
+            if labels[here] != UNLABELED {
                 continue;
             }
-            let marked = neighbours(here, x, width, labels.len()).into_iter().flatten();
+            let marked = neighbors(here, x, width, labels.len()).into_iter().flatten();
             let nearest = marked.filter(|&n| labels[n] > 0).map(|n| image.difference(here, n)).min();
             if let Some(level) = nearest {
                 queues.push(level, here);
@@ -48,12 +48,12 @@ pub fn flood(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
         }
     }
     while let Some(here) = queues.pop() {
-        let around = neighbours(here, here % width, width, labels.len());
-        let mut label = UNLABELLED;
+        let around = neighbors(here, here % width, width, labels.len());
+        let mut label = UNLABELED;
         for next in around.into_iter().flatten() {
             let other = labels[next];
             if other > 0 && other != label {
-                label = if label == UNLABELLED { other } else { LINE };
+                label = if label == UNLABELED { other } else { LINE };
             }
         }
         labels[here] = label;
@@ -61,7 +61,7 @@ pub fn flood(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
             continue;
         }
         for next in around.into_iter().flatten() {
-            if labels[next] == UNLABELLED {
+            if labels[next] == UNLABELED {
                 queues.push(image.difference(here, next), next);
                 labels[next] = QUEUED;
             }
@@ -69,8 +69,8 @@ pub fn flood(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
     }
 }
 
-/// Left, right, upper and lower neighbour, in the order OpenCV visits them.
-fn neighbours(here: usize, x: usize, width: usize, length: usize) -> [Option<usize>; 4] {
+/// Left, right, upper and lower neighbor, in the order OpenCV visits them.
+fn neighbors(here: usize, x: usize, width: usize, length: usize) -> [Option<usize>; 4] {
     [
         (x > 0).then(|| here.wrapping_sub(1)),
         (x + 1 < width).then_some(here + 1),
@@ -85,7 +85,7 @@ struct Image<'a> {
 }
 
 impl Image<'_> {
-    fn colour(&self, pixel: usize) -> [u8; 3] {
+    fn color(&self, pixel: usize) -> [u8; 3] {
         if self.inside[pixel] == 0 {
             return [0; 3];
         }
@@ -95,7 +95,7 @@ impl Image<'_> {
 
     /// Largest difference over the channels.
     fn difference(&self, a: usize, b: usize) -> u8 {
-        let (a, b) = (self.colour(a), self.colour(b));
+        let (a, b) = (self.color(a), self.color(b));
         a[0].abs_diff(b[0]).max(a[1].abs_diff(b[1])).max(a[2].abs_diff(b[2]))
     }
 }

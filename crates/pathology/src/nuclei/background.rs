@@ -4,12 +4,12 @@
 //! is not given out: it would tell apart tiles and thresholds whose later results are the same.
 
 use super::{BACKGROUND_COLUMN, NORMALIZED};
-use crate::declared::{Arguments, BYTE, Declared, Inputs, RATIO, argument, port};
 use crate::kernels::{Connectivity, components::select};
+use crate::typed_operation::{Arguments, BYTE, Inputs, RATIO, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::OperationError;
 
-pub(crate) const BACKGROUND: Declared = Declared {
+pub(crate) const BACKGROUND: TypedOperation = TypedOperation {
     name: "nuclei.background",
     version: 1,
     arguments: &[

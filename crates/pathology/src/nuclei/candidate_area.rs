@@ -1,11 +1,11 @@
 //! t4: candidates that are neither too small nor too large.
 
-use crate::declared::{AREA, Arguments, Declared, Inputs, argument, port};
 use crate::kernels::{Connectivity, components::filter_by_area};
+use crate::typed_operation::{AREA, Arguments, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const CANDIDATE_AREA: Declared = Declared {
+pub(crate) const CANDIDATE_AREA: TypedOperation = TypedOperation {
     name: "nuclei.candidate-area",
     version: 1,
     arguments: &[argument("minSize", AREA), argument("maxSize", AREA)],

@@ -1,11 +1,11 @@
 //! t3: candidate nuclei, where the inverted red channel stands out from its reconstruction.
 
-use crate::declared::{Arguments, BYTE, CONNECTIVITY, Declared, Inputs, argument, port};
 use crate::kernels::{above, components::fill_holes};
+use crate::typed_operation::{Arguments, BYTE, CONNECTIVITY, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const CANDIDATES: Declared = Declared {
+pub(crate) const CANDIDATES: TypedOperation = TypedOperation {
     name: "nuclei.candidates",
     version: 1,
     arguments: &[argument("G1", BYTE), argument("FillHoles", CONNECTIVITY)],

@@ -1,12 +1,12 @@
 //! t7: separated nuclei that are neither too small nor too large, without holes.
 
-use crate::declared::{AREA, Arguments, CONNECTIVITY, Declared, Inputs, argument, port};
 use crate::kernels::Connectivity;
 use crate::kernels::components::{fill_holes, filter_by_area};
+use crate::typed_operation::{AREA, Arguments, CONNECTIVITY, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const FINAL_AREA: Declared = Declared {
+pub(crate) const FINAL_AREA: TypedOperation = TypedOperation {
     name: "nuclei.final-area",
     version: 1,
     arguments: &[

@@ -1,12 +1,12 @@
 //! t2: the inverted red channel, and what remains of it when everything nucleus-sized and darker is flattened.
 
 use super::{NORMALIZED, opencv};
-use crate::declared::{Arguments, CONNECTIVITY, Declared, Inputs, argument, port};
 use crate::kernels::{morphology, reconstruct::reconstruct};
+use crate::typed_operation::{Arguments, CONNECTIVITY, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const RECONSTRUCT: Declared = Declared {
+pub(crate) const RECONSTRUCT: TypedOperation = TypedOperation {
     name: "nuclei.reconstruct",
     version: 1,
     arguments: &[argument("MorphRecon", CONNECTIVITY)],

@@ -1,13 +1,13 @@
 //! t5: the nuclei around the candidates, without red blood cells, holes and spurs.
 
 use super::{BACKGROUND_COLUMN, opencv};
-use crate::declared::{Arguments, BYTE, Declared, Inputs, argument, port};
 use crate::kernels::components::{fill_holes, select};
 use crate::kernels::{Connectivity, above, morphology::open_cross};
+use crate::typed_operation::{Arguments, BYTE, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const NUCLEI: Declared = Declared {
+pub(crate) const NUCLEI: TypedOperation = TypedOperation {
     name: "nuclei.nuclei",
     version: 1,
     arguments: &[argument("G2", BYTE)],

@@ -1,16 +1,16 @@
 //! t6: nuclei that touch are cut apart along watershed lines.
 
 use super::{NORMALIZED, opencv};
-use crate::declared::{AREA, Arguments, CONNECTIVITY, Declared, Inputs, argument, port};
 use crate::kernels::components::{Components, filter_by_area};
 use crate::kernels::distance::distance_to_background;
-use crate::kernels::morphology::{Element, dilate};
+use crate::kernels::morphology::{StructuringElement, dilate};
 use crate::kernels::reconstruct::reconstruct;
 use crate::kernels::{Connectivity, watershed};
+use crate::typed_operation::{AREA, Arguments, CONNECTIVITY, Inputs, TypedOperation, argument, port};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::OperationError;
 
-pub(crate) const SEPARATE: Declared = Declared {
+pub(crate) const SEPARATE: TypedOperation = TypedOperation {
     name: "nuclei.separate",
     version: 1,
     arguments: &[argument("minSizePl", AREA), argument("Watershed", CONNECTIVITY)],
@@ -27,19 +27,19 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     let (width, normalized) = (inputs.width(), inputs.pixels(1)?);
     let least = arguments.area(0);
     let large = filter_by_area(inputs.pixels(0)?, width, Connectivity::Eight, least..u64::MAX);
-    let seg_big = dilate(&large, width, Element::Cross).map_err(opencv)?;
+    let seg_big = dilate(&large, width, StructuringElement::Cross).map_err(opencv)?;
     drop(large);
 
     let Some(seeds) = seeds(&seg_big, width, arguments.connectivity(1)) else {
         // Without background there is no distance to it, so nothing tells where to cut.
         return Ok(vec![inputs.mask(seg_big)?]);
     };
-    let mut labels = vec![watershed::UNLABELLED; seg_big.len()];
+    let mut labels = vec![watershed::UNLABELED; seg_big.len()];
     Components::of_objects(&seeds, width, arguments.connectivity(1)).for_each_run(|run, component| {
         labels[run].fill(1 + component as i32);
     });
     drop(seeds);
-    watershed::flood(normalized, &seg_big, &mut labels, width);
+    watershed::watershed(normalized, &seg_big, &mut labels, width);
     Ok(vec![inputs.mask(watershed::keep_off_lines(&labels, &seg_big, width))?])
 }
 

@@ -7,7 +7,7 @@
 //! pixel; how wide it is, is not decided here.
 
 use super::pixels::PixelObjects;
-use super::{Objects, pairs, ratio};
+use super::{ObjectSet, pairs, ratio};
 use pleach_regions::PixelRectangle;
 
 /// What two sets of objects have in common, as far as it is one tile's.

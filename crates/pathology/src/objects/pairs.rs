@@ -8,7 +8,7 @@ use rstar::{AABB, RTree};
 
 /// An axis-parallel box, its edges included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct BoundingBox {
     /// Smallest x and y.
     pub low: [f64; 2],
     /// Largest x and y.
@@ -16,13 +16,13 @@ pub struct Bounds {
 }
 
 /// Every pair `(of first, of second)` whose boxes have a point in common, in no particular order.
-pub(super) fn candidates(first: &[Bounds], second: &[Bounds]) -> Vec<(usize, usize)> {
+pub(super) fn candidates(first: &[BoundingBox], second: &[BoundingBox]) -> Vec<(usize, usize)> {
     let (first, second) = (tree(first), tree(second));
     first.intersection_candidates_with_other_tree(&second).map(|(a, b)| (a.data, b.data)).collect()
 }
 
-fn tree(boxes: &[Bounds]) -> RTree<GeomWithData<Rectangle<[f64; 2]>, usize>> {
-    let boxed = |(object, bounds): (usize, &Bounds)| {
+fn tree(boxes: &[BoundingBox]) -> RTree<GeomWithData<Rectangle<[f64; 2]>, usize>> {
+    let boxed = |(object, bounds): (usize, &BoundingBox)| {
         GeomWithData::new(Rectangle::from_aabb(AABB::from_bounds(bounds.low, bounds.high)), object)
     };
     RTree::bulk_load(boxes.iter().enumerate().map(boxed).collect())
@@ -33,9 +33,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn boxes() -> impl Strategy<Value = Vec<Bounds>> {
+    fn boxes() -> impl Strategy<Value = Vec<BoundingBox>> {
         // Corners on a small grid, so that boxes often touch in an edge or a corner only.
-        let one = (0u8..12, 0u8..12, 0u8..5, 0u8..5).prop_map(|(x, y, width, height)| Bounds {
+        let one = (0u8..12, 0u8..12, 0u8..5, 0u8..5).prop_map(|(x, y, width, height)| BoundingBox {
             low: [f64::from(x), f64::from(y)],
             high: [f64::from(x + width), f64::from(y + height)],
         });

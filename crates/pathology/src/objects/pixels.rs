@@ -2,7 +2,7 @@
 //!
 //! One pass over the image; nothing after it looks at pixels again. Areas and overlaps are exact.
 
-use super::{Bounds, Objects};
+use super::{BoundingBox, ObjectSet};
 use crate::kernels::Connectivity;
 use crate::kernels::components::Components;
 use pleach_regions::{Centroid, PixelRectangle};
@@ -121,13 +121,13 @@ fn run(pixels: Range<usize>) -> Run {
     Run { start: pixels.start as u32, end: pixels.end as u32 }
 }
 
-impl Objects for PixelObjects {
-    /// From the centre of a pixel to the centre of another, in units of pixels: boxes side by side have nothing in
+impl ObjectSet for PixelObjects {
+    /// From the center of a pixel to the center of another, in units of pixels: boxes side by side have nothing in
     /// common.
-    fn bounds(&self) -> Vec<Bounds> {
+    fn bounds(&self) -> Vec<BoundingBox> {
         let width = self.width as u32;
         let bounds = |object: usize| {
-            let mut bounds = Bounds { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
+            let mut bounds = BoundingBox { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
             for run in self.runs(object) {
                 let y = f64::from(run.start / width);
                 let (left, right) = (f64::from(run.start % width), f64::from((run.end - 1) % width));

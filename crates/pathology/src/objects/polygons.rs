@@ -4,7 +4,7 @@
 //! overlap each other; what two of them share with an object of the other set then counts twice, as in the reference
 //! application, so that Dice may exceed 1.
 
-use super::{Bounds, Objects};
+use super::{BoundingBox, ObjectSet};
 use i_overlay::core::fill_rule::FillRule;
 use i_overlay::core::overlay_rule::OverlayRule;
 use i_overlay::float::simplify::SimplifyShape;
@@ -55,11 +55,11 @@ fn area(shapes: &Shapes) -> f64 {
     shapes.iter().flatten().map(ring).sum::<f64>().abs()
 }
 
-impl Objects for PolygonObjects {
-    fn bounds(&self) -> Vec<Bounds> {
-        let empty = Bounds { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
+impl ObjectSet for PolygonObjects {
+    fn bounds(&self) -> Vec<BoundingBox> {
+        let empty = BoundingBox { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
         let bounds = |shapes: &Shapes| {
-            shapes.iter().flatten().flatten().fold(empty, |bounds, [x, y]| Bounds {
+            shapes.iter().flatten().flatten().fold(empty, |bounds, [x, y]| BoundingBox {
                 low: [bounds.low[0].min(*x), bounds.low[1].min(*y)],
                 high: [bounds.high[0].max(*x), bounds.high[1].max(*y)],
             })

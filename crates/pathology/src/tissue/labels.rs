@@ -1,6 +1,6 @@
 //! The exact label map: which pixel belongs to which nucleus.
 
-use super::Labels;
+use super::NucleusLabels;
 use super::nucleus::Nucleus;
 
 /// A nucleus of which fewer pixels are visible (cut by the border or by others) is removed from the tile:
@@ -9,9 +9,9 @@ const MIN_VISIBLE_PX: usize = 20;
 
 /// Marks the nuclei of a tile, and drops from `nuclei` those that are not visible.
 ///
-/// A pixel belongs to the first nucleus that covers its centre; of a nucleus that others cut into pieces (4-connected)
-/// only the largest stays labelled. Afterwards nucleus i has label i + 1 and every label occurs.
-pub(super) fn rasterise(nuclei: &mut Vec<Nucleus>, size_px: u32) -> Labels {
+/// A pixel belongs to the first nucleus that covers its center; of a nucleus that others cut into pieces (4-connected)
+/// only the largest stays labeled. Afterwards nucleus i has label i + 1 and every label occurs.
+pub(super) fn rasterize(nuclei: &mut Vec<Nucleus>, size_px: u32) -> NucleusLabels {
     let side = size_px as usize;
     let mut data = vec![0u16; side * side];
     let mut piece = Piece::default();
@@ -33,7 +33,7 @@ pub(super) fn rasterise(nuclei: &mut Vec<Nucleus>, size_px: u32) -> Labels {
         next += 1;
         true
     });
-    Labels { width: size_px, height: size_px, data }
+    NucleusLabels { width: size_px, height: size_px, data }
 }
 
 /// The rectangle of pixels that a nucleus can cover.
@@ -47,13 +47,13 @@ struct Window {
 impl Window {
     fn around(nucleus: &Nucleus, side: usize) -> Option<Self> {
         let reach = nucleus.reach_px();
-        let span = |centre: f32| {
-            let first = (centre - reach).floor().max(0.0) as usize;
-            let last = (centre + reach).floor();
+        let span = |center: f32| {
+            let first = (center - reach).floor().max(0.0) as usize;
+            let last = (center + reach).floor();
             let end = if last < 0.0 { 0 } else { (last as usize + 1).min(side) };
             (first < end).then(|| (first, end - first))
         };
-        let ((left, width), (top, height)) = (span(nucleus.centre[0])?, span(nucleus.centre[1])?);
+        let ((left, width), (top, height)) = (span(nucleus.center[0])?, span(nucleus.center[1])?);
         Some(Self { left, top, width, height })
     }
 
@@ -85,16 +85,16 @@ impl Piece {
             while let Some(&index) = self.current.get(visited) {
                 visited += 1;
                 let column = index % width;
-                let neighbours = [
+                let neighbors = [
                     (index >= width).then(|| index - width),
                     (column > 0).then(|| index - 1),
                     (column + 1 < width).then(|| index + 1),
                     (index + width < free.len()).then(|| index + width),
                 ];
-                for neighbour in neighbours.into_iter().flatten() {
-                    if free[neighbour] {
-                        free[neighbour] = false;
-                        self.current.push(neighbour);
+                for neighbor in neighbors.into_iter().flatten() {
+                    if free[neighbor] {
+                        free[neighbor] = false;
+                        self.current.push(neighbor);
                     }
                 }
             }
@@ -113,7 +113,7 @@ mod tests {
 
     fn nucleus_at(x: f32, y: f32) -> Nucleus {
         let mut nucleus = Nucleus::draw(&mut Draw::new(1, 1), 400.0, 1.0, 0.0, [1.0, 0.0], plain());
-        nucleus.centre = [x, y];
+        nucleus.center = [x, y];
         nucleus
     }
 
@@ -125,7 +125,7 @@ mod tests {
             nucleus_at(-50.0, 5.0),
             nucleus_at(50.0, 50.0),
         ];
-        let labels = rasterise(&mut nuclei, 64);
+        let labels = rasterize(&mut nuclei, 64);
         assert_eq!(nuclei.len(), 2);
         assert_eq!(labels.count(), 2);
         assert_eq!(labels.data[30 * 64 + 30], 1);
@@ -146,7 +146,7 @@ mod tests {
     fn the_first_nucleus_keeps_shared_pixels() {
         let mut alone = vec![nucleus_at(30.0, 30.0)];
         let mut both = vec![nucleus_at(30.0, 30.0), nucleus_at(42.0, 30.0)];
-        let (one, two) = (rasterise(&mut alone, 64), rasterise(&mut both, 64));
+        let (one, two) = (rasterize(&mut alone, 64), rasterize(&mut both, 64));
         assert!(one.data.iter().zip(&two.data).all(|(a, b)| *a == 0 || b == a));
     }
 }

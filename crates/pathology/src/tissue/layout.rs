@@ -1,13 +1,13 @@
 //! Where things lie: vessels with their red blood cells, vacuoles, then nuclei in what room is left.
 
+use super::appearance::TileAppearance;
 use super::arithmetic::Draw;
 use super::noise::Field;
-use super::nucleus::{Gap, Look, Nucleus};
-use super::recipe::Recipe;
+use super::nucleus::{Nucleus, ShrinkageGap, StainUptake};
 
 /// Pixels of a mega-pixel as counted by the recipe.
 const MPX: f32 = 1_048_576.0;
-/// Nuclei may have their centre this far outside the tile: half a nucleus.
+/// Nuclei may have their center this far outside the tile: half a nucleus.
 const MARGIN_PX: f32 = 12.0;
 /// Places tried for one nucleus before it is given up.
 const ATTEMPTS: usize = 24;
@@ -17,8 +17,8 @@ const VESSEL_FROM_PX: u32 = 256;
 /// A soft ellipse: a red blood cell or a vacuole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Disc {
-    /// Centre, pixels.
-    pub(super) centre: [f32; 2],
+    /// Center, pixels.
+    pub(super) center: [f32; 2],
     /// Larger half axis, pixels.
     pub(super) radius_px: f32,
     /// Direction of the larger half axis, a unit vector.
@@ -32,7 +32,7 @@ pub(super) struct Disc {
 /// Everything that is drawn on top of the stroma.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Nuclei; after labelling, nucleus i has label i + 1.
+    /// Nuclei; after labeling, nucleus i has label i + 1.
     pub(super) nuclei: Vec<Nucleus>,
     /// Red blood cells.
     pub(super) blood: Vec<Disc>,
@@ -42,7 +42,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Places everything of a tile.
-    pub(super) fn draw(recipe: &Recipe, size_px: u32, draw: &mut Draw) -> Self {
+    pub(super) fn draw(recipe: &TileAppearance, size_px: u32, draw: &mut Draw) -> Self {
         let size = size_px as f32;
         let mut layout = Self { nuclei: Vec::new(), blood: Vec::new(), holes: Vec::new() };
         let vessels = count(recipe.vessels_per_mpx, size, draw).max(usize::from(size_px >= VESSEL_FROM_PX));
@@ -50,17 +50,17 @@ impl Layout {
             layout.vessel(recipe, size, draw);
         }
         for _ in 0..count(recipe.vacuoles_per_mpx, size, draw) {
-            let centre = [draw.range(0.0, size), draw.range(0.0, size)];
+            let center = [draw.range(0.0, size), draw.range(0.0, size)];
             let radius_px = draw.log_normal(3.6, 0.45).min(11.0);
             let (axis, elongation) = (draw.direction(), draw.range(1.0, 2.0));
-            layout.holes.push(Disc { centre, radius_px, axis, elongation, strength: draw.range(0.2, 0.75) });
+            layout.holes.push(Disc { center, radius_px, axis, elongation, strength: draw.range(0.2, 0.75) });
         }
         layout.scatter_nuclei(recipe, size, draw);
         layout
     }
 
-    /// Red blood cells in a pale lumen that runs along the fibres, or a bleeding without direction.
-    fn vessel(&mut self, recipe: &Recipe, size: f32, draw: &mut Draw) {
+    /// Red blood cells in a pale lumen that runs along the fibers, or a bleeding without direction.
+    fn vessel(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
         let start = [draw.range(0.0, size), draw.range(0.0, size)];
         // Bleedings are round; vessels are cut at any angle, so long ones are as common as short ones.
         let (length_px, width_px) =
@@ -70,26 +70,26 @@ impl Layout {
         let strength = draw.range(0.65, 1.1);
         for _ in 0..cells {
             let [along, across] = [length_px, width_px].map(|reach| reach * draw.range(-1.0, 1.0));
-            // Bent as the fibres are, to first order: half the turn at each end.
-            let [tx, ty] = recipe.fibres.tangent(start[0] + 0.5 * along, start[1]);
-            let centre = [start[0] + along * tx - across * ty, start[1] + along * ty + across * tx];
+            // Bent as the fibers are, to first order: half the turn at each end.
+            let [tx, ty] = recipe.fibers.tangent(start[0] + 0.5 * along, start[1]);
+            let center = [start[0] + along * tx - across * ty, start[1] + along * ty + across * tx];
             // 18 to 24 px across: 7 µm shrunk by fixation, at 0.25 µm a pixel; oblique cells look narrower.
             let radius_px = draw.range(9.0, 12.0);
             let (axis, elongation) = (draw.direction(), draw.range(1.0, 1.5));
             let shade = strength * draw.range(0.75, 1.15);
-            self.blood.push(Disc { centre, radius_px, axis, elongation, strength: shade });
+            self.blood.push(Disc { center, radius_px, axis, elongation, strength: shade });
             let lumen_px = radius_px + draw.range(1.0, 8.0);
-            self.holes.push(Disc { centre, radius_px: lumen_px, axis, elongation, strength: 0.4 });
+            self.holes.push(Disc { center, radius_px: lumen_px, axis, elongation, strength: 0.4 });
         }
     }
 
-    fn scatter_nuclei(&mut self, recipe: &Recipe, size: f32, draw: &mut Draw) {
+    fn scatter_nuclei(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
         let wanted = count(recipe.nuclei_per_mpx, size + 2.0 * MARGIN_PX, draw).max(1);
         let crowding = Field::new(recipe.seed ^ 0xC0DE);
         let mut grid = Grid::new(size);
         for _ in 0..wanted {
             let mut nucleus = nucleus(recipe, draw);
-            // A dense neighbourhood attracts: below the chance, near an existing nucleus; else wherever cells crowd.
+            // A dense neighborhood attracts: below the chance, near an existing nucleus; else wherever cells crowd.
             for _ in 0..ATTEMPTS {
                 let parent = (!self.nuclei.is_empty() && draw.chance(recipe.clustering))
                     .then(|| draw.below(self.nuclei.len()));
@@ -98,26 +98,26 @@ impl Layout {
                         let direction = draw.direction();
                         let gap = (parent.radius_px(direction) + nucleus.radius_px(direction))
                             * draw.range(0.86, 1.1);
-                        nucleus.centre =
-                            [parent.centre[0] + gap * direction[0], parent.centre[1] + gap * direction[1]];
+                        nucleus.center =
+                            [parent.center[0] + gap * direction[0], parent.center[1] + gap * direction[1]];
                     }
                     None => {
-                        nucleus.centre = [0; 2].map(|_| draw.range(-MARGIN_PX, size + MARGIN_PX));
-                        let [x, y] = nucleus.centre;
+                        nucleus.center = [0; 2].map(|_| draw.range(-MARGIN_PX, size + MARGIN_PX));
+                        let [x, y] = nucleus.center;
                         let density = 0.6 + 0.27 * crowding.at(x / 150.0, y / 150.0);
                         // The first nucleus is let in anywhere inside, so that every tile has one.
                         if !self.nuclei.is_empty() && !draw.chance(density) {
                             continue;
                         }
                         if self.nuclei.is_empty() {
-                            nucleus.centre = [0; 2].map(|_| draw.range(0.2 * size, 0.8 * size));
+                            nucleus.center = [0; 2].map(|_| draw.range(0.2 * size, 0.8 * size));
                         }
                     }
                 }
-                let [x, y] = nucleus.centre;
+                let [x, y] = nucleus.center;
                 let inside = [x, y].iter().all(|c| (-MARGIN_PX..size + MARGIN_PX).contains(c));
-                // Along the fibres where they show, anywhere where they do not.
-                let ([tx, ty], [rx, ry]) = (recipe.fibres.tangent(x, y), draw.direction());
+                // Along the fibers where they show, anywhere where they do not.
+                let ([tx, ty], [rx, ry]) = (recipe.fibers.tangent(x, y), draw.direction());
                 let weight = 1.4 - recipe.fibrousness;
                 let axis = [tx + weight * rx, ty + weight * ry];
                 let length = (axis[0] * axis[0] + axis[1] * axis[1]).sqrt();
@@ -125,7 +125,7 @@ impl Layout {
                 // Touching is common, covering rare: as much as clusters in the annotated tiles do.
                 let spacing = if parent.is_some() { 0.84 } else { 1.06 };
                 if inside && (self.nuclei.is_empty() || self.fits(&nucleus, spacing, &grid)) {
-                    grid.insert(nucleus.centre, self.nuclei.len());
+                    grid.insert(nucleus.center, self.nuclei.len());
                     self.nuclei.push(nucleus);
                     break;
                 }
@@ -135,8 +135,8 @@ impl Layout {
 
     /// Whether a nucleus keeps `spacing` times the touching distance from every other, and most of it off the blood.
     fn fits(&self, nucleus: &Nucleus, spacing: f32, grid: &Grid) -> bool {
-        let apart = |centre: [f32; 2], radius: &dyn Fn([f32; 2]) -> f32, spacing: f32| {
-            let (dx, dy) = (centre[0] - nucleus.centre[0], centre[1] - nucleus.centre[1]);
+        let apart = |center: [f32; 2], radius: &dyn Fn([f32; 2]) -> f32, spacing: f32| {
+            let (dx, dy) = (center[0] - nucleus.center[0], center[1] - nucleus.center[1]);
             let distance = (dx * dx + dy * dy).sqrt();
             if distance < 1.0 {
                 return false;
@@ -144,14 +144,14 @@ impl Layout {
             let direction = [dx / distance, dy / distance];
             distance > spacing * (radius(direction) + nucleus.radius_px(direction))
         };
-        grid.near(nucleus.centre).all(|index| {
+        grid.near(nucleus.center).all(|index| {
             let other = &self.nuclei[index];
-            apart(other.centre, &|[x, y]| other.radius_px([-x, -y]), spacing)
+            apart(other.center, &|[x, y]| other.radius_px([-x, -y]), spacing)
         }) && self.blood.iter().all(|cell| {
-            let close = (cell.centre[0] - nucleus.centre[0]).abs() < Grid::CELL_PX
-                && (cell.centre[1] - nucleus.centre[1]).abs() < Grid::CELL_PX;
+            let close = (cell.center[0] - nucleus.center[0]).abs() < Grid::CELL_PX
+                && (cell.center[1] - nucleus.center[1]).abs() < Grid::CELL_PX;
             // A little of a cell may lie over a nucleus, as in a section of some thickness.
-            !close || apart(cell.centre, &|_| cell.radius_px, 0.85)
+            !close || apart(cell.center, &|_| cell.radius_px, 0.85)
         })
     }
 }
@@ -162,7 +162,7 @@ fn count(per_mpx: f32, side: f32, draw: &mut Draw) -> usize {
 }
 
 /// A nucleus of this slide, still without a place.
-fn nucleus(recipe: &Recipe, draw: &mut Draw) -> Nucleus {
+fn nucleus(recipe: &TileAppearance, draw: &mut Draw) -> Nucleus {
     let area_px = draw.log_normal(recipe.area_px, recipe.area_sigma).clamp(140.0, 1500.0);
     let elongation = draw.log_normal(1.8, 0.22).clamp(1.03, 2.8);
     let irregularity = draw.range(0.4, 1.2);
@@ -179,8 +179,8 @@ fn nucleus(recipe: &Recipe, draw: &mut Draw) -> Nucleus {
         ([offset * x, offset * y], radius_px)
     });
     let width_px = if draw.chance(recipe.gap_share) { draw.range(1.5, 6.0) } else { 0.0 };
-    let gap = Gap { direction: draw.direction(), width_px, strength: draw.range(0.4, 0.9) };
-    let look = Look {
+    let gap = ShrinkageGap { direction: draw.direction(), width_px, strength: draw.range(0.4, 0.9) };
+    let look = StainUptake {
         haematoxylin: recipe.nuclear_haematoxylin * strength * condensed * if open { 0.85 } else { 1.0 },
         softness_px: if pale { draw.range(3.0, 5.0) } else { draw.range(1.7, 3.4) },
         chromatin: if pale { 0.12 } else { draw.range(0.2, 0.42) },
@@ -193,7 +193,7 @@ fn nucleus(recipe: &Recipe, draw: &mut Draw) -> Nucleus {
     Nucleus::draw(draw, area_px, elongation, irregularity, [1.0, 0.0], look)
 }
 
-/// Nuclei by place, to find neighbours without looking at all.
+/// Nuclei by place, to find neighbors without looking at all.
 struct Grid {
     columns: usize,
     cells: Vec<Vec<usize>>,
@@ -208,17 +208,17 @@ impl Grid {
         Self { columns, cells: vec![Vec::new(); columns * columns] }
     }
 
-    fn place(&self, centre: [f32; 2]) -> [usize; 2] {
-        centre.map(|c| (((c + MARGIN_PX).max(0.0) / Self::CELL_PX) as usize).min(self.columns - 1))
+    fn place(&self, center: [f32; 2]) -> [usize; 2] {
+        center.map(|c| (((c + MARGIN_PX).max(0.0) / Self::CELL_PX) as usize).min(self.columns - 1))
     }
 
-    fn insert(&mut self, centre: [f32; 2], index: usize) {
-        let [x, y] = self.place(centre);
+    fn insert(&mut self, center: [f32; 2], index: usize) {
+        let [x, y] = self.place(center);
         self.cells[y * self.columns + x].push(index);
     }
 
-    fn near(&self, centre: [f32; 2]) -> impl Iterator<Item = usize> + '_ {
-        let [x, y] = self.place(centre);
+    fn near(&self, center: [f32; 2]) -> impl Iterator<Item = usize> + '_ {
+        let [x, y] = self.place(center);
         let (columns, last) = (self.columns, self.columns - 1);
         (y.saturating_sub(1)..=(y + 1).min(last))
             .flat_map(move |y| (x.saturating_sub(1)..=(x + 1).min(last)).map(move |x| y * columns + x))

@@ -4,7 +4,7 @@
 
 use super::arithmetic::Draw;
 
-/// Orders 2 to 5; order 1 would shift the centre, higher ones look like noise at this size.
+/// Orders 2 to 5; order 1 would shift the center, higher ones look like noise at this size.
 const HARMONICS: usize = 4;
 /// The outline stays within these multiples of the ellipse, so that it has a reach and is star-shaped.
 const OUTLINE: (f32, f32) = (0.72, 1.28);
@@ -12,20 +12,20 @@ const OUTLINE: (f32, f32) = (0.72, 1.28);
 /// One nucleus: where it is, its outline and how it takes the stain.
 #[derive(Clone, Debug)]
 pub(super) struct Nucleus {
-    /// Centre, pixels; pixel (i, j) has its centre at (i, j).
-    pub(super) centre: [f32; 2],
+    /// Center, pixels; pixel (i, j) has its center at (i, j).
+    pub(super) center: [f32; 2],
     /// Direction of the long axis, a unit vector.
     pub(super) axis: [f32; 2],
     /// Long and short half axes, pixels.
     pub(super) half_axes_px: [f32; 2],
     harmonics: [[f32; 2]; HARMONICS],
     /// How it takes the stain.
-    pub(super) look: Look,
+    pub(super) look: StainUptake,
 }
 
 /// How one nucleus takes the stain.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct StainUptake {
     /// Haematoxylin in its interior, optical density along the stain vector.
     pub(super) haematoxylin: f32,
     /// Half width of its edge, pixels: small in focus, large out of focus.
@@ -34,10 +34,10 @@ pub(super) struct Look {
     pub(super) chromatin: f32,
     /// Excess of stain along the membrane, relative.
     pub(super) rim: f32,
-    /// Nucleoli: offset from the centre in half axes, and radius in pixels (0: none).
+    /// Nucleoli: offset from the center in half axes, and radius in pixels (0: none).
     pub(super) nucleoli: [([f32; 2], f32); 2],
     /// The gap where tissue has shrunk away from it.
-    pub(super) gap: Gap,
+    pub(super) gap: ShrinkageGap,
     /// Excess of eosin in the cytoplasm around it, relative.
     pub(super) cytoplasm: f32,
     /// Seed of its texture.
@@ -46,7 +46,7 @@ pub(super) struct Look {
 
 /// A crescent beside a nucleus where the tissue has shrunk away; the cytoplasm lies on the other side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gap {
+pub(super) struct ShrinkageGap {
     /// Direction of its middle, a unit vector.
     pub(super) direction: [f32; 2],
     /// Largest width, pixels; 0 is no gap.
@@ -66,7 +66,7 @@ impl Nucleus {
         elongation: f32,
         irregularity: f32,
         axis: [f32; 2],
-        look: Look,
+        look: StainUptake,
     ) -> Self {
         // Relative amplitudes of the orders: kidney and egg shapes are common, lobes rare.
         let harmonics = [0.06, 0.045, 0.02, 0.01].map(|amplitude| {
@@ -77,12 +77,12 @@ impl Nucleus {
         let excess: f32 = harmonics.iter().map(|[c, s]| 0.5 * (c * c + s * s)).sum();
         let square = area_px / (std::f32::consts::PI * (1.0 + excess));
         let half_axes_px = [(square * elongation).sqrt(), (square / elongation).sqrt()];
-        Self { centre: [0.0, 0.0], axis, half_axes_px, harmonics, look }
+        Self { center: [0.0, 0.0], axis, half_axes_px, harmonics, look }
     }
 
-    /// The position relative to the centre, in half axes along the long and the short axis.
+    /// The position relative to the center, in half axes along the long and the short axis.
     pub(super) fn local(&self, x: f32, y: f32) -> [f32; 2] {
-        let (dx, dy) = (x - self.centre[0], y - self.centre[1]);
+        let (dx, dy) = (x - self.center[0], y - self.center[1]);
         let [ax, ay] = self.axis;
         [(dx * ax + dy * ay) / self.half_axes_px[0], (dy * ax - dx * ay) / self.half_axes_px[1]]
     }
@@ -99,14 +99,14 @@ impl Nucleus {
         (self.outline([u / rho, v / rho]) - rho) / slope
     }
 
-    /// Distance from the centre to the outline in a direction (a unit vector), pixels.
+    /// Distance from the center to the outline in a direction (a unit vector), pixels.
     pub(super) fn radius_px(&self, direction: [f32; 2]) -> f32 {
-        let [u, v] = self.local(self.centre[0] + direction[0], self.centre[1] + direction[1]);
+        let [u, v] = self.local(self.center[0] + direction[0], self.center[1] + direction[1]);
         let rho = (u * u + v * v).sqrt();
         self.outline([u / rho, v / rho]) / rho
     }
 
-    /// Outline and soft edge lie within this distance of its centre, pixels.
+    /// Outline and soft edge lie within this distance of its center, pixels.
     pub(super) fn reach_px(&self) -> f32 {
         self.half_axes_px[0] * OUTLINE.1 + self.look.softness_px + 1.0
     }
@@ -127,14 +127,14 @@ impl Nucleus {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::tissue) fn plain() -> Look {
-        Look {
+    pub(in crate::tissue) fn plain() -> StainUptake {
+        StainUptake {
             haematoxylin: 1.0,
             softness_px: 1.0,
             chromatin: 0.0,
             rim: 0.0,
             nucleoli: [([0.0, 0.0], 0.0); 2],
-            gap: Gap { direction: [1.0, 0.0], width_px: 0.0, strength: 0.0 },
+            gap: ShrinkageGap { direction: [1.0, 0.0], width_px: 0.0, strength: 0.0 },
             cytoplasm: 0.0,
             seed: 0,
         }

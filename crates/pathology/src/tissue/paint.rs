@@ -1,10 +1,10 @@
 //! Painting a band of rows in amounts of stain: stroma, holes, blood and nuclei, in that order.
 
+use super::appearance::TileAppearance;
 use super::arithmetic::smoothstep;
 use super::layout::{Disc, Layout};
 use super::noise::Field;
-use super::nucleus::{Gap, Nucleus};
-use super::recipe::Recipe;
+use super::nucleus::{Nucleus, ShrinkageGap};
 
 /// Amounts of haematoxylin, eosin and blood of one pixel.
 pub(super) type Stains = [f32; 3];
@@ -21,7 +21,13 @@ pub(super) struct Band {
 
 impl Band {
     /// Paints `rows` rows from `top`.
-    pub(super) fn paint(recipe: &Recipe, layout: &Layout, top: i32, rows: usize, width: usize) -> Self {
+    pub(super) fn paint(
+        recipe: &TileAppearance,
+        layout: &Layout,
+        top: i32,
+        rows: usize,
+        width: usize,
+    ) -> Self {
         let stroma = Stroma::new(recipe);
         let ragged = Field::new(recipe.seed ^ 0x7A66);
         let stains = (0..rows * width)
@@ -30,45 +36,45 @@ impl Band {
         let mut band = Self { top, width, stains };
         for nucleus in &layout.nuclei {
             let reach = nucleus.reach_px() + Nucleus::CYTOPLASM_PX;
-            band.visit(nucleus.centre, reach, |x, y, stains| surround(nucleus, ragged, x, y, stains));
+            band.visit(nucleus.center, reach, |x, y, stains| surround(nucleus, ragged, x, y, stains));
         }
         for hole in &layout.holes {
-            band.visit(hole.centre, hole.radius_px * 1.5 + 3.0, |x, y, stains| {
+            band.visit(hole.center, hole.radius_px * 1.5 + 3.0, |x, y, stains| {
                 punch(hole, ragged, x, y, stains)
             });
         }
         for nucleus in &layout.nuclei {
             let texture = Texture::new(nucleus);
-            band.visit(nucleus.centre, nucleus.reach_px(), |x, y, stains| texture.apply(x, y, stains));
+            band.visit(nucleus.center, nucleus.reach_px(), |x, y, stains| texture.apply(x, y, stains));
         }
         for cell in &layout.blood {
-            band.visit(cell.centre, cell.radius_px * 1.5 + 2.0, |x, y, stains| {
+            band.visit(cell.center, cell.radius_px * 1.5 + 2.0, |x, y, stains| {
                 bleed(cell, ragged, x, y, stains)
             });
         }
         band
     }
 
-    /// Calls `change` for the pixels of the band within `reach` of `centre`.
-    fn visit(&mut self, centre: [f32; 2], reach: f32, mut change: impl FnMut(f32, f32, &mut Stains)) {
+    /// Calls `change` for the pixels of the band within `reach` of `center`.
+    fn visit(&mut self, center: [f32; 2], reach: f32, mut change: impl FnMut(f32, f32, &mut Stains)) {
         let rows = (self.stains.len() / self.width) as i32;
-        let span = |centre: f32, first: i32, end: i32| {
-            let (low, high) = ((centre - reach).floor() as i32, (centre + reach).floor() as i32 + 1);
+        let span = |center: f32, first: i32, end: i32| {
+            let (low, high) = ((center - reach).floor() as i32, (center + reach).floor() as i32 + 1);
             low.clamp(first, end)..high.clamp(first, end)
         };
-        for y in span(centre[1], self.top, self.top + rows) {
+        for y in span(center[1], self.top, self.top + rows) {
             let row = (y - self.top) as usize * self.width;
-            for x in span(centre[0], 0, self.width as i32) {
+            for x in span(center[0], 0, self.width as i32) {
                 change(x as f32, y as f32, &mut self.stains[row + x as usize]);
             }
         }
     }
 }
 
-/// The tissue between the nuclei: fibres, granules and slow unevenness, torn open in places.
+/// The tissue between the nuclei: fibers, granules and slow unevenness, torn open in places.
 struct Stroma<'a> {
-    recipe: &'a Recipe,
-    fibre: Field,
+    recipe: &'a TileAppearance,
+    fiber: Field,
     grain: Field,
     patch: Field,
     uneven: Field,
@@ -78,10 +84,10 @@ struct Stroma<'a> {
 }
 
 impl<'a> Stroma<'a> {
-    fn new(recipe: &'a Recipe) -> Self {
+    fn new(recipe: &'a TileAppearance) -> Self {
         let field = |n: u32| Field::new(recipe.seed.wrapping_add(n.wrapping_mul(0x9E37_79B9)));
-        let [fibre, grain, patch, uneven, cleft, thread, loose] = [1, 2, 3, 4, 5, 6, 7].map(field);
-        Self { recipe, fibre, grain, patch, uneven, cleft, thread, loose }
+        let [fiber, grain, patch, uneven, cleft, thread, loose] = [1, 2, 3, 4, 5, 6, 7].map(field);
+        Self { recipe, fiber, grain, patch, uneven, cleft, thread, loose }
     }
 
     /// Amounts of stain at a position.
@@ -90,8 +96,8 @@ impl<'a> Stroma<'a> {
     /// lies at 4 px and above (haematoxylin 0.10 in all, 0.07 above 4 px, 0.04 above 16 px; eosin 0.10, 0.08, 0.05).
     fn at(&self, x: f32, y: f32) -> Stains {
         let recipe = self.recipe;
-        let [along, across] = recipe.fibres.coordinates(x, y);
-        let fibre = self.fibre.octaves(along, across, [90.0, 13.0], &[1.0, 0.8, 0.5]);
+        let [along, across] = recipe.fibers.coordinates(x, y);
+        let fiber = self.fiber.octaves(along, across, [90.0, 13.0], &[1.0, 0.8, 0.5]);
         let patch = self.patch.octaves(x, y, [60.0, 60.0], &[1.0, 0.7, 0.5]);
         let blue = self.patch.octaves(x + 911.0, y - 777.0, [44.0, 44.0], &[1.0, 0.9, 0.7]);
         let grain = self.grain.octaves(x, y, [7.0, 7.0], &[1.0, 0.7]);
@@ -101,7 +107,7 @@ impl<'a> Stroma<'a> {
         });
         // Ridges where the field crosses zero: thin threads rather than soft waves.
         let thread = self.thread.octaves(along, across, [64.0, 13.0], &[1.0, 0.8, 0.5]);
-        let strands = recipe.fibrousness * (0.6 * fibre + 0.8 * (1.0 - 1.04 * thread.abs()));
+        let strands = recipe.fibrousness * (0.6 * fiber + 0.8 * (1.0 - 1.04 * thread.abs()));
         let loose = self.loose.octaves(x + 0.3 * along, y + 0.3 * across, [30.0, 30.0], &[1.0, 0.7, 0.4]);
         let mass = self.loose.octaves(x - 1711.0, y + 403.0, [48.0, 48.0], &[1.0, 0.8]);
         let dense = (1.05 + 0.16 * mass) * (1.0 - 0.72 * recipe.looseness * smoothstep(0.5, 2.4, loose));
@@ -129,13 +135,13 @@ fn punch(hole: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
 
 /// The surroundings of a nucleus: cytoplasm, and the gap where the tissue has shrunk away on one side.
 fn surround(nucleus: &Nucleus, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
-    let Gap { direction: [gx, gy], width_px, strength } = nucleus.look.gap;
+    let ShrinkageGap { direction: [gx, gy], width_px, strength } = nucleus.look.gap;
     let outside = -nucleus.depth_px(x, y);
     if outside > Nucleus::CYTOPLASM_PX {
         return;
     }
-    let away = distance(nucleus.centre, x, y).max(1.0);
-    let side = ((x - nucleus.centre[0]) * gx + (y - nucleus.centre[1]) * gy) / away;
+    let away = distance(nucleus.center, x, y).max(1.0);
+    let side = ((x - nucleus.center[0]) * gx + (y - nucleus.center[1]) * gy) / away;
     let body = (1.0 - smoothstep(2.0, Nucleus::CYTOPLASM_PX, outside)) * smoothstep(-0.9, 0.5, -side);
     stains[1] *= 1.0 + nucleus.look.cytoplasm * body;
     let width = width_px * smoothstep(-0.1, 1.0, side);
@@ -161,7 +167,7 @@ fn bleed(cell: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
 
 /// Depth inside a disc, pixels, to first order; negative outside.
 fn disc_depth_px(disc: &Disc, x: f32, y: f32) -> f32 {
-    let (dx, dy) = (x - disc.centre[0], y - disc.centre[1]);
+    let (dx, dy) = (x - disc.center[0], y - disc.center[1]);
     let [ax, ay] = disc.axis;
     let (u, v) = (dx * ax + dy * ay, disc.elongation * (dy * ax - dx * ay));
     let rho = (u * u + v * v).sqrt();
@@ -206,7 +212,7 @@ impl<'a> Texture<'a> {
     }
 }
 
-fn distance(centre: [f32; 2], x: f32, y: f32) -> f32 {
-    let (dx, dy) = (x - centre[0], y - centre[1]);
+fn distance(center: [f32; 2], x: f32, y: f32) -> f32 {
+    let (dx, dy) = (x - center[0], y - center[1]);
     (dx * dx + dy * dy).sqrt()
 }

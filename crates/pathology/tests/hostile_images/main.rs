@@ -19,7 +19,7 @@ use allocations::peak_of;
 use flate2::Crc;
 use images::{Case, Expected, SIDES, cases};
 use mutations::{Mutation, mutated, mutations};
-use pleach_pathology::tile::{TileInfo, probe, read_bgr, read_mask};
+use pleach_pathology::image_io::{TileInfo, probe, read_bgr, read_mask};
 use pleach_regions::ElementType;
 use proptest::prelude::*;
 use std::fs;

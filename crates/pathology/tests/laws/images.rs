@@ -25,7 +25,7 @@ impl std::fmt::Debug for Image {
 }
 
 /// Glass, stroma, nucleus, another nucleus, red blood cell.
-const COLOURS: [[u8; 3]; 5] = [[250, 248, 252], [200, 150, 215], [90, 40, 70], [140, 90, 130], [30, 20, 150]];
+const COLORS: [[u8; 3]; 5] = [[250, 248, 252], [200, 150, 215], [90, 40, 70], [140, 90, 130], [30, 20, 150]];
 
 /// Sides of up to 44 px; one in four images is a line of one pixel's width or height.
 fn size() -> impl Strategy<Value = (usize, usize)> {
@@ -53,21 +53,21 @@ impl Draw {
         (usize::from(value) + self.below(2 * most + 1)).saturating_sub(most).min(255) as u8
     }
 
-    fn colour(&mut self) -> [u8; 3] {
+    fn color(&mut self) -> [u8; 3] {
         std::array::from_fn(|_| self.below(256) as u8)
     }
 }
 
-/// Discs of a colour over what is there; they overlap and touch.
-fn discs(draw: &mut Draw, pixels: &mut [[u8; 3]], width: usize, colours: &[[u8; 3]]) {
+/// Discs of a color over what is there; they overlap and touch.
+fn discs(draw: &mut Draw, pixels: &mut [[u8; 3]], width: usize, colors: &[[u8; 3]]) {
     let rows = pixels.len() / width;
     for _ in 0..2 + pixels.len() / 120 {
         let (cx, cy, radius) = (draw.below(width), draw.below(rows), 1 + draw.below(8));
-        let colour = colours[draw.below(colours.len())];
+        let color = colors[draw.below(colors.len())];
         for (at, pixel) in pixels.iter_mut().enumerate() {
             let (dx, dy) = ((at % width).abs_diff(cx), (at / width).abs_diff(cy));
             if dx * dx + dy * dy <= radius * radius {
-                *pixel = colour;
+                *pixel = color;
             }
         }
     }
@@ -81,16 +81,16 @@ fn noise(draw: &mut Draw, pixels: &mut [[u8; 3]], most: usize) {
 
 fn make(kind: usize, (width, rows): (usize, usize), seed: u64) -> Image {
     let draw = &mut Draw(seed);
-    let [glass, stroma, nucleus, other, _] = COLOURS;
+    let [glass, stroma, nucleus, other, _] = COLORS;
     let mut pixels = vec![stroma; width * rows];
     let what = match kind {
         0 => {
-            let colour = [glass, nucleus, draw.colour()][draw.below(3)];
-            pixels.fill(colour);
-            "one colour"
+            let color = [glass, nucleus, draw.color()][draw.below(3)];
+            pixels.fill(color);
+            "one color"
         }
         1 => {
-            pixels.iter_mut().for_each(|pixel| *pixel = draw.colour());
+            pixels.iter_mut().for_each(|pixel| *pixel = draw.color());
             "noise"
         }
         2 => {
@@ -112,7 +112,7 @@ fn make(kind: usize, (width, rows): (usize, usize), seed: u64) -> Image {
             "discs and noise"
         }
         9 => {
-            discs(draw, &mut pixels, width, &COLOURS);
+            discs(draw, &mut pixels, width, &COLORS);
             noise(draw, &mut pixels, 6);
             "discs, red blood cells, glass"
         }
@@ -121,7 +121,7 @@ fn make(kind: usize, (width, rows): (usize, usize), seed: u64) -> Image {
             let seed = draw.0;
             for (at, pixel) in pixels.iter_mut().enumerate() {
                 let cell = (at % width / side, at / width / side);
-                *pixel = COLOURS[Draw(seed ^ (cell.0 << 20 | cell.1) as u64).below(COLOURS.len())];
+                *pixel = COLORS[Draw(seed ^ (cell.0 << 20 | cell.1) as u64).below(COLORS.len())];
             }
             "plateaus"
         }

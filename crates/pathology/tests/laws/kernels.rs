@@ -7,7 +7,7 @@ use opencv::core::{Mat, MatTraitConst, MatTraitConstManual};
 use opencv::imgproc;
 use pleach_pathology::kernels::components::{Components, fill_holes, filter_by_area, select};
 use pleach_pathology::kernels::distance::distance_to_background;
-use pleach_pathology::kernels::morphology::{self, Element};
+use pleach_pathology::kernels::morphology::{self, StructuringElement};
 use pleach_pathology::kernels::reconstruct::reconstruct;
 use pleach_pathology::kernels::{Connectivity, watershed};
 use proptest::collection::vec;
@@ -130,25 +130,25 @@ proptest! {
 
     #[test]
     fn erosion_and_dilation((values, width) in plane(any::<u8>()), outside: u8) {
-        for element in [Element::Cross, Element::Octagon] {
+        for element in [StructuringElement::Cross, StructuringElement::Octagon] {
             let eroded = morphology::erode(&values, width, element, 255).unwrap();
             prop_assert_eq!(eroded, slow_filter(&values, width, element, true, None));
             let dilated = morphology::dilate(&values, width, element).unwrap();
             prop_assert_eq!(dilated, slow_filter(&values, width, element, false, None));
         }
-        let eroded = morphology::erode(&values, width, Element::Cross, outside).unwrap();
-        prop_assert_eq!(eroded, slow_filter(&values, width, Element::Cross, true, Some(outside)));
+        let eroded = morphology::erode(&values, width, StructuringElement::Cross, outside).unwrap();
+        prop_assert_eq!(eroded, slow_filter(&values, width, StructuringElement::Cross, true, Some(outside)));
     }
 
     #[test]
     fn opening_with_its_padding((values, width) in plane(any::<u8>())) {
         let padded = pad(&values, width, 9, 255);
-        let eroded = slow_filter(&padded, width + 18, Element::Octagon, true, None);
-        let opened = slow_filter(&eroded, width + 18, Element::Octagon, false, None);
+        let eroded = slow_filter(&padded, width + 18, StructuringElement::Octagon, true, None);
+        let opened = slow_filter(&eroded, width + 18, StructuringElement::Octagon, false, None);
         prop_assert_eq!(morphology::open_octagon(&values, width).unwrap(), crop(&opened, width + 18, 8));
     }
 
-    /// Few grey levels, so that queues are long and ties are common.
+    /// Few gray levels, so that queues are long and ties are common.
     #[test]
     fn flooding_is_that_of_opencv(
         (pixels, width) in plane((0..4_u8, 0..4_u8, 0..4_u8, 0..10_u8, 0..40_i32)),
@@ -158,7 +158,7 @@ proptest! {
         let inside: Vec<u8> = pixels.iter().map(|(.., draw, _)| if *draw < 8 { 255 } else { 0 }).collect();
         let mut labels: Vec<i32> = pixels.iter().map(|(.., draw)| if *draw < 5 { *draw } else { 0 }).collect();
         let wanted = opencv_watershed(&bgr, &inside, &labels, width);
-        watershed::flood(&bgr, &inside, &mut labels, width);
+        watershed::watershed(&bgr, &inside, &mut labels, width);
         prop_assert_eq!(labels, wanted);
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const TARGET_MEAN: [f64; 3] = [-0.632356, -0.0516004, 0.0376543];
 const TARGET_DEVIATION: [f64; 3] = [0.26235, 0.0514831, 0.0114217];
 
-/// In whole numbers, thousandths: some colours lie on the border.
+/// In whole numbers, thousandths: some colors lie on the border.
 fn is_foreground([b, g, r]: [u8; 3]) -> bool {
     let [b, g, r] = [b, g, r].map(i64::from);
     let d1 = -154 * r + 35 * g + 549 * b - 45_718;
@@ -25,7 +25,7 @@ fn lab([b, g, r]: [u8; 3]) -> [f64; 3] {
 }
 
 /// B, G, R before rounding.
-fn colour([l, alpha, beta]: [f64; 3]) -> [f64; 3] {
+fn color([l, alpha, beta]: [f64; 3]) -> [f64; 3] {
     let (l, alpha, beta) = (l * 3_f64.sqrt() / 3.0, alpha * 6_f64.sqrt() / 6.0, beta * 2_f64.sqrt() / 2.0);
     let long = 10_f64.powf(l + alpha + beta);
     let medium = 10_f64.powf(l + alpha - beta);
@@ -55,12 +55,12 @@ fn slow_normalize(pixels: &[[u8; 3]]) -> Vec<Option<[f64; 3]>> {
             return lab;
         }
         std::array::from_fn(|axis| {
-            // One colour only: its deviation is 0, and the mean is all there is.
+            // One color only: its deviation is 0, and the mean is all there is.
             let scale = if deviation[axis] > 1e-12 { TARGET_DEVIATION[axis] / deviation[axis] } else { 0.0 };
             (lab[axis] - mean[axis]) * scale + TARGET_MEAN[axis]
         })
     };
-    pixels.iter().map(|&pixel| (pixel != [0; 3]).then(|| colour(transferred(pixel)))).collect()
+    pixels.iter().map(|&pixel| (pixel != [0; 3]).then(|| color(transferred(pixel)))).collect()
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use opencv::core::{Mat, MatTraitConst, MatTraitConstManual, Vec3b};
 use opencv::imgproc;
 use pleach_pathology::kernels::Connectivity;
-use pleach_pathology::kernels::morphology::Element;
+use pleach_pathology::kernels::morphology::StructuringElement;
 
 /// Numbers of the pixels beside `pixel`.
 fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
@@ -64,14 +64,14 @@ pub(crate) fn slow_reconstruct<T: Copy + PartialOrd>(
 pub(crate) fn slow_filter(
     plane: &[u8],
     width: usize,
-    element: Element,
+    element: StructuringElement,
     smallest: bool,
     outside: Option<u8>,
 ) -> Vec<u8> {
     let (columns, rows) = (width as i64, (plane.len() / width) as i64);
     let inside = |dx: i64, dy: i64| match element {
-        Element::Cross => dx.abs() + dy.abs() <= 1,
-        Element::Octagon => dx.abs().max(dy.abs()) <= 9 && dx.abs() + dy.abs() <= 14,
+        StructuringElement::Cross => dx.abs() + dy.abs() <= 1,
+        StructuringElement::Octagon => dx.abs().max(dy.abs()) <= 9 && dx.abs() + dy.abs() <= 14,
     };
     let value = |x: i64, y: i64| {
         if (0..columns).contains(&x) && (0..rows).contains(&y) {
@@ -91,16 +91,16 @@ pub(crate) fn slow_filter(
 
 /// `cv::watershed` on the image with a margin, as the original calls it; the margin is cut off again.
 pub(crate) fn opencv_watershed(bgr: &[u8], inside: &[u8], labels: &[i32], width: usize) -> Vec<i32> {
-    let colours: Vec<Vec3b> = bgr
+    let colors: Vec<Vec3b> = bgr
         .chunks(3)
         .zip(inside)
         .map(|(p, inside)| if *inside == 0 { Vec3b::default() } else { Vec3b::from([p[0], p[1], p[2]]) })
         .collect();
     let padded_width = width + 2;
-    let colours = pad(&colours, width, 1, Vec3b::default());
+    let colors = pad(&colors, width, 1, Vec3b::default());
     let markers = pad(labels, width, 1, 0);
     let rows = (markers.len() / padded_width) as i32;
-    let image = Mat::new_rows_cols_with_data(rows, padded_width as i32, &colours).unwrap();
+    let image = Mat::new_rows_cols_with_data(rows, padded_width as i32, &colors).unwrap();
     let mut flooded =
         Mat::new_rows_cols_with_data(rows, padded_width as i32, &markers).unwrap().try_clone().unwrap();
     imgproc::watershed(&image, &mut flooded).unwrap();

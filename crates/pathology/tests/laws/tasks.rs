@@ -6,7 +6,7 @@ use crate::slow::{
     slow_reconstruct,
 };
 use pleach_pathology::kernels::Connectivity::{self, Eight, Four};
-use pleach_pathology::kernels::morphology::Element;
+use pleach_pathology::kernels::morphology::StructuringElement;
 
 /// The fifteen parameters.
 #[derive(Clone, Debug)]
@@ -87,8 +87,8 @@ fn t1(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> (Vec<u8>, bool) {
 fn t2(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> (Vec<u8>, Vec<u8>) {
     let rc: Vec<u8> = pixels.iter().map(|[_, _, r]| 255 - r).collect();
     let padded = pad(&rc, width, 9, 255);
-    let eroded = slow_filter(&padded, width + 18, Element::Octagon, true, None);
-    let opened = slow_filter(&eroded, width + 18, Element::Octagon, false, None);
+    let eroded = slow_filter(&padded, width + 18, StructuringElement::Octagon, true, None);
+    let opened = slow_filter(&eroded, width + 18, StructuringElement::Octagon, false, None);
     let marker = crop(&opened, width + 18, 8);
     let ringed = width + 2;
     let rows = marker.len() / ringed;
@@ -107,13 +107,13 @@ fn t5(diff: &[u8], bw1_t: &[u8], rbc: &[u8], width: usize, p: &Parameters) -> Ve
     let selected = select(&mask_of(diff, |value| *value > p.g2), bw1_t, width);
     let without: Vec<u8> = selected.iter().zip(rbc).map(|(value, rbc)| value & !rbc).collect();
     let filled = slow_fill_holes(&without, width, Four);
-    let eroded = slow_filter(&filled, width, Element::Cross, true, Some(0));
-    slow_filter(&eroded, width, Element::Cross, false, None)
+    let eroded = slow_filter(&filled, width, StructuringElement::Cross, true, Some(0));
+    slow_filter(&eroded, width, StructuringElement::Cross, false, None)
 }
 
 fn t6(pixels: &[[u8; 3]], seg_open: &[u8], width: usize, p: &Parameters) -> Vec<u8> {
     let large = area_filter(seg_open, width, Eight, [p.min_size_pl, u32::MAX]);
-    let seg_big = slow_filter(&large, width, Element::Cross, false, None);
+    let seg_big = slow_filter(&large, width, StructuringElement::Cross, false, None);
     if !seg_big.contains(&0) {
         // The original's distances are undefined; here such an image stays as it is.
         return seg_big;

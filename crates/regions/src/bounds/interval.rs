@@ -6,7 +6,7 @@ use super::BoundsError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// From `start` up to, but without, `end`; empty where both are equal. It is serialised as `[start, end]`.
+/// From `start` up to, but without, `end`; empty where both are equal. It is serialized as `[start, end]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "[i64; 2]", into = "[i64; 2]")]
 pub struct Interval {

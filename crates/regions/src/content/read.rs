@@ -4,34 +4,34 @@
 use crate::number::{LittleEndian, read_numbers};
 use crate::polygons::Outlines;
 use crate::{
-    DataRegion, DenseArray, ElementType, LabelMap, Number, Objects, Points, Polygons, RaggedArray, Raster,
-    Shape, Table, Values,
+    AnnotatedObjects, DataRegion, DenseArray, ElementType, LabelMap, NumberType, Points, Polygons,
+    RaggedArray, Raster, Shape, Table, TypedValues,
 };
 
 /// How long the content of a shape is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ExpectedLength {
     Exactly(u64),
     /// There are names in it as well.
     AtLeast(u64),
 }
 
 /// How long the content of this type and shape is; none where it cannot have that shape.
-pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<Wanted> {
+pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<ExpectedLength> {
     let exactly = |counts: &[(u64, u64)]| {
         let sum =
             counts.iter().try_fold(0_u64, |sum, (count, bytes)| sum.checked_add(count.checked_mul(*bytes)?));
-        sum.map(Wanted::Exactly)
+        sum.map(ExpectedLength::Exactly)
     };
     match (element, &**shape) {
         (ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask, [_, _, _]) => {
-            Some(Wanted::Exactly(shape.product().filter(|bytes| *bytes > 0)?))
+            Some(ExpectedLength::Exactly(shape.product().filter(|bytes| *bytes > 0)?))
         }
         (ElementType::Labels, [_, _]) => {
-            Some(Wanted::Exactly(shape.product().filter(|labels| *labels > 0)?.checked_mul(4)?))
+            Some(ExpectedLength::Exactly(shape.product().filter(|labels| *labels > 0)?.checked_mul(4)?))
         }
         // A length and a number a column.
-        (ElementType::Table, [columns]) => Some(Wanted::AtLeast(columns.checked_mul(12)?)),
+        (ElementType::Table, [columns]) => Some(ExpectedLength::AtLeast(columns.checked_mul(12)?)),
         (
             ElementType::ArrayU8
             | ElementType::ArrayU16
@@ -41,7 +41,7 @@ pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<Wanted> {
             [_, _] | [_, _, _] | [_, _, _, _],
         ) => {
             let values = shape.product().filter(|values| *values > 0)?;
-            Some(Wanted::Exactly(values.checked_mul(bytes_of(element.number()?))?))
+            Some(ExpectedLength::Exactly(values.checked_mul(bytes_of(element.number()?))?))
         }
         (
             ElementType::RaggedU8
@@ -59,15 +59,17 @@ pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<Wanted> {
             let numbers = objects.checked_mul(columns)?;
             let names = classes.checked_add(columns)?;
             match exactly(&[(objects, 8), (rings, 4), (positions, 16), (numbers, 8), (names, 4)])? {
-                Wanted::Exactly(bytes) | Wanted::AtLeast(bytes) => Some(Wanted::AtLeast(bytes)),
+                ExpectedLength::Exactly(bytes) | ExpectedLength::AtLeast(bytes) => {
+                    Some(ExpectedLength::AtLeast(bytes))
+                }
             }
         }
-        (ElementType::Scalar, []) => Some(Wanted::Exactly(8)),
+        (ElementType::Scalar, []) => Some(ExpectedLength::Exactly(8)),
         _ => None,
     }
 }
 
-fn bytes_of(number: Number) -> u64 {
+fn bytes_of(number: NumberType) -> u64 {
     number.bytes() as u64
 }
 
@@ -102,19 +104,19 @@ pub(crate) fn read(element: ElementType, shape: &Shape, content: Vec<u8>) -> Opt
             let outlines = outlines(&mut bytes, objects, rings, positions)?;
             let numbers = bytes.numbers(objects.checked_mul(columns)?)?;
             let (classes, columns) = (bytes.names(classes)?, bytes.names(columns)?);
-            let found = Objects::of_parts(outlines, class_of, classes, columns, numbers).ok()?;
+            let found = AnnotatedObjects::of_parts(outlines, class_of, classes, columns, numbers).ok()?;
             bytes.0.is_empty().then(|| DataRegion::Objects(Box::new(found)))
         }
         (ElementType::Scalar, []) => Some(DataRegion::Scalar(f64::from_le_bytes(content.try_into().ok()?))),
         (_, &[rows, _]) if element == ElementType::ragged_of(element.number()?) => {
             let mut bytes = Bytes(&content);
             let ends = bytes.numbers(rows)?;
-            let values = Values::from_bytes(element.number()?, bytes.0.to_vec());
+            let values = TypedValues::from_bytes(element.number()?, bytes.0.to_vec());
             RaggedArray::new(ends, values).ok().map(DataRegion::Ragged)
         }
         (_, [sides @ .., channels]) => {
             let extents: Option<Vec<u32>> = sides.iter().rev().map(|count| side(*count)).collect();
-            let values = Values::from_bytes(element.number()?, content);
+            let values = TypedValues::from_bytes(element.number()?, content);
             let array = DenseArray::new(&extents?, u16::try_from(*channels).ok()?, values);
             array.ok().map(DataRegion::Array)
         }

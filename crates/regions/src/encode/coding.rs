@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// How much is done to make an encoding small. What each is worth is measured on real images, masks and label maps
 /// (`benches/RESULTS.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum CompressionEffort {
     /// Content is stored as it is.
     None,
     /// What takes less time than writing what it saves to a disk: masks take one bit a pixel, label maps become runs, and
@@ -110,7 +110,7 @@ fn has_rows_of_bytes(element: ElementType) -> bool {
 /// Bytes of a number of a dense array; 0 of what is none.
 fn number_bytes(element: ElementType) -> usize {
     let number = element.number().filter(|number| ElementType::array_of(*number) == element);
-    number.map_or(0, crate::Number::bytes)
+    number.map_or(0, crate::NumberType::bytes)
 }
 
 /// Bytes of a row: the last side and the channels.
@@ -120,11 +120,11 @@ fn row_bytes(shape: &Shape) -> usize {
 }
 
 /// Whether version 1 says all there is to say of regions of this type, made smaller so.
-pub(super) fn is_of_first(element: ElementType, effort: Effort) -> bool {
+pub(super) fn is_of_first(element: ElementType, effort: CompressionEffort) -> bool {
     let codings_are = match effort {
-        Effort::None => true,
-        Effort::Quick => element != ElementType::Labels,
-        Effort::Small => element == ElementType::Table,
+        CompressionEffort::None => true,
+        CompressionEffort::Quick => element != ElementType::Labels,
+        CompressionEffort::Small => element == ElementType::Table,
     };
     header::is_in_first(element) && codings_are
 }
@@ -147,17 +147,17 @@ pub(super) fn smaller(
     element: ElementType,
     shape: &Shape,
     content: &[u8],
-    effort: Effort,
+    effort: CompressionEffort,
     room: usize,
 ) -> Option<(Coding, Vec<u8>)> {
     // Nobody waits for a table to be read, and it is stored beside a key that is as long.
-    if effort == Effort::None || element == ElementType::Table {
+    if effort == CompressionEffort::None || element == ElementType::Table {
         return None;
     }
     if element == ElementType::Mask
         && let Some(bits) = pack(content)
     {
-        let smallest = if effort == Effort::Small { zstd(&bits, room) } else { None };
+        let smallest = if effort == CompressionEffort::Small { zstd(&bits, room) } else { None };
         return Some(match smallest {
             Some(bytes) => (Coding::PackedZstd, bytes),
             None => match lz4(&bits, room) {
@@ -166,7 +166,8 @@ pub(super) fn smaller(
             },
         });
     }
-    let smallest = if effort == Effort::Small { filtered(element, shape, content, room) } else { None };
+    let smallest =
+        if effort == CompressionEffort::Small { filtered(element, shape, content, room) } else { None };
     smallest.or_else(|| lz4(content, room).map(|bytes| (Coding::Lz4, bytes)))
 }
 
@@ -184,13 +185,13 @@ fn filtered(element: ElementType, shape: &Shape, content: &[u8], room: usize) ->
 }
 
 /// Labels as runs, behind `room` zeros; none where that does not pay, or LZ4 may do better.
-pub(super) fn runs_of(labels: &[u32], effort: Effort, room: usize) -> Option<(Coding, Vec<u8>)> {
+pub(super) fn runs_of(labels: &[u32], effort: CompressionEffort, room: usize) -> Option<(Coding, Vec<u8>)> {
     let content_bytes = size_of_val(labels);
     let runs = runs::encode(labels, room, content_bytes / 10 * 9)?;
     if content_bytes as u64 > runs::EXPANSION * (runs.len() - room) as u64 {
         return None;
     }
-    let smallest = if effort == Effort::Small { zstd(&runs[room..], room) } else { None };
+    let smallest = if effort == CompressionEffort::Small { zstd(&runs[room..], room) } else { None };
     // The frame is what a claim is held against.
     let smallest =
         smallest.filter(|bytes| content_bytes as u64 <= runs::EXPANSION * (bytes.len() - room) as u64);
@@ -342,7 +343,8 @@ mod tests {
     #[test]
     fn a_mask_of_other_values_is_kept_as_it_is() {
         let content: Vec<u8> = (0..64).map(|place| if place == 40 { 254 } else { 255 }).collect();
-        let (coding, bytes) = smaller(ElementType::Mask, &line(64), &content, Effort::Quick, 2).unwrap();
+        let (coding, bytes) =
+            smaller(ElementType::Mask, &line(64), &content, CompressionEffort::Quick, 2).unwrap();
         assert_eq!(coding, Coding::Lz4);
         assert!(again(ElementType::Mask, coding, bytes[2..].to_vec(), &content));
     }
@@ -354,7 +356,7 @@ mod tests {
         for (zeros, coding) in [(0, None), (9_000, None), (12_000, Some(Coding::Lz4))] {
             let content: Vec<u8> =
                 (0..100_000).map(|place| if place < zeros { 0 } else { noise() }).collect();
-            let found = smaller(ElementType::Gray8, &line(100_000), &content, Effort::Quick, 0);
+            let found = smaller(ElementType::Gray8, &line(100_000), &content, CompressionEffort::Quick, 0);
             assert_eq!(found.as_ref().map(|(coding, _)| *coding), coding, "{zeros} zeros");
             let Some((coding, bytes)) = found else { continue };
             assert!(bytes.len() <= content.len());
@@ -375,7 +377,7 @@ mod tests {
                 .collect();
             for content in [at_end, all_over] {
                 let shape = line(length);
-                let found = smaller(ElementType::Gray8, &shape, &content, Effort::Quick, 0);
+                let found = smaller(ElementType::Gray8, &shape, &content, CompressionEffort::Quick, 0);
                 assert_eq!(found.as_ref().map(|(coding, _)| *coding), coding, "{zeros} zeros");
                 if let Some((coding, bytes)) = found {
                     assert!(again(ElementType::Gray8, coding, bytes, &content));
@@ -397,8 +399,8 @@ mod tests {
             (ElementType::ArrayF32, &numbers, Coding::PlanesZstd),
             (ElementType::Points, &numbers, Coding::Zstd),
         ] {
-            let quick = smaller(element, &shape, content, Effort::Quick, 0);
-            let (found, bytes) = smaller(element, &shape, content, Effort::Small, 3).unwrap();
+            let quick = smaller(element, &shape, content, CompressionEffort::Quick, 0);
+            let (found, bytes) = smaller(element, &shape, content, CompressionEffort::Small, 3).unwrap();
             assert_eq!(found, coding, "{element}");
             assert!(quick.is_none_or(|(_, quick)| bytes.len() < quick.len()));
             let body = bytes[3..].to_vec().into();
@@ -421,9 +423,9 @@ mod tests {
     fn what_zstandard_makes_too_small_is_left_to_lz4() {
         let content = vec![7; 1 << 20];
         let (coding, bytes) =
-            smaller(ElementType::Gray8, &line(1 << 20), &content, Effort::Small, 0).unwrap();
+            smaller(ElementType::Gray8, &line(1 << 20), &content, CompressionEffort::Small, 0).unwrap();
         assert_eq!(coding, Coding::Lz4);
         assert!(again(ElementType::Gray8, coding, bytes, &content));
-        assert!(runs_of(&[5; 1 << 16], Effort::Quick, 0).is_none());
+        assert!(runs_of(&[5; 1 << 16], CompressionEffort::Quick, 0).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Decoding as bytes come: what is stored as it is, is digested while it is still in the processor's caches.
 
-use super::header::{Start, seen_pixels};
+use super::header::{HeaderVersion, seen_pixels};
 use super::{DecodeError, Head};
 use crate::digest::{finish, hasher};
 use crate::{DataRegion, Digest};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// gets them: each is shown once, in order, and all of them are handed over at the end.
 #[derive(Debug)]
 pub struct Decoder {
-    start: Start,
+    start: HeaderVersion,
     /// Of pixels that are stored as they are; others are digested when they are decoded.
     seen: Option<(blake3::Hasher, usize)>,
 }
@@ -21,7 +21,7 @@ impl Decoder {
     /// # Errors
     /// [`DecodeError`] when this is no head.
     pub fn new(head: &Head) -> Result<Self, DecodeError> {
-        let start = Start::read(head, Head::BYTES)?;
+        let start = HeaderVersion::read(head, Head::BYTES)?;
         let seen = seen_pixels(&start).map(|_| (hasher(), 0));
         Ok(Self { start, seen })
     }

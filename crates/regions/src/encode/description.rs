@@ -3,7 +3,7 @@
 //! The content is not looked at; decoding it tells whether all of this is true.
 
 use super::coding::Coding;
-use super::header::{FIRST, MINOR, SECOND, Start};
+use super::header::{FIRST, HeaderVersion, MINOR, SECOND};
 use super::{DecodeError, Head};
 use crate::{DataRegion, Digest, ElementType, Shape, SpatialBounds};
 
@@ -39,7 +39,7 @@ impl Description {
         let Some((head, body)) = bytes.split_first_chunk() else {
             return Err(DecodeError::NoHeader { bytes: bytes.len() });
         };
-        let start = Start::read(&Head(*head), bytes.len())?;
+        let start = HeaderVersion::read(&Head(*head), bytes.len())?;
         let (header, fields) = start.header(body)?;
         let (bounds, fields_skipped, taken) =
             fields.map_or((None, 0, 0), |(fields, taken)| (fields.bounds, fields.skipped, taken));

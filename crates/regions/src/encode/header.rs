@@ -73,7 +73,7 @@ fn begun(
 
 /// What a head says: all there is to know in version 1, and in version 2 what is known before the fields are.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Start {
+pub(super) enum HeaderVersion {
     First(Header),
     Second {
         head: Head,
@@ -82,7 +82,7 @@ pub(super) enum Start {
     },
 }
 
-impl Start {
+impl HeaderVersion {
     /// Reads the head of an encoding of so many bytes.
     pub(super) fn read(head: &Head, bytes: usize) -> Result<Self, DecodeError> {
         let Head(head_bytes) = head;
@@ -167,9 +167,9 @@ fn shape_of_first(element: u8, sides: u64, channels: u8) -> Shape {
 }
 
 /// The header of pixels that are digested as they come: they are stored as they are, behind nothing.
-pub(super) fn seen_pixels(start: &Start) -> Option<&Header> {
+pub(super) fn seen_pixels(start: &HeaderVersion) -> Option<&Header> {
     match start {
-        Start::First(header) if header.coding == Coding::Raw => {
+        HeaderVersion::First(header) if header.coding == Coding::Raw => {
             matches!(header.element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask)
                 .then_some(header)
         }

@@ -22,8 +22,8 @@ fn what_an_encoding_looks_like() {
 fn parts_are_an_encoding_in_two() {
     let mask = DataRegion::Mask(Raster::filled(80, 50, 1, 255).unwrap());
     let noise = (0..4000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
-    let grey = DataRegion::Gray8(Raster::new(80, 50, 1, noise).unwrap());
-    for region in [mask, grey, DataRegion::Table(Table::new([("dice", 0.25)]))] {
+    let gray = DataRegion::Gray8(Raster::new(80, 50, 1, noise).unwrap());
+    for region in [mask, gray, DataRegion::Table(Table::new([("dice", 0.25)]))] {
         let digest = region.digest();
         let (head, body) = region.encode_parts(&digest, true);
         assert_eq!([&head.0[..], &body].concat(), region.encode(&digest));
@@ -94,7 +94,7 @@ fn where_a_region_lies_is_told_with_it() {
     let digest = region.digest();
     let axes = [Interval::new(100, 102).unwrap(), Interval::new(-7, -5).unwrap()];
     let bounds = SpatialBounds::new(&axes, Some(Resolution::from_microns_per_px(0.25).unwrap())).unwrap();
-    let (head, body) = region.encode_with(&digest, Effort::Quick, Some(&bounds));
+    let (head, body) = region.encode_with(&digest, CompressionEffort::Quick, Some(&bounds));
     let bytes = [&head.0[..], &body].concat();
     let (found, description) = DataRegion::decode_described(&bytes).unwrap();
     assert_eq!(found, region);

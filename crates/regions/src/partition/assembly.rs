@@ -2,7 +2,7 @@
 //!
 //! Only rasters: labels of different tiles mean different objects, and who makes them one is not decided here.
 
-use super::{Partition, Tile};
+use super::{Partition, PartitionTile};
 use crate::bounds::SpatialBounds;
 use crate::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 use thiserror::Error;
@@ -105,7 +105,7 @@ impl Partition {
         Ok(Assembly { partition: self, whole, is_there })
     }
 
-    fn numbered(&self, index: u64) -> Result<Tile, AssemblyError> {
+    fn numbered(&self, index: u64) -> Result<PartitionTile, AssemblyError> {
         self.tile(index).ok_or(AssemblyError::NoTile { index, count: self.count() })
     }
 }

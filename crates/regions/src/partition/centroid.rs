@@ -80,7 +80,7 @@ impl<const D: usize> Centroid<D> {
         }
         let mut position = [0; D];
         for (coordinate, sum) in position.iter_mut().zip(self.sums) {
-            // The mean of the pixels' centres is half a pixel further than the mean of their coordinates.
+            // The mean of the pixels' centers is half a pixel further than the mean of their coordinates.
             let beyond = i128::from(2 * sum.rem_euclid(pixels) >= pixels);
             *coordinate = i64::try_from(sum.div_euclid(pixels) + beyond).ok()?;
         }

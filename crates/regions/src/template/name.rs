@@ -29,9 +29,9 @@ pub struct NameError {
 
 /// A name that has been checked.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Name(String);
+pub(crate) struct RegionName(String);
 
-impl Name {
+impl RegionName {
     /// Checks `name`; `field` is what is named so, for the message.
     pub(crate) fn new(field: &'static str, name: impl Into<String>) -> Result<Self, NameError> {
         let name = name.into();
@@ -58,13 +58,13 @@ impl Name {
 }
 
 /// So that what is kept under names is found by what is not known to be one.
-impl std::borrow::Borrow<str> for Name {
+impl std::borrow::Borrow<str> for RegionName {
     fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for RegionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -79,13 +79,13 @@ mod tests {
         for name in
             ["", ".", "..", "../x", "x/../y", "x..y", "x/y", "/x", "x\\y", "x\0", "x\ny", "\u{7f}", "\u{85}"]
         {
-            let error = Name::new("id", name).unwrap_err();
+            let error = RegionName::new("id", name).unwrap_err();
             assert!(
                 error.to_string().starts_with(&format!("region template: id {name:?} of {} b", name.len()))
             );
         }
         for name in ["mask", "slide 7.svs", ".hidden", "x.", "Gewebeprobe ä", "-", &"n".repeat(255)] {
-            assert_eq!(Name::new("id", name).unwrap().as_str(), name);
+            assert_eq!(RegionName::new("id", name).unwrap().as_str(), name);
         }
     }
 
@@ -93,9 +93,9 @@ mod tests {
     fn a_message_names_the_field_the_value_and_what_is_allowed() {
         let expected = "region template: name \"a/b\" of 3 bytes, allowed are 1 to 255 bytes \
             without \"..\", slashes, backslashes and control characters, and not \".\"";
-        assert_eq!(Name::new("name", "a/b").unwrap_err().to_string(), expected);
+        assert_eq!(RegionName::new("name", "a/b").unwrap_err().to_string(), expected);
         // Bytes count, not characters; and the message stays short.
-        let long = Name::new("name", "ä".repeat(128)).unwrap_err();
+        let long = RegionName::new("name", "ä".repeat(128)).unwrap_err();
         assert_eq!((long.bytes, long.shown.chars().count()), (256, 40 + 3));
     }
 }

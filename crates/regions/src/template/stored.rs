@@ -1,10 +1,10 @@
-//! How a region template is serialised, and what is believed of one that is read.
+//! How a region template is serialized, and what is believed of one that is read.
 //!
 //! The format's number comes first. A newer one is refused as soon as it is read, before anything that it may have
 //! changed; fields that are not known are skipped, so that later programs may add some without a new number. What is
 //! read passes through the same doors as what is made: names, bounds and versions are checked.
 
-use super::{Name, RegionEntry, RegionTemplate, TemplateError};
+use super::{RegionEntry, RegionName, RegionTemplate, TemplateError};
 use crate::bounds::{SpatialBounds, TemporalBounds};
 use crate::{ElementType, RegionKey};
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ impl TryFrom<StoredTemplate> for RegionTemplate {
 
 impl From<RegionTemplate> for StoredTemplate {
     fn from(template: RegionTemplate) -> Self {
-        let stored = |(name, region): (Name, RegionEntry)| {
+        let stored = |(name, region): (RegionName, RegionEntry)| {
             let RegionEntry { key, element, bounds, version } = region;
             StoredRegion { name: name.into_string(), key, element, bounds, version }
         };

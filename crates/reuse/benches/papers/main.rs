@@ -16,13 +16,15 @@ use std::time::Instant;
 
 use application::{TASKS, task_graph};
 use designs::{PARAMETERS, Sampler, Set, moat, vbd};
-use pleach_reuse::{Costs, Ending, Figures, Interner, Problem, ReuseTree, Strategy, TrtmaOptions};
+use pleach_reuse::{
+    Interner, LeftoverRule, MergeProblem, ReuseSummary, ReuseTree, Strategy, TaskCosts, TrtmaOptions,
+};
 
 /// Thesis Table 4.3: seconds of each task on a tile.
 const SECONDS: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 
 /// The segmentation of one tile, after stage-level merging.
-fn problem(sets: &[Set], costs: Costs) -> Problem {
+fn problem(sets: &[Set], costs: TaskCosts) -> MergeProblem {
     let mut stage = Interner::default();
     let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
     let mut keys = Vec::new();
@@ -36,7 +38,7 @@ fn problem(sets: &[Set], costs: Costs) -> Problem {
             keys.push(interner.intern(task.iter().filter_map(of).map(|parameter| set[parameter]).collect()));
         }
     }
-    Problem::new(TASKS.len(), vec![0; stage.len()], keys, costs).expect("tables that fit")
+    MergeProblem::new(TASKS.len(), vec![0; stage.len()], keys, costs).expect("tables that fit")
 }
 
 fn limit(limit: usize) -> NonZeroUsize {
@@ -44,17 +46,17 @@ fn limit(limit: usize) -> NonZeroUsize {
 }
 
 fn rtma(max_bucket_size: usize) -> Strategy {
-    Strategy::Rtma { max_bucket_size: limit(max_bucket_size), ending: Ending::default() }
+    Strategy::Rtma { max_bucket_size: limit(max_bucket_size), ending: LeftoverRule::default() }
 }
 
 fn trtma(max_buckets: usize) -> Strategy {
     Strategy::Trtma { max_buckets: limit(max_buckets), options: TrtmaOptions::default() }
 }
 
-fn figures(problem: &Problem, strategy: Strategy) -> Figures {
+fn figures(problem: &MergeProblem, strategy: Strategy) -> ReuseSummary {
     let tree = ReuseTree::build(problem);
     let buckets = strategy.solve(problem, &tree).expect("few enough to solve");
-    Figures::new(problem, &tree, &buckets, |_| true)
+    ReuseSummary::new(problem, &tree, &buckets, |_| true)
 }
 
 fn percent(fraction: f64) -> String {
@@ -76,7 +78,7 @@ fn main() {
     monte_carlo();
     workers();
     planning_time();
-    makespan::table(&problem(&moat(1000, 500), Costs::PerLevel(SECONDS.to_vec())), &task_graph());
+    makespan::table(&problem(&moat(1000, 500), TaskCosts::PerLevel(SECONDS.to_vec())), &task_graph());
 }
 
 /// Thesis Table 4.1, the same as paper 001 Table 5.
@@ -89,7 +91,7 @@ fn maximum_reuse() {
     heading("Thesis Table 4.1: maximum reuse of VBD", &["sampler", "samples", "published", "ours"]);
     for (name, sampler, published) in samplers {
         for (samples, published) in [200, 600, 1000].into_iter().zip(published) {
-            let problem = problem(&vbd(sampler, samples, 500), Costs::Count);
+            let problem = problem(&vbd(sampler, samples, 500), TaskCosts::Count);
             let all = (problem.len() * problem.levels()) as f64;
             let reuse = 1.0 - ReuseTree::build(&problem).len() as f64 / all;
             row(&[name.into(), samples.to_string(), format!("{published:.2} %"), percent(reuse)]);
@@ -102,7 +104,7 @@ fn maximum_reuse() {
 fn bucket_sizes() {
     let title = "Thesis Fig. 4.3: MaxBucketSize of RTMA, MOAT 640 (published: 12 % between the ends, reuse ends at about 33 %)";
     heading(title, &["MaxBucketSize", "reuse", "seconds of tasks, of size 8"]);
-    let problem = problem(&moat(640, 500), Costs::PerLevel(SECONDS.to_vec()));
+    let problem = problem(&moat(640, 500), TaskCosts::PerLevel(SECONDS.to_vec()));
     let last = figures(&problem, rtma(8)).cost;
     for size in 2..=8 {
         let figures = figures(&problem, rtma(size));
@@ -115,7 +117,7 @@ fn smart_cuts() {
     let title = "Thesis §4.2.1: SCA and RTMA, MaxBucketSize 7, MOAT (published: both reuse about 33 %)";
     heading(title, &["evaluations", "SCA", "RTMA", "SCA, seconds", "RTMA, seconds"]);
     for evaluations in [50, 100, 160, 200] {
-        let problem = problem(&moat(evaluations, 500), Costs::Count);
+        let problem = problem(&moat(evaluations, 500), TaskCosts::Count);
         let timed = |strategy| {
             let start = Instant::now();
             let reuse = figures(&problem, strategy).reuse_fraction;
@@ -130,7 +132,7 @@ fn smart_cuts() {
 /// Paper 003 Table II.
 fn monte_carlo() {
     heading("Paper 003 Table II: RTMA, VBD 8,000 by Monte Carlo", &["MaxBucketSize", "published", "ours"]);
-    let problem = problem(&vbd(Sampler::MonteCarlo, 800, 500), Costs::Count);
+    let problem = problem(&vbd(Sampler::MonteCarlo, 800, 500), TaskCosts::Count);
     let published = [(2, 21.82), (3, 27.73), (4, 31.75), (5, 27.94), (6, 33.57), (8, 36.32), (10, 36.36)];
     for (size, published) in published {
         let reuse = figures(&problem, rtma(size)).reuse_fraction;
@@ -142,7 +144,7 @@ fn monte_carlo() {
 fn workers() {
     let title = "Thesis Table 4.2: TRTMA with 3 buckets a worker, MOAT 1000";
     heading(title, &["workers", "published", "ours", "dearest / cheapest bucket, tasks"]);
-    let problem = problem(&moat(1000, 500), Costs::Count);
+    let problem = problem(&moat(1000, 500), TaskCosts::Count);
     let published = [(8, 32.96), (16, 32.96), (32, 32.11), (64, 30.58), (128, 28.23), (256, 10.73)];
     for (workers, published) in published {
         let figures = figures(&problem, trtma(3 * workers));
@@ -159,7 +161,7 @@ fn planning_time() {
         &["instances", "24 buckets", "96", "384", "1536"],
     );
     for samples in [100, 300, 1000, 3000, 10_000] {
-        let problem = problem(&vbd(Sampler::MonteCarlo, samples, 500), Costs::Count);
+        let problem = problem(&vbd(Sampler::MonteCarlo, samples, 500), TaskCosts::Count);
         let mut cells = vec![problem.len().to_string()];
         for max_buckets in limits {
             let start = Instant::now();

@@ -7,8 +7,8 @@
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    BucketCost, Costs, Dataflow, HandOver, Jobs, Link, Problem, ReuseTree, Strategy, TaskGraph,
-    bound_seconds, bucket_costs, reuse_fraction,
+    BucketCost, Dataflow, JobGraph, MergeProblem, ReuseTree, Strategy, TaskCosts, TaskGraph, TransferCost,
+    TransferPlan, bucket_costs, lower_bound_seconds, reuse_fraction,
 };
 
 use crate::{heading, limit, percent, row, rtma, trtma};
@@ -18,13 +18,13 @@ const OUTPUT_BYTES: [u64; 7] = [PLANE + PLANE, PLANE + PLANE, PLANE + PLANE, PLA
 const PLANE: u64 = 4096 * 4096;
 
 /// Ten gigabits a second, and a millisecond.
-const LINK: Link = Link { bytes_per_second: 1.25e9, latency_seconds: 1e-3 };
+const LINK: TransferCost = TransferCost { bytes_per_second: 1.25e9, latency_seconds: 1e-3 };
 
 /// Seconds of a plan whose buckets wait for nothing.
 fn spread(costs: &[BucketCost], workers: NonZeroUsize) -> f64 {
     let mut seconds: Vec<f64> = costs.iter().map(|bucket| bucket.cost).collect();
     seconds.sort_unstable_by(|a, b| b.total_cmp(a));
-    Jobs::with_edges(seconds, Vec::new()).expect("seconds").makespan_seconds(workers)
+    JobGraph::with_edges(seconds, Vec::new()).expect("seconds").makespan_seconds(workers)
 }
 
 /// Seconds of a plan, and the reuse of it, when outputs are handed over.
@@ -34,28 +34,28 @@ struct HandedOver {
     cost_reuse: f64,
 }
 
-fn handed_over(
-    problem: &Problem,
+fn transferred(
+    problem: &MergeProblem,
     dataflow: &Dataflow,
     strategy: Strategy,
     workers: NonZeroUsize,
 ) -> HandedOver {
     let tree = ReuseTree::build(problem);
     let buckets = strategy.solve(problem, &tree).expect("few enough to solve");
-    let pieces = HandOver::decide(dataflow, &buckets, &OUTPUT_BYTES, LINK).pieces(&buckets);
+    let pieces = TransferPlan::decide(dataflow, &buckets, &OUTPUT_BYTES, LINK).pieces(&buckets);
     let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
     let tasks = (problem.len() * problem.levels()) as f64;
     HandedOver {
         reuse: reuse_fraction(pieces.tasks as f64, tasks),
         cost_reuse: reuse_fraction(pieces.compute_seconds, all),
-        seconds: Jobs::with_edges(pieces.seconds, pieces.edges)
+        seconds: JobGraph::with_edges(pieces.seconds, pieces.edges)
             .expect("jobs in order")
             .makespan_seconds(workers),
     }
 }
 
 /// Prints the table. Costs of the problem are seconds.
-pub(crate) fn table(problem: &Problem, graph: &TaskGraph) {
+pub(crate) fn table(problem: &MergeProblem, graph: &TaskGraph) {
     heading(
         "Predicted makespan in seconds, MOAT 1000 on one tile, costs of Table 4.3",
         &[
@@ -75,7 +75,8 @@ pub(crate) fn table(problem: &Problem, graph: &TaskGraph) {
     let tree = ReuseTree::build(problem);
     let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
     let inputs = problem.members().map(|member| problem.inputs(member)).collect();
-    let counted = Problem::new(problem.levels(), inputs, keys, Costs::Count).expect("the same tables");
+    let counted =
+        MergeProblem::new(problem.levels(), inputs, keys, TaskCosts::Count).expect("the same tables");
     let dataflow = Dataflow::build(problem, graph);
     // The longest way through the tasks of one instance.
     let mut until = vec![0.0_f64; dataflow.len()];
@@ -85,13 +86,13 @@ pub(crate) fn table(problem: &Problem, graph: &TaskGraph) {
     }
     let chain = until.into_iter().fold(0.0, f64::max);
     for workers in [1, 2, 4, 8, 16, 32, 64, 128, 256].map(limit) {
-        let of = |strategy: Strategy, by: &Problem| {
+        let of = |strategy: Strategy, by: &MergeProblem| {
             let buckets = strategy.solve(by, &ReuseTree::build(by)).expect("few enough to solve");
             spread(&bucket_costs(&tree, &buckets, |_| true), workers)
         };
         let stage = of(Strategy::Stage, problem);
         let by_hand = [Strategy::Stage, trtma(3 * workers.get())]
-            .map(|strategy| handed_over(problem, &dataflow, strategy, workers));
+            .map(|strategy| transferred(problem, &dataflow, strategy, workers));
         let [alone, grouped] = by_hand;
         let by_hand = if grouped.seconds < alone.seconds { grouped } else { alone };
         let others = [
@@ -103,7 +104,7 @@ pub(crate) fn table(problem: &Problem, graph: &TaskGraph) {
         ];
         let best = others.iter().copied().fold(f64::INFINITY, f64::min);
         assert!(best <= stage);
-        let bound = bound_seconds(chain, dataflow.figures(problem).cost, workers);
+        let bound = lower_bound_seconds(chain, dataflow.figures(problem).cost, workers);
         let mut cells = vec![workers.to_string()];
         cells.extend(others.map(|seconds| format!("{seconds:.1}")));
         cells.extend([percent(by_hand.reuse), percent(by_hand.cost_reuse)]);

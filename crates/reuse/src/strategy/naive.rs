@@ -7,9 +7,9 @@ use std::num::NonZeroUsize;
 
 use crate::buckets::Buckets;
 use crate::interner::Interner;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 
-pub(super) fn solve(problem: &Problem, max_bucket_size: NonZeroUsize) -> Buckets {
+pub(super) fn solve(problem: &MergeProblem, max_bucket_size: NonZeroUsize) -> Buckets {
     let mut inputs = Interner::default();
     let mut open: Vec<Vec<Member>> = Vec::new();
     let mut buckets = Buckets::default();
@@ -32,11 +32,11 @@ pub(super) fn solve(problem: &Problem, max_bucket_size: NonZeroUsize) -> Buckets
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     #[test]
     fn consecutive_instances_of_equal_inputs_are_grouped() {
-        let problem = Problem::new(1, vec![0, 1, 0, 0, 1, 0], vec![9; 6], Costs::Count).unwrap();
+        let problem = MergeProblem::new(1, vec![0, 1, 0, 0, 1, 0], vec![9; 6], TaskCosts::Count).unwrap();
         let buckets = solve(&problem, NonZeroUsize::new(2).unwrap());
         let lists: Vec<Vec<u32>> =
             buckets.iter().map(|members| members.iter().map(|member| member.0).collect()).collect();

@@ -7,19 +7,19 @@
 
 use std::num::NonZeroUsize;
 
-use super::Ending;
+use super::LeftoverRule;
 use crate::buckets::Buckets;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::{NodeId, ReuseTree};
 
 /// An instance that is in no bucket yet, and the number it is sorted by: the node it has moved up to.
 type Place = (u32, Member);
 
 pub(super) fn solve(
-    problem: &Problem,
+    problem: &MergeProblem,
     tree: &ReuseTree,
     max_bucket_size: NonZeroUsize,
-    ending: Ending,
+    ending: LeftoverRule,
 ) -> Buckets {
     let mut buckets = Buckets::default();
     // The papers start at the parents of the leaves. Starting at the leaves is the same when instances differ,
@@ -62,23 +62,23 @@ fn move_up(left: &[Place], tree: &ReuseTree) -> Vec<Place> {
 /// The end of the algorithm: instances sit at nodes of level 1 and fill no bucket there.
 fn end(
     left: &[Place],
-    problem: &Problem,
+    problem: &MergeProblem,
     max_bucket_size: NonZeroUsize,
-    ending: Ending,
+    ending: LeftoverRule,
     buckets: &mut Buckets,
 ) {
     match ending {
-        Ending::WholeGroups => {
+        LeftoverRule::WholeGroups => {
             for group in left.chunk_by(same_node) {
                 buckets.push(group.iter().map(|place| place.1));
             }
         }
-        Ending::Single => {
+        LeftoverRule::Single => {
             for place in left {
                 buckets.push([place.1]);
             }
         }
-        Ending::ChunkUnderRoot => {
+        LeftoverRule::ChunkUnderRoot => {
             let under_root = regroup(left.iter().map(|place| (problem.inputs(place.1), place.1)));
             for group in under_root.chunk_by(same_node) {
                 for bucket in group.chunks(max_bucket_size.get()) {
@@ -109,7 +109,7 @@ fn no_full_bucket(left: &[Place], max_bucket_size: NonZeroUsize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     /// The twelve instances a…l of thesis Fig. 3.7: {a,b,c} share two tasks, {d,e,f,g} share two, {h,i} share
     /// two, and d…i share one. What j, k and l share is in the drawing only; here j and k share one.
@@ -128,9 +128,9 @@ mod tests {
         [4, 10, 0],
     ];
 
-    fn rtma(max_bucket_size: usize, ending: Ending) -> Vec<String> {
+    fn rtma(max_bucket_size: usize, ending: LeftoverRule) -> Vec<String> {
         let keys = FIGURE_3_7.as_flattened().to_vec();
-        let problem = Problem::new(3, vec![0; 12], keys, Costs::Count).unwrap();
+        let problem = MergeProblem::new(3, vec![0; 12], keys, TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let buckets = solve(&problem, &tree, NonZeroUsize::new(max_bucket_size).unwrap(), ending);
         let name = |member: &Member| char::from(b'a' + member.0 as u8);
@@ -139,24 +139,24 @@ mod tests {
 
     #[test]
     fn figure_3_7_first_round_fills_two_buckets_and_g_joins_h_and_i() {
-        assert_eq!(rtma(3, Ending::WholeGroups), ["abc", "def", "ghi", "jk", "l"]);
+        assert_eq!(rtma(3, LeftoverRule::WholeGroups), ["abc", "def", "ghi", "jk", "l"]);
     }
 
     #[test]
     fn figure_4_of_paper_003_takes_s4_to_s7_first() {
-        assert_eq!(rtma(4, Ending::WholeGroups), ["defg", "abc", "hi", "jk", "l"]);
+        assert_eq!(rtma(4, LeftoverRule::WholeGroups), ["defg", "abc", "hi", "jk", "l"]);
     }
 
     #[test]
     fn the_other_endings_differ_in_what_is_left_only() {
-        assert_eq!(rtma(3, Ending::Single), ["abc", "def", "ghi", "j", "k", "l"]);
-        assert_eq!(rtma(3, Ending::ChunkUnderRoot), ["abc", "def", "ghi", "jkl"]);
-        assert_eq!(rtma(4, Ending::ChunkUnderRoot), ["defg", "abch", "ijkl"]);
+        assert_eq!(rtma(3, LeftoverRule::Single), ["abc", "def", "ghi", "j", "k", "l"]);
+        assert_eq!(rtma(3, LeftoverRule::ChunkUnderRoot), ["abc", "def", "ghi", "jkl"]);
+        assert_eq!(rtma(4, LeftoverRule::ChunkUnderRoot), ["defg", "abch", "ijkl"]);
     }
 
     #[test]
     fn a_limit_of_one_shares_nothing_and_a_large_one_groups_by_first_task() {
-        assert_eq!(rtma(1, Ending::WholeGroups).len(), 12);
-        assert_eq!(rtma(100, Ending::WholeGroups), ["abc", "defghi", "jk", "l"]);
+        assert_eq!(rtma(1, LeftoverRule::WholeGroups).len(), 12);
+        assert_eq!(rtma(100, LeftoverRule::WholeGroups), ["abc", "defghi", "jk", "l"]);
     }
 }

@@ -7,22 +7,22 @@
 //!
 //! The cut is written out here: on a complete graph a dense matrix and two loops are all there is to it, and graph
 //! libraries bring adjacency lists and hash tables that only cost here. Each cut takes O(n³), and there are up to
-//! n a bucket, so [`MOST_INSTANCES`] is a limit.
+//! n a bucket, so [`MAX_INSTANCES`] is a limit.
 
 use std::num::NonZeroUsize;
 
 use super::SolveError;
 use crate::buckets::Buckets;
 use crate::interner::Interner;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::ReuseTree;
 
 /// The most instances of one input. So many take seconds; the time grows with the fifth power, and the thesis
 /// gave up on 2000 after 14,000 s.
-pub const MOST_INSTANCES: usize = 200;
+pub const MAX_INSTANCES: usize = 200;
 
 pub(super) fn solve(
-    problem: &Problem,
+    problem: &MergeProblem,
     tree: &ReuseTree,
     max_bucket_size: NonZeroUsize,
 ) -> Result<Buckets, SolveError> {
@@ -35,8 +35,8 @@ pub(super) fn solve(
         }
         groups[group].push(member);
     }
-    if let Some(group) = groups.iter().find(|group| group.len() > MOST_INSTANCES) {
-        return Err(SolveError::TooManyToCut { instances: group.len(), limit: MOST_INSTANCES });
+    if let Some(group) = groups.iter().find(|group| group.len() > MAX_INSTANCES) {
+        return Err(SolveError::TooManyToCut { instances: group.len(), limit: MAX_INSTANCES });
     }
     let mut buckets = Buckets::default();
     for mut left in groups {
@@ -121,7 +121,7 @@ fn weights(tree: &ReuseTree, members: &[Member]) -> Vec<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     fn names(members: &[Member]) -> String {
         members.iter().map(|member| ['b', 'a', 'c', 'd', 'e'][member.0 as usize]).collect()
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn figure_3_5_removes_c_then_a_then_b() {
-        let problem = Problem::new(6, vec![0; 5], FIGURE_3_5.as_flattened().to_vec(), Costs::Count).unwrap();
+        let problem =
+            MergeProblem::new(6, vec![0; 5], FIGURE_3_5.as_flattened().to_vec(), TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let mut left: Vec<Member> = problem.members().collect();
         let mut cuts = Vec::new();
@@ -152,10 +153,10 @@ mod tests {
 
     #[test]
     fn too_many_instances_are_refused_with_both_numbers() {
-        let count = MOST_INSTANCES as u32 + 1;
-        let of = |inputs| Problem::new(1, inputs, (0..count).collect(), Costs::Count).unwrap();
-        let solved = |problem: &Problem| solve(problem, &ReuseTree::build(problem), NonZeroUsize::MIN);
-        let refused = SolveError::TooManyToCut { instances: MOST_INSTANCES + 1, limit: MOST_INSTANCES };
+        let count = MAX_INSTANCES as u32 + 1;
+        let of = |inputs| MergeProblem::new(1, inputs, (0..count).collect(), TaskCosts::Count).unwrap();
+        let solved = |problem: &MergeProblem| solve(problem, &ReuseTree::build(problem), NonZeroUsize::MIN);
+        let refused = SolveError::TooManyToCut { instances: MAX_INSTANCES + 1, limit: MAX_INSTANCES };
         assert_eq!(solved(&of(vec![0; count as usize])), Err(refused));
         assert_eq!(refused.to_string(), "cut 201 stage instances of one input; SCA takes at most 200");
         assert_eq!(solved(&of((0..count).collect())).unwrap().len(), count as usize);
@@ -171,7 +172,8 @@ mod tests {
                 state >> 31
             };
             let keys = (0..21).map(|_| random()).collect();
-            let problem = Problem::new(3, vec![0; 7], keys, Costs::PerLevel(vec![1.0, 4.0, 2.0])).unwrap();
+            let problem =
+                MergeProblem::new(3, vec![0; 7], keys, TaskCosts::PerLevel(vec![1.0, 4.0, 2.0])).unwrap();
             let tree = ReuseTree::build(&problem);
             let members: Vec<Member> = problem.members().collect();
             let weights = weights(&tree, &members);

@@ -19,9 +19,9 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 
 pub use self::balance::replan::{Previous, Replanned, replan};
-use self::forest::{Forest, Ranked};
+use self::forest::{Forest, RankedForest};
 use crate::buckets::Buckets;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::ReuseTree;
 
 /// How TRTMA balances. The default is what the journal describes, with the thesis's pruning among all nodes.
@@ -29,9 +29,9 @@ use crate::tree::ReuseTree;
 #[serde(rename_all = "kebab-case", default)]
 pub struct TrtmaOptions {
     /// Which move a search prefers.
-    pub search: Search,
+    pub search: MoveSearch,
     /// Which bucket the dearest one is balanced with.
-    pub small_bucket: SmallBucket,
+    pub small_bucket: PartnerRule,
     /// Which branches count as the same.
     pub pruning: Pruning,
     /// Whether the nodes of a chain, which all move the same branch, are tried once.
@@ -41,8 +41,8 @@ pub struct TrtmaOptions {
 impl Default for TrtmaOptions {
     fn default() -> Self {
         Self {
-            search: Search::default(),
-            small_bucket: SmallBucket::default(),
+            search: MoveSearch::default(),
+            small_bucket: PartnerRule::default(),
             pruning: Pruning::default(),
             skip_chains: true,
         }
@@ -52,7 +52,7 @@ impl Default for TrtmaOptions {
 /// Which move a search prefers. The published versions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Search {
+pub enum MoveSearch {
     /// The journal: the least imbalance among the moves that lower the makespan.
     #[default]
     MakespanInside,
@@ -63,7 +63,7 @@ pub enum Search {
 /// Which bucket the dearest one is balanced with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SmallBucket {
+pub enum PartnerRule {
     /// The last in the order of costs: one of the cheapest.
     #[default]
     Last,
@@ -112,7 +112,7 @@ pub struct TrtmaReport {
 /// inputs than buckets. Buckets come in the order of the tree, members in depth-first order. Deterministic.
 /// O(kn log n) for sampled designs; memory O(kn).
 pub fn trtma(
-    problem: &Problem,
+    problem: &MergeProblem,
     tree: &ReuseTree,
     max_buckets: NonZeroUsize,
     options: TrtmaOptions,
@@ -133,7 +133,7 @@ pub fn trtma(
     let input_of = places.input_of;
     debug_assert!(full_merge::covers(&forest, parts.iter().flat_map(|part| &part.0), problem.len()));
     let ranks = balance::ranks(&forest, options.search);
-    let ranked = Ranked { forest: &forest, ranks: ranks.as_deref() };
+    let ranked = RankedForest { forest: &forest, ranks: ranks.as_deref() };
     for (heads, limit) in parts {
         report.full_merge_buckets += heads.len();
         let groups = fold_merge::fold(&forest, &heads, limit);

@@ -1,4 +1,4 @@
-//! A study to analyse: Sobol's G function of any number of parameters, and the call of one method on it.
+//! A study to analyze: Sobol's G function of any number of parameters, and the call of one method on it.
 //!
 //! Sampling and evaluating are done before; what is called again and again is the analysis alone.
 

@@ -11,7 +11,7 @@ pub(super) const BLOCKS: [&str; 7] =
     ["environment", "strategy", "method", "model", "variables", "interface", "responses"];
 
 /// Numbers and texts of an input: far more than a study has, and little memory.
-const MOST_ARGUMENTS: usize = 100_000;
+const MAX_ARGUMENTS: usize = 100_000;
 
 /// What stands behind a keyword.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,8 +74,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Block>, DakotaError> {
             };
             let (times, argument) = repeated(argument, number)?;
             arguments += times;
-            if arguments > MOST_ARGUMENTS {
-                return Err(DakotaError::TooLong { line: number, most: MOST_ARGUMENTS });
+            if arguments > MAX_ARGUMENTS {
+                return Err(DakotaError::TooLong { line: number, most: MAX_ARGUMENTS });
             }
             entry.arguments.extend(std::iter::repeat_n(argument, times));
         }
@@ -114,7 +114,7 @@ fn repeated(argument: Argument, line: usize) -> Result<(usize, Argument), Dakota
     let Argument::Number(word) = &argument else { return Ok((1, argument)) };
     let Some((times, value)) = word.split_once('*') else { return Ok((1, argument)) };
     match times.parse() {
-        Ok(times @ 1..=MOST_ARGUMENTS) if !value.contains('*') => {
+        Ok(times @ 1..=MAX_ARGUMENTS) if !value.contains('*') => {
             Ok((times, Argument::Number(value.to_owned())))
         }
         _ => Err(DakotaError::BadRepeat { line, word: word.clone() }),

@@ -18,7 +18,7 @@ impl Grid {
 
     /// The density at the points, of values and how often each counts; `None` of equal ones.
     ///
-    /// Along a regular grid, the quotient of neighbouring values of a Gaussian changes by a constant factor: three
+    /// Along a regular grid, the quotient of neighboring values of a Gaussian changes by a constant factor: three
     /// exponentials a value, instead of one a point. Outwards from the value, so that nothing is divided by what has
     /// vanished; after k points the error is of the order of k² roundings, 10⁻¹² at most where the density is large.
     pub(super) fn density(&self, values: &[(f64, f64)]) -> Option<[f64; POINTS]> {

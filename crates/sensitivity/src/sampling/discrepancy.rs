@@ -1,13 +1,13 @@
-//! Centred L2 discrepancy: how evenly points fill the unit cube, the corners counting alike.
+//! Centered L2 discrepancy: how evenly points fill the unit cube, the corners counting alike.
 //!
 //! Source: Hickernell, "A generalized discrepancy and quadrature error bound", Mathematics of Computation 67 (1998),
 //! equation (5.1b), as SciPy's `qmc.discrepancy(method="CD")`: the squared discrepancy.
 
 use super::points::UnitPoints;
 
-/// The squared centred L2 discrepancy of the points: 0 would be perfectly even. Takes n² steps for n points.
+/// The squared centered L2 discrepancy of the points: 0 would be perfectly even. Takes n² steps for n points.
 #[must_use]
-pub fn centred_l2(points: &UnitPoints) -> f64 {
+pub fn centered_l2(points: &UnitPoints) -> f64 {
     let count = points.rows() as f64;
     let whole = (13.0_f64 / 12.0).powi(points.columns() as i32);
     let off = |x: f64| (x - 0.5).abs();
@@ -42,8 +42,8 @@ mod tests {
             .unwrap()
         };
         let even = points([[1.0, 3.0], [2.0, 6.0], [3.0, 2.0], [4.0, 5.0], [5.0, 1.0], [6.0, 4.0]]);
-        assert!((centred_l2(&even) - 0.008_142_039_609_053_464).abs() < 1e-15, "{}", centred_l2(&even));
+        assert!((centered_l2(&even) - 0.008_142_039_609_053_464).abs() < 1e-15, "{}", centered_l2(&even));
         let odd = points([[1.0, 5.0], [2.0, 4.0], [3.0, 3.0], [4.0, 2.0], [5.0, 1.0], [6.0, 6.0]]);
-        assert!((centred_l2(&odd) - 0.010_456_854_423_869_011).abs() < 1e-15, "{}", centred_l2(&odd));
+        assert!((centered_l2(&odd) - 0.010_456_854_423_869_011).abs() < 1e-15, "{}", centered_l2(&odd));
     }
 }

@@ -6,7 +6,7 @@
 //! resolutions. Nothing is random here.
 
 use super::marginal::quantile;
-use super::{BadRange, Design, MOST_EVALUATIONS, bad_range, real_range, resting_value, varying};
+use super::{BadRange, Design, MAX_EVALUATIONS, bad_range, real_range, resting_value, varying};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub struct Factorial {
 
 /// What is not confounded in a fraction of a two-level design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
+pub enum DesignResolution {
     /// The parameters' own effects, with each other: 2^⌈log₂(k+1)⌉ rows.
     Three,
     /// Nor with interactions of two parameters: 2·2^⌈log₂ k⌉ rows, those of resolution III and their mirror images.
@@ -56,7 +56,7 @@ pub enum FactorialError {
     #[error(transparent)]
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
-    #[error("the grid has {}{evaluations} evaluations; {MOST_EVALUATIONS} are allowed", if *evaluations == u64::MAX { "more than " } else { "" })]
+    #[error("the grid has {}{evaluations} evaluations; {MAX_EVALUATIONS} are allowed", if *evaluations == u64::MAX { "more than " } else { "" })]
     TooManyEvaluations {
         /// Evaluations of the grid, or the largest number.
         evaluations: u64,
@@ -84,7 +84,7 @@ pub fn sample(parameters: &[Parameter], factorial: &Factorial) -> Result<Design,
     }
     let evaluations =
         counts.iter().try_fold(1_u64, |all, &count| all.checked_mul(u64::from(count))).unwrap_or(u64::MAX);
-    if evaluations > MOST_EVALUATIONS {
+    if evaluations > MAX_EVALUATIONS {
         return Err(FactorialError::TooManyEvaluations { evaluations });
     }
     let levels: Vec<Vec<Value>> = varying
@@ -115,9 +115,9 @@ pub fn sample(parameters: &[Parameter], factorial: &Factorial) -> Result<Design,
 fn levels_of(parameter: &Parameter, factorial: &Factorial) -> Result<u32, FactorialError> {
     let asked = factorial.of.iter().find(|(name, _)| *name == parameter.name).map(|&(_, levels)| levels);
     let (levels, most) = match &parameter.domain {
-        // `Domain::MOST_LEVELS` fits a u32.
+        // `Domain::MAX_LEVELS` fits a u32.
         Domain::Levels { values } => (asked.unwrap_or(values.len() as u32), values.len() as u64),
-        _ => (asked.unwrap_or(factorial.levels), MOST_EVALUATIONS),
+        _ => (asked.unwrap_or(factorial.levels), MAX_EVALUATIONS),
     };
     if levels == 0 || u64::from(levels) > most {
         return Err(FactorialError::BadLevels { name: parameter.name.clone(), levels, most });
@@ -150,14 +150,17 @@ fn value(parameter: &Parameter, level: u32, count: u32) -> Result<Value, BadRang
 ///
 /// # Errors
 /// [`FactorialError`] when nothing varies, or a domain has no bounds.
-pub fn sample_fraction(parameters: &[Parameter], resolution: Resolution) -> Result<Design, FactorialError> {
+pub fn sample_fraction(
+    parameters: &[Parameter],
+    resolution: DesignResolution,
+) -> Result<Design, FactorialError> {
     let varying = varying(parameters);
     if varying.is_empty() {
         return Err(FactorialError::NothingVaries);
     }
     let (order, mirrored) = match resolution {
-        Resolution::Three => ((varying.len() + 1).next_power_of_two(), false),
-        Resolution::Four => (varying.len().next_power_of_two(), true),
+        DesignResolution::Three => ((varying.len() + 1).next_power_of_two(), false),
+        DesignResolution::Four => (varying.len().next_power_of_two(), true),
     };
     let ends: Vec<[Value; 2]> = varying
         .iter()
@@ -219,9 +222,9 @@ mod tests {
     #[test]
     fn fractions_are_those_of_salib() {
         let parameters = ["a", "b", "c"].map(|name| reals(name, 0.0, 1.0));
-        let design = sample_fraction(&parameters, Resolution::Four).unwrap();
+        let design = sample_fraction(&parameters, DesignResolution::Four).unwrap();
         assert_eq!(shown(&design), ["1 1 1", "1 0 1", "1 1 0", "1 0 0", "0 0 0", "0 1 0", "0 0 1", "0 1 1"]);
-        let design = sample_fraction(&parameters, Resolution::Three).unwrap();
+        let design = sample_fraction(&parameters, DesignResolution::Three).unwrap();
         assert_eq!(shown(&design), ["1 1 1", "0 1 0", "1 0 0", "0 0 1"]);
     }
 
@@ -247,6 +250,6 @@ mod tests {
         let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
         let normal = [parameter("z", ValueType::Real, Domain::Distributed { distribution: normal })];
         assert!(said(&normal, grid(3, &[])).starts_with("parameter z cannot be drawn from [-inf, inf]"));
-        assert!(sample_fraction(&[], Resolution::Three).is_err());
+        assert!(sample_fraction(&[], DesignResolution::Three).is_err());
     }
 }

@@ -6,10 +6,10 @@
 //! [`Curves`]; indices are computed by [`crate::fast`].
 
 use super::marginal::Marginal;
-use super::{Design, MOST_EVALUATIONS, Structure, resting_value, varying};
+use super::{Design, MAX_EVALUATIONS, Structure, resting_value, varying};
 use crate::error::AnalysisError;
 use crate::fast::Curves;
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use pleach_workflow::{Parameter, Value};
 use rand::RngExt;
 use std::f64::consts::{PI, TAU};
@@ -49,7 +49,7 @@ pub enum FastError {
     },
     /// More parameter sets than are held in memory.
     #[error(
-        "samples = {samples} of {varying} curves are too many evaluations; {MOST_EVALUATIONS} are allowed"
+        "samples = {samples} of {varying} curves are too many evaluations; {MAX_EVALUATIONS} are allowed"
     )]
     TooManyEvaluations {
         /// Samples asked for.
@@ -70,7 +70,7 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
     if varying.is_empty() {
         return Err(FastError::NothingVaries);
     }
-    if u64::from(fast.samples) * varying.len() as u64 > MOST_EVALUATIONS {
+    if u64::from(fast.samples) * varying.len() as u64 > MAX_EVALUATIONS {
         let (samples, varying) = (fast.samples, varying.len());
         return Err(FastError::TooManyEvaluations { samples, varying });
     }
@@ -88,7 +88,7 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
     let mut evaluations = Vec::with_capacity(curves.rows());
     for curve in 0..varying.len() {
         // Parameters are counted in u32s everywhere.
-        let phase = TAU * random::generator(fast.seed, Purpose::Curve(curve as u32)).random::<f64>();
+        let phase = TAU * rng::generator(fast.seed, RngStream::Curve(curve as u32)).random::<f64>();
         for at in 0..curves.samples() {
             let mut point = resting.clone();
             for (place, &column) in varying.iter().enumerate() {

@@ -110,7 +110,7 @@ impl Groups {
     ///
     /// # Errors
     /// [`GroupError::Count`] when there are more or fewer labels than parameters.
-    pub fn labelled(parameters: &[Parameter], labels: &[String]) -> Result<Self, GroupError> {
+    pub fn labeled(parameters: &[Parameter], labels: &[String]) -> Result<Self, GroupError> {
         if labels.len() != parameters.len() {
             return Err(GroupError::Count { labels: labels.len(), parameters: parameters.len() });
         }
@@ -180,7 +180,7 @@ mod tests {
             varying.iter().map(|group| (group.name.as_str(), group.columns.clone())).collect();
         assert_eq!(shown, [("T", vec![0, 3]), ("G1", vec![1])]);
         let labels = ["T", "G1", "connectivity", "T"].map(str::to_owned);
-        assert_eq!(Groups::labelled(&parameters(), &labels), Ok(groups));
+        assert_eq!(Groups::labeled(&parameters(), &labels), Ok(groups));
         assert_eq!(Groups::alone(&parameters()), named(&[]).unwrap());
     }
 
@@ -192,7 +192,7 @@ mod tests {
         assert!(said(&[("a", &["T1", "T1"])]).starts_with("parameter T1 is in the groups a and a"));
         assert!(said(&[("a", &["T1"]), ("a", &["T2"])]).starts_with("two groups are named a"));
         assert!(said(&[("G1", &["T1", "T2"])]).starts_with("two groups are named G1"));
-        let short = Groups::labelled(&parameters(), &["a".to_owned()]).unwrap_err();
+        let short = Groups::labeled(&parameters(), &["a".to_owned()]).unwrap_err();
         assert_eq!(short.to_string(), "1 groups are named for 4 parameters; one each is needed");
     }
 }

@@ -10,13 +10,13 @@
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::seq::SliceRandom;
 
 /// Dimensions of Halton's sequence: as many as Sobol' points have. The base of the last is 1619, which 10⁵ points hardly
 /// fill.
-pub const MOST_DIMENSIONS: usize = 256;
+pub const MAX_DIMENSIONS: usize = 256;
 
 /// What to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ struct Base {
 }
 
 impl Halton {
-    /// `columns` is at most [`MOST_DIMENSIONS`]; with a seed digits are permuted.
+    /// `columns` is at most [`MAX_DIMENSIONS`]; with a seed digits are permuted.
     pub(super) fn new(columns: usize, seed: Option<u64>) -> Self {
         let bases = primes().take(columns).zip(0..).map(|(base, dimension)| match seed {
             None => Base { base, places: Vec::new(), zeros_from: Vec::new() },
@@ -114,7 +114,7 @@ impl Halton {
 
 impl Base {
     fn permuted(base: u32, seed: u64, dimension: u32) -> Self {
-        let mut generator = random::generator(seed, Purpose::Digits(dimension));
+        let mut generator = rng::generator(seed, RngStream::Digits(dimension));
         // As many places as a number below 1 has bits for.
         let count = (f64::from(f64::MANTISSA_DIGITS) / f64::from(base).log2()).ceil() as usize;
         let mut unit = 1.0;
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn bases_are_the_primes() {
         assert_eq!(primes().take(10).collect::<Vec<_>>(), [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]);
-        assert_eq!(primes().nth(MOST_DIMENSIONS - 1), Some(1619));
+        assert_eq!(primes().nth(MAX_DIMENSIONS - 1), Some(1619));
     }
 
     /// A slow reading of the definition: digits one by one, each through its permutation, over all places.

@@ -8,13 +8,13 @@
 
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
 /// Points that a maximin hypercube may have. A swap looks at every point, and there should be tens of swaps a point: seconds.
-pub const MOST_SPREAD: usize = 2_000;
+pub const MAX_SPREAD: usize = 2_000;
 
 /// Where points lie within their stretches, and how stretches are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Placement {
     #[default]
     Random,
     /// In the middle of its stretch; stretches are combined at random.
-    Centred,
+    Centered,
     /// Anywhere within its stretch; stretches are combined so that points lie far from each other.
     Maximin {
         /// Swaps that are tried. Tens for each point are well spent.
@@ -58,7 +58,7 @@ pub(super) fn points(
     placement: Placement,
     seed: u64,
 ) -> Result<UnitPoints, PointsError> {
-    if matches!(placement, Placement::Maximin { .. }) && rows > MOST_SPREAD {
+    if matches!(placement, Placement::Maximin { .. }) && rows > MAX_SPREAD {
         return Err(PointsError::TooManyToSpread { samples: rows });
     }
     // Designs have no more rows than a u32 holds.
@@ -66,14 +66,14 @@ pub(super) fn points(
     let mut points = UnitPoints::zeros(rows, columns);
     let width = 1.0 / rows as f64;
     for (column, number) in (0..columns).zip(0..) {
-        let mut generator = random::generator(seed, Purpose::Column(number));
+        let mut generator = rng::generator(seed, RngStream::Column(number));
         stretches.clear();
         stretches.extend(0..rows as u32);
         stretches.shuffle(&mut generator);
         for (&stretch, cell) in stretches.iter().zip(points.data_mut()[column..].iter_mut().step_by(columns))
         {
             let within = match placement {
-                Placement::Centred => 0.5,
+                Placement::Centered => 0.5,
                 Placement::Random | Placement::Maximin { .. } => generator.random::<f64>(),
             };
             *cell = inside(stretch, within, width);
@@ -98,7 +98,7 @@ fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
     if rows < 3 {
         return points;
     }
-    let mut generator = random::generator(seed, Purpose::Swaps);
+    let mut generator = rng::generator(seed, RngStream::Swaps);
     let mut better = points.clone();
     for _ in 0..swaps {
         let column = generator.random_range(0..columns) as usize;

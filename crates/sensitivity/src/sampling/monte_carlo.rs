@@ -4,7 +4,7 @@
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::RngExt;
 
@@ -27,7 +27,7 @@ pub fn sample(parameters: &[Parameter], monte_carlo: &MonteCarlo) -> Result<Desi
 
 /// Independent random points. 53 bits each, so that none is 1.
 pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
-    let mut generator = random::generator(seed, Purpose::RandomPoints);
+    let mut generator = rng::generator(seed, RngStream::RandomPoints);
     let mut points = UnitPoints::zeros(rows, columns);
     points.data_mut().fill_with(|| generator.random::<f64>());
     points

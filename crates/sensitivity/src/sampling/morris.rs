@@ -13,22 +13,22 @@
 //! Half of the steps run from base to base + step, the other half back. Parameters of a group step at the same time, each
 //! in a direction of its own, and count as one ([`crate::trajectory::Step::fraction`]).
 //!
-//! Base points are drawn at random or from a sequence ([`Base`]), as papers 000 and 001 sample MOAT from Halton's. Of many
-//! candidates those may be kept that lie far from each other ([`Choice`]): Campolongo's, by trying all choices, or
+//! BasePointSource points are drawn at random or from a sequence ([`BasePointSource`]), as papers 000 and 001 sample MOAT from Halton's. Of many
+//! candidates those may be kept that lie far from each other ([`TrajectorySelection`]): Campolongo's, by trying all choices, or
 //! Ruano's, step by step.
 
+mod build;
 mod spread;
 mod steps;
-mod walk;
 
 use super::groups::Groups;
 use super::points::{PointsError, Sequence};
-use super::{Design, MOST_EVALUATIONS};
+use super::{Design, MAX_EVALUATIONS};
+use build::{DesignBuilder, TrajectoryDraft};
 use pleach_workflow::Parameter;
 use spread::Distances;
-use steps::Steps;
+use steps::StepChoices;
 use thiserror::Error;
-use walk::{Builder, Walk};
 
 /// What to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Morris {
 
 /// How base points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
+pub enum BasePointSource {
     /// At random, with the directions.
     #[default]
     Random,
@@ -53,14 +53,14 @@ pub enum Base {
 
 /// Which trajectories are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum TrajectorySelection {
     /// All that are drawn.
     #[default]
     All,
     /// Of each batch of candidates those that lie farthest from each other.
     Spread {
         /// How they are found.
-        search: Search,
+        search: SpreadSearch,
         /// Trajectories drawn for each batch.
         candidates: u32,
         /// Trajectories kept of each batch, at least 2: all that are wanted, or a part, so that more batches may follow.
@@ -70,33 +70,33 @@ pub enum Choice {
 
 /// How trajectories of large spread are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// All choices are tried, as far as [`MOST_CHOICES`] allows.
+pub enum SpreadSearch {
+    /// All choices are tried, as far as [`MAX_CHOICES`] allows.
     Campolongo,
     /// One after the other is added.
     Ruano,
 }
 
 /// Choices that are tried, times the trajectories of each: seconds.
-pub const MOST_CHOICES: u64 = 100_000_000;
+pub const MAX_CHOICES: u64 = 100_000_000;
 
 /// Candidates of a batch: all pairs of them are compared, in 32 MB and seconds.
-pub const MOST_CANDIDATES: u32 = 2_000;
+pub const MAX_CANDIDATES: u32 = 2_000;
 
 /// Trajectories, how their base points are drawn and which are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct TrajectoryPlan {
     /// Number of trajectories kept, levels, and seed.
     pub morris: Morris,
     /// How base points are drawn.
-    pub base: Base,
+    pub base: BasePointSource,
     /// Which trajectories are kept.
-    pub choice: Choice,
+    pub choice: TrajectorySelection,
 }
 
-impl From<Morris> for Plan {
+impl From<Morris> for TrajectoryPlan {
     fn from(morris: Morris) -> Self {
-        Self { morris, base: Base::Random, choice: Choice::All }
+        Self { morris, base: BasePointSource::Random, choice: TrajectorySelection::All }
     }
 }
 
@@ -108,7 +108,7 @@ pub enum MorrisError {
     Points(#[from] PointsError),
     /// Batches that choose nothing, or more than they have.
     #[error(
-        "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MOST_CANDIDATES}"
+        "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MAX_CANDIDATES}"
     )]
     BadBatch {
         /// Candidates asked for.
@@ -129,7 +129,7 @@ pub enum MorrisError {
     /// More candidates in all batches than are drawn.
     #[error(
         "trajectories = {trajectories} of {candidates} candidates for each {batch} need {drawn} candidates; with their \
-         evaluations they are more than the {MOST_EVALUATIONS} that are allowed"
+         evaluations they are more than the {MAX_EVALUATIONS} that are allowed"
     )]
     TooManyCandidates {
         /// Trajectories asked for.
@@ -145,7 +145,7 @@ pub enum MorrisError {
     #[error(
         "{batch} of {candidates} candidates can be chosen in more than {} ways, too many to try all; fewer candidates, smaller batches, or \
          Ruano's search are allowed",
-        MOST_CHOICES / u64::from(*batch)
+        MAX_CHOICES / u64::from(*batch)
     )]
     TooManyChoices {
         /// Candidates asked for.
@@ -178,7 +178,7 @@ pub enum MorrisError {
         high: f64,
     },
     /// More parameter sets than are held in memory.
-    #[error("{trajectories} trajectories need {evaluations} evaluations; {} are allowed", MOST_EVALUATIONS)]
+    #[error("{trajectories} trajectories need {evaluations} evaluations; {} are allowed", MAX_EVALUATIONS)]
     TooManyEvaluations {
         /// Trajectories asked for.
         trajectories: u32,
@@ -194,7 +194,7 @@ pub enum MorrisError {
 /// # Errors
 /// [`MorrisError`] when nothing is asked for, nothing varies, or a range cannot be stepped over.
 pub fn sample(parameters: &[Parameter], morris: &Morris) -> Result<Design, MorrisError> {
-    sample_plan(parameters, &Groups::alone(parameters), &Plan::from(*morris))
+    sample_plan(parameters, &Groups::alone(parameters), &TrajectoryPlan::from(*morris))
 }
 
 /// Draws the trajectories of a plan, whose steps are those of groups: r(g+1) rows for g groups in which something varies.
@@ -204,7 +204,11 @@ pub fn sample(parameters: &[Parameter], morris: &Morris) -> Result<Design, Morri
 ///
 /// # Errors
 /// [`MorrisError`] as [`sample`], and for batches and base points that cannot be.
-pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Result<Design, MorrisError> {
+pub fn sample_plan(
+    parameters: &[Parameter],
+    groups: &Groups,
+    plan: &TrajectoryPlan,
+) -> Result<Design, MorrisError> {
     let Morris { trajectories, levels, seed } = plan.morris;
     if trajectories == 0 {
         return Err(MorrisError::NoTrajectories);
@@ -217,37 +221,40 @@ pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Re
         return Err(MorrisError::NothingVaries);
     }
     let evaluations = u64::from(trajectories) * (groups.len() as u64 + 1);
-    if evaluations > MOST_EVALUATIONS {
+    if evaluations > MAX_EVALUATIONS {
         return Err(MorrisError::TooManyEvaluations { trajectories, evaluations });
     }
     let (batch, candidates) = batches(trajectories, plan.choice)?;
     let varying = super::varying(parameters);
-    let steps: Vec<Steps<'_>> =
-        varying.iter().map(|&column| Steps::of(&parameters[column], levels)).collect::<Result<_, _>>()?;
+    let steps: Vec<StepChoices<'_>> = varying
+        .iter()
+        .map(|&column| StepChoices::of(&parameters[column], levels))
+        .collect::<Result<_, _>>()?;
     let drawn = u64::from(trajectories / batch) * u64::from(candidates);
-    if drawn * (groups.len() as u64 + 1) > MOST_EVALUATIONS {
+    if drawn * (groups.len() as u64 + 1) > MAX_EVALUATIONS {
         return Err(MorrisError::TooManyCandidates { trajectories, candidates, batch, drawn });
     }
     // Below what a u32 holds.
     let drawn = drawn as u32;
     let base = match plan.base {
-        Base::Random => None,
-        Base::Points(sequence) => Some(sequence.points(drawn as usize, varying.len(), seed)?),
+        BasePointSource::Random => None,
+        BasePointSource::Points(sequence) => Some(sequence.points(drawn as usize, varying.len(), seed)?),
     };
-    let walk = |index| walk::walk(&steps, groups.len(), base.as_ref(), seed, index);
+    let walk = |index| build::walk(&steps, groups.len(), base.as_ref(), seed, index);
 
-    let mut design = Builder::new(parameters, &varying, &groups);
+    let mut design = DesignBuilder::new(parameters, &varying, &groups);
     for first in (0..drawn).step_by(candidates as usize) {
-        let walks = (first..first + candidates).map(walk).collect::<Result<Vec<Walk>, MorrisError>>()?;
-        let Choice::Spread { search, .. } = plan.choice else {
+        let walks =
+            (first..first + candidates).map(walk).collect::<Result<Vec<TrajectoryDraft>, MorrisError>>()?;
+        let TrajectorySelection::Spread { search, .. } = plan.choice else {
             walks.iter().for_each(|walk| design.add(walk));
             continue;
         };
         let places: Vec<Vec<f64>> = walks.iter().map(|walk| design.places(walk)).collect();
         let distances = Distances::of(&places, varying.len());
         let kept = match search {
-            Search::Campolongo => spread::exhaustive(&distances, batch as usize),
-            Search::Ruano => spread::sequential(&distances, batch as usize),
+            SpreadSearch::Campolongo => spread::exhaustive(&distances, batch as usize),
+            SpreadSearch::Ruano => spread::sequential(&distances, batch as usize),
         };
         kept.into_iter().for_each(|place| design.add(&walks[place]));
     }
@@ -256,17 +263,17 @@ pub fn sample_plan(parameters: &[Parameter], groups: &Groups, plan: &Plan) -> Re
 }
 
 /// Trajectories kept, and drawn, at a time.
-fn batches(trajectories: u32, choice: Choice) -> Result<(u32, u32), MorrisError> {
-    let Choice::Spread { search, candidates, batch } = choice else { return Ok((1, 1)) };
-    if batch < 2 || candidates < batch || candidates > MOST_CANDIDATES {
+fn batches(trajectories: u32, choice: TrajectorySelection) -> Result<(u32, u32), MorrisError> {
+    let TrajectorySelection::Spread { search, candidates, batch } = choice else { return Ok((1, 1)) };
+    if batch < 2 || candidates < batch || candidates > MAX_CANDIDATES {
         return Err(MorrisError::BadBatch { candidates, batch });
     }
     if !trajectories.is_multiple_of(batch) {
         return Err(MorrisError::BrokenBatch { trajectories, batch });
     }
     let ways = spread::choices(u64::from(candidates), u64::from(batch));
-    if search == Search::Campolongo
-        && ways.is_none_or(|ways| ways.saturating_mul(u64::from(batch)) > MOST_CHOICES)
+    if search == SpreadSearch::Campolongo
+        && ways.is_none_or(|ways| ways.saturating_mul(u64::from(batch)) > MAX_CHOICES)
     {
         return Err(MorrisError::TooManyChoices { candidates, batch });
     }

@@ -109,7 +109,7 @@ pub enum PointsError {
     /// A maximin hypercube compares all pairs of points, again and again.
     #[error(
         "samples = {samples} are too many to be spread; a maximin hypercube has up to {}, and other hypercubes any number",
-        latin_hypercube::MOST_SPREAD
+        latin_hypercube::MAX_SPREAD
     )]
     TooManyToSpread {
         /// Points asked for.
@@ -158,9 +158,9 @@ impl Sequence {
     pub fn most_dimensions(self) -> usize {
         match self {
             Self::MonteCarlo | Self::LatinHypercube(_) => usize::MAX,
-            Self::Halton { .. } => halton::MOST_DIMENSIONS,
-            Self::Hammersley { .. } => halton::MOST_DIMENSIONS + 1,
-            Self::Sobol => sobol::MOST_DIMENSIONS,
+            Self::Halton { .. } => halton::MAX_DIMENSIONS,
+            Self::Hammersley { .. } => halton::MAX_DIMENSIONS + 1,
+            Self::Sobol => sobol::MAX_DIMENSIONS,
         }
     }
 

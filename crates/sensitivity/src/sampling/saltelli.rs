@@ -17,9 +17,9 @@
 
 use super::groups::{Group, Groups};
 use super::points::{PointsError, Sequence, UnitPoints};
-use super::{BadRange, Design, MOST_EVALUATIONS, Structure, marginals, names, resting_value, varying};
-use crate::blocks::RowBlocks;
-use crate::random::{self, Purpose};
+use super::{BadRange, Design, MAX_EVALUATIONS, Structure, marginals, names, resting_value, varying};
+use crate::rng::{self, RngStream};
+use crate::saltelli_blocks::RowBlocks;
 use pleach_workflow::{BasePoints, Parameter, Value};
 use rand::Rng;
 use thiserror::Error;
@@ -66,9 +66,9 @@ pub enum SaltelliError {
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
     #[error(
-        "samples = {samples} need {} evaluations, {rows_per_sample} each; {MOST_EVALUATIONS} are allowed, which are {} samples",
+        "samples = {samples} need {} evaluations, {rows_per_sample} each; {MAX_EVALUATIONS} are allowed, which are {} samples",
         u64::from(*samples) * rows_per_sample,
-        MOST_EVALUATIONS / rows_per_sample
+        MAX_EVALUATIONS / rows_per_sample
     )]
     TooManyEvaluations {
         /// Samples asked for.
@@ -126,7 +126,7 @@ pub fn draw_groups(
     let group_names = groups.iter().map(|group| group.name.clone()).collect();
     let blocks = RowBlocks::new(group_names, samples as usize, second_order);
     let rows_per_sample = blocks.rows_per_sample() as u64;
-    if u64::from(samples) * rows_per_sample > MOST_EVALUATIONS {
+    if u64::from(samples) * rows_per_sample > MAX_EVALUATIONS {
         return Err(SaltelliError::TooManyEvaluations { samples, rows_per_sample });
     }
     let marginals = marginals(parameters, &varying)?;
@@ -176,7 +176,7 @@ fn base_points(
     // A generator for each, in units of 2⁻³²: so they have been drawn from the first release on.
     let mut points = UnitPoints::zeros(samples as usize, dimensions);
     for (index, point) in (0..samples).zip(points.iter_mut()) {
-        let mut generator = random::generator(seed, Purpose::BaseSample(index));
+        let mut generator = rng::generator(seed, RngStream::BaseSample(index));
         point.fill_with(|| (f64::from(generator.next_u32()) + 0.5) / 4_294_967_296.0);
     }
     Ok(points)

@@ -10,7 +10,7 @@
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::random::{self, Purpose};
+use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::Rng;
 use sobol_burley::parts::{owen_scramble_rev, sobol_rev};
@@ -50,7 +50,7 @@ pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
 const CELLS: f64 = 4_294_967_296.0;
 
 /// Dimensions that there are directions for.
-pub(super) const MOST_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
+pub(super) const MAX_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
 /// Directions are for 16 bits of a point's number.
 const INDEX_BITS: u32 = 16;
@@ -65,7 +65,7 @@ pub(super) struct Sobol {
 }
 
 impl Sobol {
-    /// `dimensions` is at most [`MOST_DIMENSIONS`].
+    /// `dimensions` is at most [`MAX_DIMENSIONS`].
     pub(super) fn new(dimensions: usize, seed: u64) -> Self {
         let mut points = Self { seed, part: 0, scrambles: vec![0; dimensions] };
         points.scramble(0);
@@ -73,7 +73,7 @@ impl Sobol {
     }
 
     fn scramble(&mut self, part: u32) {
-        let mut generator = random::generator(self.seed, Purpose::Scrambling(part));
+        let mut generator = rng::generator(self.seed, RngStream::Scrambling(part));
         self.scrambles.fill_with(|| generator.next_u32());
         self.part = part;
     }

@@ -2,14 +2,14 @@
 //! rows over any base points.
 
 use crate::spaces::{space, varying};
-use pleach_sensitivity::blocks::Role;
-use pleach_sensitivity::sampling::choice::Sampler;
-use pleach_sensitivity::sampling::factorial::{Factorial, Resolution, sample_fraction};
+use pleach_sensitivity::saltelli_blocks::Role;
+use pleach_sensitivity::sampling::factorial::{DesignResolution, Factorial, sample_fraction};
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::halton::{LowDiscrepancy, sample as sample_halton};
 use pleach_sensitivity::sampling::marginal::{probability, quantile};
 use pleach_sensitivity::sampling::points::{Sequence, UnitPoints};
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample as saltelli, sample_groups};
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_sensitivity::sampling::{Design, factorial};
 use pleach_workflow::{BasePoints, Distribution, Domain, Parameter, Value, ValueType};
 use proptest::prelude::*;
@@ -94,10 +94,10 @@ proptest! {
 
     /// Of a hypercube of as many points as levels times a whole number, every level has its share.
     #[test]
-    fn levels_are_equally_likely(levels in 2_u32..20, share in 1_u32..6, seed: u64, centred: bool) {
+    fn levels_are_equally_likely(levels in 2_u32..20, share in 1_u32..6, seed: u64, centered: bool) {
         let numbers: Vec<f64> = (0..levels).map(f64::from).collect();
         let parameters = [parameter("n", ValueType::Integer, Domain::set(ValueType::Integer, &numbers).unwrap())];
-        let name = if centred { "lhs-centred" } else { "lhs" };
+        let name = if centered { "lhs-centered" } else { "lhs" };
         let sampler = Sampler::named(name, levels * share, 2).unwrap();
         let design = sampler.sample(&parameters, levels * share, seed).unwrap();
         let mut counts: HashMap<Value, u32> = HashMap::new();
@@ -158,11 +158,11 @@ proptest! {
         let parameters: Vec<Parameter> = (0..count)
             .map(|at| parameter(&format!("x{at}"), ValueType::Real, Domain::Continuous { low: -1.0, high: 1.0 }))
             .collect();
-        for resolution in [Resolution::Three, Resolution::Four] {
+        for resolution in [DesignResolution::Three, DesignResolution::Four] {
             let rows = sample_fraction(&parameters, resolution).unwrap().evaluations;
             let expected = match resolution {
-                Resolution::Three => (count + 1).next_power_of_two(),
-                Resolution::Four => 2 * count.next_power_of_two(),
+                DesignResolution::Three => (count + 1).next_power_of_two(),
+                DesignResolution::Four => 2 * count.next_power_of_two(),
             };
             prop_assert_eq!(rows.len(), expected);
             let sum = |columns: &[usize]| {
@@ -173,7 +173,7 @@ proptest! {
                 for other in 0..one {
                     prop_assert_eq!(sum(&[one, other]), 0.0);
                     for third in 0..other {
-                        prop_assert!(resolution == Resolution::Three || sum(&[one, other, third]) == 0.0);
+                        prop_assert!(resolution == DesignResolution::Three || sum(&[one, other, third]) == 0.0);
                     }
                 }
             }
@@ -187,7 +187,7 @@ proptest! {
         samples in 1_u32..20, second_order: bool, seed: u64,
     ) {
         let names: Vec<String> = parameters.iter().zip(&labels).map(|(_, label)| format!("g{label}")).collect();
-        let groups = Groups::labelled(&parameters, &names).unwrap();
+        let groups = Groups::labeled(&parameters, &names).unwrap();
         let settings = Saltelli { samples, second_order, base, seed };
         let design = sample_groups(&parameters, &groups, &settings).unwrap();
         let blocks = design.row_blocks().unwrap();

@@ -19,7 +19,7 @@ fn design(parameters: &[Parameter], trajectories: u32, seed: u64) -> Design {
     sample(parameters, &Morris { trajectories, levels: 20, seed }).expect("something varies")
 }
 
-fn analyse(design: &Design, responses: &[Option<f64>]) -> MoatIndices {
+fn analyze(design: &Design, responses: &[Option<f64>]) -> MoatIndices {
     let trajectories = design.trajectories().expect("a Morris design");
     indices(trajectories, "dice", responses, 7).expect("a trajectory is left")
 }
@@ -113,7 +113,7 @@ proptest! {
     ) {
         let design = design(&parameters, 5, seed);
         let linear = |row: &[Value]| row.iter().zip(&slopes).map(|(x, a)| a * x.as_f64()).sum::<f64>();
-        let found = analyse(&design, &respond(&design, linear));
+        let found = analyze(&design, &respond(&design, linear));
         let scale = parameters.iter().map(|p| p.domain.bounds().1.abs() + width(p)).sum::<f64>() * 10.0;
         for (entry, column) in found.parameters.iter().zip(varying(&parameters)) {
             let slope = slopes[column] * width(&parameters[column]);
@@ -143,7 +143,7 @@ proptest! {
     #[test]
     fn a_constant_response_has_no_effect(parameters in space(), seed: u64, constant in -1e6..1e6f64) {
         let design = design(&parameters, 3, seed);
-        for entry in analyse(&design, &respond(&design, |_| constant)).parameters {
+        for entry in analyze(&design, &respond(&design, |_| constant)).parameters {
             let zero = Some(0.0);
             let expected = MoatParameter {
                 name: entry.name.clone(), mu: 0.0, mu_star: 0.0, sigma: zero,
@@ -161,7 +161,7 @@ proptest! {
         let mut responses: Vec<_> = design.evaluations.iter().zip(&noise).map(|(_, y)| Some(*y)).collect();
         let failed = failed.index(responses.len());
         responses[failed] = None;
-        let with_failure = analyse(&design, &responses);
+        let with_failure = analyze(&design, &responses);
         prop_assert_eq!(with_failure.trajectories_dropped, 1);
 
         let start = failed / length * length;
@@ -180,7 +180,7 @@ proptest! {
     ) {
         let responses: Vec<_> = design.evaluations.iter().zip(&noise).map(|(_, y)| Some(*y)).collect();
         let changed: Vec<_> = responses.iter().map(|y| y.map(|y| factor * y + 3.0)).collect();
-        for (before, after) in analyse(&design, &responses).parameters.iter().zip(analyse(&design, &changed).parameters) {
+        for (before, after) in analyze(&design, &responses).parameters.iter().zip(analyze(&design, &changed).parameters) {
             prop_assert!(close(after.mu, factor * before.mu, 1e4));
             prop_assert!(close(after.mu_star, factor.abs() * before.mu_star, 1e4));
             prop_assert!(close(after.effect, factor.signum() * before.effect, 1e2));
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_serialised_is_finite((_, design, responses) in noisy()) {
+    fn what_is_serialized_is_finite((_, design, responses) in noisy()) {
         if let Ok(found) = indices(design.trajectories().unwrap(), "dice", &responses, 7) {
             let one = found.trajectories_used == 1;
             let json = serde_json::to_string(&Indices::Moat(found)).unwrap();
@@ -212,7 +212,7 @@ fn one_parameter() -> Vec<Parameter> {
 fn the_names_in_json_are_those_of_the_design() {
     // Two levels: the step is the whole range, and nothing is rounded.
     let design = sample(&one_parameter(), &Morris { trajectories: 1, levels: 2, seed: 1 }).unwrap();
-    let found = analyse(&design, &respond(&design, |row| 2.0 * row[0].as_f64()));
+    let found = analyze(&design, &respond(&design, |row| 2.0 * row[0].as_f64()));
     let json = serde_json::to_value(Indices::Moat(found)).unwrap();
     let expected = serde_json::json!({
         "method": "moat", "response": "dice", "trajectories_used": 1, "trajectories_dropped": 0,
@@ -232,7 +232,7 @@ fn every_trajectory_counts_in_the_intervals() {
     for place in [0, 9, 19] {
         let mut responses = vec![Some(0.0); 40];
         responses[2 * place] = Some(1.0);
-        let found = analyse(&design, &responses).parameters.remove(0);
+        let found = analyze(&design, &responses).parameters.remove(0);
         for half_width in [found.mu_conf.unwrap(), found.mu_star_conf.unwrap()] {
             assert!((half_width / exact - 1.0).abs() < 0.1, "{half_width} {exact}");
         }
@@ -264,9 +264,9 @@ fn convergence_is_over_trajectories() {
     let steps = convergence::moat(trajectories, response, 7, &convergence::halves(12, 4)).unwrap();
     // The first trajectory alone is not complete.
     assert_eq!(steps.iter().map(|step| step.evaluations).collect::<Vec<_>>(), [12, 24, 48]);
-    assert_eq!(steps[2].indices, Indices::Moat(analyse(&design, &responses)));
+    assert_eq!(steps[2].indices, Indices::Moat(analyze(&design, &responses)));
     let fewer = self::design(&parameters, 6, 1);
-    assert_eq!(steps[1].indices, Indices::Moat(analyse(&fewer, &responses[..24])));
+    assert_eq!(steps[1].indices, Indices::Moat(analyze(&fewer, &responses[..24])));
     let warnings = steps[0].indices.warnings();
     let unit = "trajectories".to_owned();
     assert_eq!(warnings[0], Warning::SmallSample { unit, used: 2, advised: 5 });
@@ -287,7 +287,7 @@ fn parameters_without_effect_are_one_warning() {
         effect: 0.0,
     };
     let design = design(&one_parameter(), 6, 1);
-    let mut found = analyse(&design, &[Some(1.0), Some(2.0)].repeat(6));
+    let mut found = analyze(&design, &[Some(1.0), Some(2.0)].repeat(6));
     found.parameters = names.iter().enumerate().map(entry).collect();
     let said: Vec<String> = Indices::Moat(found).warnings().iter().map(ToString::to_string).collect();
     let expected = [

@@ -2,24 +2,26 @@
 
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::sampling::Design;
-use pleach_sensitivity::sampling::choice::Sampler;
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::latin_hypercube::Placement;
-use pleach_sensitivity::sampling::morris::{Base, Choice, Morris, Plan, Search, sample, sample_plan};
+use pleach_sensitivity::sampling::morris::{
+    BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection, sample, sample_plan,
+};
 use pleach_sensitivity::sampling::points::Sequence;
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_sensitivity::trajectory::Trajectories;
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 use proptest::prelude::*;
 
-fn base() -> impl Strategy<Value = Base> {
+fn base() -> impl Strategy<Value = BasePointSource> {
     let named = |name| match Sampler::named(name, 40, 4) {
-        Some(Sampler::Points(sequence)) => Base::Points(sequence),
-        _ => Base::Random,
+        Some(Sampler::Points(sequence)) => BasePointSource::Points(sequence),
+        _ => BasePointSource::Random,
     };
     prop::sample::select(Sampler::NAMES.to_vec()).prop_map(named)
 }
 
-fn alone(parameters: &[Parameter], plan: &Plan) -> Design {
+fn alone(parameters: &[Parameter], plan: &TrajectoryPlan) -> Design {
     sample_plan(parameters, &Groups::alone(parameters), plan).expect("a design")
 }
 
@@ -77,7 +79,7 @@ proptest! {
     /// Whatever the base points: each parameter steps once in a trajectory, by the stated fraction of its range.
     #[test]
     fn steps_are_the_stated_fractions(parameters in space(), base in base(), seed: u64, levels in 2_u32..30) {
-        let plan = Plan { morris: Morris { trajectories: 5, levels, seed }, base, choice: Choice::All };
+        let plan = TrajectoryPlan { morris: Morris { trajectories: 5, levels, seed }, base, choice: TrajectorySelection::All };
         let design = alone(&parameters, &plan);
         let columns = varying(&parameters);
         let stated = design.trajectories().unwrap();
@@ -106,7 +108,7 @@ proptest! {
     fn trajectories_start_at_their_base_points(half in 1_u32..8, seed: u64, scrambled: bool) {
         let (sequence, levels) = (Sequence::Halton { scrambled }, 2 * half);
         let morris = Morris { trajectories: 12, levels, seed };
-        let design = alone(&units(3), &Plan { morris, base: Base::Points(sequence), choice: Choice::All });
+        let design = alone(&units(3), &TrajectoryPlan { morris, base: BasePointSource::Points(sequence), choice: TrajectorySelection::All });
         let points = sequence.points(12, 3, seed).unwrap();
         for (start, point) in design.evaluations.iter().step_by(4).zip(points.iter()) {
             for (value, place) in start.iter().zip(point) {
@@ -120,8 +122,8 @@ proptest! {
     fn more_trajectories_of_extensible_plans_keep_the_first(
         parameters in space(), base in base(), seed: u64, few in 1_u32..4, more in 0_u32..4, batches: bool,
     ) {
-        let choice = if batches { Choice::Spread { search: Search::Ruano, candidates: 6, batch: 2 } } else { Choice::All };
-        let plan = |trajectories| Plan { morris: Morris { trajectories: 2 * trajectories, levels: 6, seed }, base, choice };
+        let choice = if batches { TrajectorySelection::Spread { search: SpreadSearch::Ruano, candidates: 6, batch: 2 } } else { TrajectorySelection::All };
+        let plan = |trajectories| TrajectoryPlan { morris: Morris { trajectories: 2 * trajectories, levels: 6, seed }, base, choice };
         let longer = plan(few + more + 1);
         prop_assume!(longer.extensible().is_ok());
         let (short, long) = (alone(&parameters, &plan(few)), alone(&parameters, &longer));
@@ -137,14 +139,14 @@ proptest! {
         let morris = |trajectories| Morris { trajectories, levels, seed };
         let all = trajectories(&sample(&parameters, &morris(candidates)).unwrap(), columns + 1);
         let chosen = |search| {
-            let plan = Plan {
-                morris: morris(few), base: Base::Random, choice: Choice::Spread { search, candidates, batch: few },
+            let plan = TrajectoryPlan {
+                morris: morris(few), base: BasePointSource::Random, choice: TrajectorySelection::Spread { search, candidates, batch: few },
             };
             let found = trajectories(&alone(&parameters, &plan), columns + 1);
             assert!(found.iter().all(|one| all.contains(one)), "chosen among the candidates");
             spread(&found.iter().collect::<Vec<_>>())
         };
-        let (exhaustive, sequential) = (chosen(Search::Campolongo), chosen(Search::Ruano));
+        let (exhaustive, sequential) = (chosen(SpreadSearch::Campolongo), chosen(SpreadSearch::Ruano));
         let unchosen = spread(&all[..few as usize].iter().collect::<Vec<_>>());
         let best = widest(&all, few);
         prop_assert!((exhaustive - best).abs() < 1e-9 * best.max(1.0), "{} {}", exhaustive, best);
@@ -155,8 +157,8 @@ proptest! {
     #[test]
     fn groups_step_together(parameters in space(), labels in prop::collection::vec(0_usize..3, 6), base in base(), seed: u64) {
         let names: Vec<String> = parameters.iter().zip(&labels).map(|(_, label)| format!("g{label}")).collect();
-        let groups = Groups::labelled(&parameters, &names).unwrap();
-        let plan = Plan { morris: Morris { trajectories: 4, levels: 6, seed }, base, choice: Choice::All };
+        let groups = Groups::labeled(&parameters, &names).unwrap();
+        let plan = TrajectoryPlan { morris: Morris { trajectories: 4, levels: 6, seed }, base, choice: TrajectorySelection::All };
         let design = sample_plan(&parameters, &groups, &plan).unwrap();
         let columns = varying(&parameters);
         let stated = design.trajectories().unwrap();
@@ -186,8 +188,8 @@ proptest! {
     fn groups_of_one_are_parameters(parameters in space(), seed: u64) {
         let morris = Morris { trajectories: 3, levels: 6, seed };
         let names: Vec<String> = (0..parameters.len()).map(|at| format!("g{at}")).collect();
-        let groups = Groups::labelled(&parameters, &names).unwrap();
-        let grouped = sample_plan(&parameters, &groups, &Plan::from(morris)).unwrap();
+        let groups = Groups::labeled(&parameters, &names).unwrap();
+        let grouped = sample_plan(&parameters, &groups, &TrajectoryPlan::from(morris)).unwrap();
         prop_assert_eq!(grouped.evaluations, sample(&parameters, &morris).unwrap().evaluations);
     }
 }
@@ -197,7 +199,7 @@ proptest! {
 fn base_points_of_a_sequence_cover_the_levels() {
     let morris = Morris { trajectories: 64, levels: 8, seed: 500 };
     let spread = |base| {
-        let design = alone(&units(1), &Plan { morris, base, choice: Choice::All });
+        let design = alone(&units(1), &TrajectoryPlan { morris, base, choice: TrajectorySelection::All });
         let mut counts = [0_i32; 8];
         let starts = design.evaluations.iter().step_by(2);
         starts.for_each(|row| counts[(row[0].as_f64() * 7.0).round() as usize] += 1);
@@ -209,47 +211,50 @@ fn base_points_of_a_sequence_cover_the_levels() {
         Sequence::LatinHypercube(Placement::Random),
         Sequence::Hammersley { scrambled: true },
     ] {
-        assert!(spread(Base::Points(sequence)) <= Some(1), "{sequence:?}");
+        assert!(spread(BasePointSource::Points(sequence)) <= Some(1), "{sequence:?}");
     }
-    assert!(spread(Base::Random) > Some(1));
+    assert!(spread(BasePointSource::Random) > Some(1));
 }
 
 #[test]
 fn plans_that_cannot_be_say_why() {
     let said = |parameters: &[Parameter], trajectories, choice| {
         let morris = Morris { trajectories, levels: 4, seed: 1 };
-        let plan = Plan { morris, base: Base::Random, choice };
+        let plan = TrajectoryPlan { morris, base: BasePointSource::Random, choice };
         sample_plan(parameters, &Groups::alone(parameters), &plan).unwrap_err().to_string()
     };
-    let of = |search, candidates, batch| Choice::Spread { search, candidates, batch };
+    let of = |search, candidates, batch| TrajectorySelection::Spread { search, candidates, batch };
     let three = units(3);
     let bad = "a batch keeps 2 trajectories or more of as many candidates at least, up to 2000";
     for (candidates, batch) in [(10, 1), (3, 4), (2_001, 4)] {
-        assert!(said(&three, 4, of(Search::Ruano, candidates, batch)).ends_with(bad));
+        assert!(said(&three, 4, of(SpreadSearch::Ruano, candidates, batch)).ends_with(bad));
     }
     assert_eq!(
-        said(&three, 10, of(Search::Ruano, 20, 4)),
+        said(&three, 10, of(SpreadSearch::Ruano, 20, 4)),
         "trajectories = 10 are no whole number of batches of 4; batches are chosen whole"
     );
     assert!(
-        said(&three, 10, of(Search::Campolongo, 100, 10))
+        said(&three, 10, of(SpreadSearch::Campolongo, 100, 10))
             .starts_with("10 of 100 candidates can be chosen in more than")
     );
     assert!(
-        said(&three, 1_000_000, of(Search::Ruano, 2_000, 2))
+        said(&three, 1_000_000, of(SpreadSearch::Ruano, 2_000, 2))
             .contains("need 1000000000 candidates; with their")
     );
     let mut normal = units(1);
     normal[0].domain =
         Domain::Distributed { distribution: Distribution::Normal { mean: 0.0, deviation: 1.0 } };
-    assert!(said(&normal, 2, Choice::All).starts_with("parameter x0 cannot be stepped over [-inf, inf]"));
+    assert!(
+        said(&normal, 2, TrajectorySelection::All)
+            .starts_with("parameter x0 cannot be stepped over [-inf, inf]")
+    );
 }
 
 /// What is read back with other groups than it was drawn with says what does not fit.
 #[test]
 fn rows_of_other_groups_say_why() {
     let parameters = units(3);
-    let groups = |labels: [&str; 3]| Groups::labelled(&parameters, &labels.map(str::to_owned)).unwrap();
+    let groups = |labels: [&str; 3]| Groups::labeled(&parameters, &labels.map(str::to_owned)).unwrap();
     let rows = |rows: &[[f64; 3]]| -> Vec<Vec<Value>> {
         let value = |x: f64| Value::from_f64(x, ValueType::Real).unwrap();
         rows.iter().map(|row| row.map(value).to_vec()).collect()

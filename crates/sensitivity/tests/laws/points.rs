@@ -1,10 +1,10 @@
 //! What sequences of points promise, whatever their size and seed.
 
-use pleach_sensitivity::sampling::choice::Sampler;
-use pleach_sensitivity::sampling::discrepancy::centred_l2;
+use pleach_sensitivity::sampling::discrepancy::centered_l2;
 use pleach_sensitivity::sampling::halton::radical_inverse;
 use pleach_sensitivity::sampling::latin_hypercube::{Placement, smallest_distance};
 use pleach_sensitivity::sampling::points::{PointsError, Sequence, UnitPoints};
+use pleach_sensitivity::sampling::sampler::Sampler;
 use proptest::prelude::*;
 
 /// The sequences that study files name.
@@ -43,7 +43,7 @@ proptest! {
         let points = draw(sequence, rows, columns, seed);
         prop_assert_eq!(&points, &draw(sequence, rows, columns, seed));
         let seedless = matches!(sequence, Sequence::Halton { scrambled: false } | Sequence::Hammersley { scrambled: false });
-        // Two hypercubes of two centred points, and the evenly spaced dimension of Hammersley's, may be equal by chance.
+        // Two hypercubes of two centered points, and the evenly spaced dimension of Hammersley's, may be equal by chance.
         if rows > 30 && columns > 2 {
             prop_assert_eq!(points == draw(sequence, rows, columns, seed ^ 1), seedless);
         }
@@ -68,7 +68,7 @@ proptest! {
     /// Neither more dimensions nor their number move the coordinates of those before.
     #[test]
     fn dimensions_do_not_disturb_each_other(
-        name in prop::sample::select(vec!["lhs", "lhs-centred", "halton", "halton-plain", "hammersley", "sobol"]),
+        name in prop::sample::select(vec!["lhs", "lhs-centered", "halton", "halton-plain", "hammersley", "sobol"]),
         rows in 1_usize..40, columns in 1_usize..9, seed: u64,
     ) {
         let Some(Sampler::Points(sequence)) = Sampler::named(name, 40, 4) else { return Ok(()) };
@@ -80,7 +80,7 @@ proptest! {
     fn each_stretch_of_a_hypercube_is_hit_once(
         rows in 1_usize..200, columns in 1_usize..9, seed: u64,
         placement in prop_oneof![
-            Just(Placement::Random), Just(Placement::Centred), Just(Placement::Maximin { swaps: 50 }),
+            Just(Placement::Random), Just(Placement::Centered), Just(Placement::Maximin { swaps: 50 }),
         ],
     ) {
         let points = draw(Sequence::LatinHypercube(placement), rows, columns, seed);
@@ -88,7 +88,7 @@ proptest! {
             let mut hit = vec![0; rows];
             points.iter().for_each(|point| hit[stretch(point[column], rows)] += 1);
             prop_assert!(hit.iter().all(|&hits| hits == 1), "{:?}", hit);
-            if placement == Placement::Centred {
+            if placement == Placement::Centered {
                 let off = |point: &[f64]| (point[column] * rows as f64).fract() - 0.5;
                 prop_assert!(points.iter().all(|point| off(point).abs() < 1e-9));
             }
@@ -158,7 +158,7 @@ proptest! {
 #[test]
 fn even_points_have_less_discrepancy_than_random_ones() {
     let mean = |sequence: Sequence, columns| {
-        (0..8).map(|seed| centred_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 8.0
+        (0..8).map(|seed| centered_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 8.0
     };
     for columns in [2, 5] {
         let random = mean(Sequence::MonteCarlo, columns);
@@ -167,7 +167,7 @@ fn even_points_have_less_discrepancy_than_random_ones() {
             println!("{columns} dimensions, {name}: {found:.2e}, random {random:.2e}");
             let most = match name {
                 "mc" => 1.01,
-                "lhs" | "lhs-centred" | "lhs-maximin" => 0.7,
+                "lhs" | "lhs-centered" | "lhs-maximin" => 0.7,
                 _ => 0.4,
             };
             assert!(found < most * random, "{columns} dimensions, {name}: {found} {random}");
@@ -190,7 +190,7 @@ fn discrepancies_are_those_of_salib_and_scipy() {
         for (columns, (theirs, apart)) in [2, 5].into_iter().zip(means) {
             let Some(Sampler::Points(sequence)) = Sampler::named(name, 128, 4) else { continue };
             let ours =
-                (0..100).map(|seed| centred_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 100.0;
+                (0..100).map(|seed| centered_l2(&draw(sequence, 128, columns, seed))).sum::<f64>() / 100.0;
             println!("{name}, {columns} dimensions: {ours:.4e}, theirs {theirs:.4e}");
             assert!((ours / theirs - 1.0).abs() < apart, "{name}, {columns} dimensions: {ours} {theirs}");
         }

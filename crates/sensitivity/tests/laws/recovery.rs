@@ -1,8 +1,8 @@
 //! A design is found again in its bare rows, and a row that is none of it is named.
 
 use crate::spaces::{space, varying};
-use pleach_sensitivity::blocks::Role;
-use pleach_sensitivity::recovery::{Sets, StructureError, curves, row_blocks};
+use pleach_sensitivity::design_detection::{ParameterColumns, StructureError, curves, row_blocks};
+use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::fast::{self, Fast};
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::morris::{self, Morris};
@@ -28,7 +28,7 @@ proptest! {
         let drawn = design.row_blocks().unwrap();
         let mut columns = columns(&parameters, &design.evaluations);
         let alone = Groups::alone(&parameters);
-        let sets = Sets { parameters: &parameters, columns: &columns };
+        let sets = ParameterColumns { parameters: &parameters, columns: &columns };
         prop_assert_eq!(row_blocks(sets, &alone, Some(second_order)), Ok(drawn.clone()));
         if parameters.iter().any(|parameter| matches!(parameter.domain, Domain::Continuous { .. })) {
             prop_assert_eq!(row_blocks(sets, &alone, None), Ok(drawn.clone()));
@@ -41,7 +41,7 @@ proptest! {
         let of = varying(&parameters);
         let column = of[place.index(of.len())];
         columns[column][row] += by;
-        let found = row_blocks(Sets { parameters: &parameters, columns: &columns }, &alone, Some(second_order));
+        let found = row_blocks(ParameterColumns { parameters: &parameters, columns: &columns }, &alone, Some(second_order));
         let Err(StructureError::NotInBlock { evaluation, name, .. }) = found else {
             return Err(TestCaseError::fail(format!("{found:?}")));
         };
@@ -52,7 +52,7 @@ proptest! {
     fn curves_are_found(parameters in space(), samples in 65_u32..150, seed in any::<u64>()) {
         let (design, drawn) = fast::sample(&parameters, &Fast { samples, harmonics: 4, seed }).unwrap();
         let columns = columns(&parameters, &design.evaluations);
-        prop_assert_eq!(curves(Sets { parameters: &parameters, columns: &columns }, 4), Ok(drawn));
+        prop_assert_eq!(curves(ParameterColumns { parameters: &parameters, columns: &columns }, 4), Ok(drawn));
     }
 
     /// Trajectories out of columns are those out of rows.

@@ -1,7 +1,7 @@
 //! What a Saltelli design promises of its rows, and an independent slow computation of its Sobol' points.
 
 use crate::spaces::{space, varying};
-use pleach_sensitivity::blocks::Role;
+use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use proptest::prelude::*;

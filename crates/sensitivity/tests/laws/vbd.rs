@@ -1,13 +1,13 @@
 //! What Sobol' indices promise whatever the responses, and an independent slow computation of them.
 
 use crate::spaces::reals;
-use pleach_sensitivity::blocks::{Role, RowBlocks};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::convergence::{self, halves};
 use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::saltelli_blocks::{Role, RowBlocks};
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_sensitivity::vbd::{Estimator, VbdIndices, indices};
 use pleach_sensitivity::warnings::Warning;
@@ -23,7 +23,7 @@ fn blocks(varying: usize, samples: usize, second_order: bool) -> RowBlocks {
     sample(&reals(varying), &saltelli).expect("a design").row_blocks().expect("row blocks").clone()
 }
 
-fn analyse(blocks: &RowBlocks, values: &[Option<f64>], estimator: Estimator) -> VbdIndices {
+fn analyze(blocks: &RowBlocks, values: &[Option<f64>], estimator: Estimator) -> VbdIndices {
     indices(blocks, &[Response { name: "dice", values }], estimator, BOOTSTRAP).expect("indices").remove(0)
 }
 
@@ -54,10 +54,10 @@ fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
 
 /// The formulas, read out loud: first-order, total and second-order indices by name of the rows.
 fn slowly(blocks: &RowBlocks, responses: &[Option<f64>], estimator: Estimator) -> Vec<f64> {
-    let centre = mean(responses.iter().map(|value| value.expect("no failures")));
+    let center = mean(responses.iter().map(|value| value.expect("no failures")));
     let at = |sample: usize, role: Role| {
         let row = blocks.row(sample, role).expect("a row of the design");
-        responses[row].expect("no failures") - centre
+        responses[row].expect("no failures") - center
     };
     let over = |of: &dyn Fn(usize) -> f64| mean((0..blocks.samples()).map(of));
     let both = over(&|n| (at(n, Role::A) + at(n, Role::B)) / 2.0);
@@ -98,7 +98,7 @@ proptest! {
     fn a_slow_computation_agrees((blocks, responses) in noisy()) {
         for estimator in ESTIMATORS {
             let (found, expected) =
-                (values(&analyse(&blocks, &responses, estimator)), slowly(&blocks, &responses, estimator));
+                (values(&analyze(&blocks, &responses, estimator)), slowly(&blocks, &responses, estimator));
             prop_assert!(close(&found, &expected), "{estimator:?}: {found:?} {expected:?}");
         }
     }
@@ -109,7 +109,7 @@ proptest! {
         turned.rotate_left(by % blocks.samples() * blocks.rows_per_sample());
         for estimator in ESTIMATORS {
             let (before, after) =
-                (analyse(&blocks, &responses, estimator), analyse(&blocks, &turned, estimator));
+                (analyze(&blocks, &responses, estimator), analyze(&blocks, &turned, estimator));
             prop_assert!(close(&values(&before), &values(&after)));
         }
     }
@@ -126,8 +126,8 @@ proptest! {
                 block
             })
             .collect();
-        let before = analyse(&blocks, &responses, Estimator::Saltelli);
-        let mut after = analyse(&blocks, &reversed, Estimator::Saltelli);
+        let before = analyze(&blocks, &responses, Estimator::Saltelli);
+        let mut after = analyze(&blocks, &reversed, Estimator::Saltelli);
         after.parameters.reverse();
         let of = |found: &VbdIndices| -> Vec<f64> {
             found.parameters.iter().flat_map(|entry| [entry.first.value.unwrap(), entry.total.value.unwrap()]).collect()
@@ -142,7 +142,7 @@ proptest! {
         let changed: Vec<_> = responses.iter().map(|y| y.map(|y| factor * y + constant)).collect();
         for estimator in ESTIMATORS {
             let (before, after) =
-                (analyse(&blocks, &responses, estimator), analyse(&blocks, &changed, estimator));
+                (analyze(&blocks, &responses, estimator), analyze(&blocks, &changed, estimator));
             prop_assert!(close(&values(&before), &values(&after)));
             let confs = |found: &VbdIndices| -> Vec<f64> {
                 found.parameters.iter().flat_map(|entry| [entry.first.conf, entry.total.conf]).flatten().collect()
@@ -162,7 +162,7 @@ proptest! {
             }
         }
         for estimator in ESTIMATORS {
-            let found = analyse(&blocks, &responses, estimator);
+            let found = analyze(&blocks, &responses, estimator);
             let idle = &found.parameters[0].total;
             prop_assert_eq!((idle.value, idle.conf), (Some(0.0), Some(0.0)));
             if blocks.names().len() > 2 {
@@ -179,7 +179,7 @@ proptest! {
         let failed = failed.index(responses.len());
         let mut broken = responses.clone();
         broken[failed] = None;
-        let found = analyse(&blocks, &broken, Estimator::Saltelli);
+        let found = analyze(&blocks, &broken, Estimator::Saltelli);
         prop_assert_eq!((found.samples_used, found.samples_dropped), (blocks.samples() - 1, 1));
         let counts: Vec<usize> = found.parameters.iter().map(|parameter| parameter.failed).collect();
         let column = match blocks.role(failed) {
@@ -192,7 +192,7 @@ proptest! {
         let mut left = responses;
         left.drain(failed / length * length..(failed / length + 1) * length);
         let fewer = self::blocks(blocks.names().len(), blocks.samples() - 1, blocks.has_second_order());
-        let without = analyse(&fewer, &left, Estimator::Saltelli);
+        let without = analyze(&fewer, &left, Estimator::Saltelli);
         prop_assert_eq!(values(&without), values(&found));
 
         // Several responses at once have the indices that each has alone.
@@ -203,13 +203,13 @@ proptest! {
         let names: Vec<&str> = together.iter().map(|found| found.response.as_str()).collect();
         prop_assert_eq!(names, ["broken", "other", "again"]);
         prop_assert_eq!(&together[0].parameters, &found.parameters);
-        prop_assert_eq!(&together[1].parameters, &analyse(&blocks, &other, Estimator::Saltelli).parameters);
+        prop_assert_eq!(&together[1].parameters, &analyze(&blocks, &other, Estimator::Saltelli).parameters);
         prop_assert_eq!(&together[2].parameters, &found.parameters);
     }
 
     #[test]
-    fn what_is_serialised_is_finite_and_reads_back((blocks, responses) in noisy()) {
-        let found = Indices::Vbd(analyse(&blocks, &responses, Estimator::Janon));
+    fn what_is_serialized_is_finite_and_reads_back((blocks, responses) in noisy()) {
+        let found = Indices::Vbd(analyze(&blocks, &responses, Estimator::Janon));
         let json = serde_json::to_string(&found).unwrap();
         prop_assert!(json.starts_with(r#"{"method":"vbd","response":"dice","estimator":"janon""#), "{}", json);
         prop_assert_eq!(serde_json::from_str::<Indices>(&json).unwrap(), found);
@@ -220,7 +220,7 @@ proptest! {
 fn a_constant_response_is_said_to_be() {
     let blocks = blocks(2, 8, true);
     for constant in [0.0, 0.9, -1e300] {
-        let found = analyse(&blocks, &vec![Some(constant); blocks.rows()], Estimator::Saltelli);
+        let found = analyze(&blocks, &vec![Some(constant); blocks.rows()], Estimator::Saltelli);
         assert!(found.no_variation);
         assert!(
             found
@@ -260,7 +260,7 @@ fn warnings_say_what_is_doubtful() {
     let y = |row: usize| ((row / 4 * 7 + usize::from(row % 4 == 1 || row % 4 == 3) * 5) % 11) as f64;
     let mut values: Vec<Option<f64>> = (0..blocks.rows()).map(|row| Some(y(row))).collect();
     values[2] = None;
-    let warnings = Indices::Vbd(analyse(&blocks, &values, Estimator::Saltelli)).warnings();
+    let warnings = Indices::Vbd(analyze(&blocks, &values, Estimator::Saltelli)).warnings();
     let unit = || "base samples".to_owned();
     assert_eq!(warnings[0], Warning::SmallSample { unit: unit(), used: 39, advised: 100 });
     assert_eq!(warnings[1], Warning::Dropped { unit: unit(), used: 39, dropped: 1 });
@@ -280,7 +280,7 @@ fn convergence_is_over_beginnings() {
     assert_eq!(rows, [3, 6, 12, 25, 50].map(|samples| samples * 8));
     let of = |samples| {
         let blocks = self::blocks(3, samples, true);
-        Indices::Vbd(analyse(&blocks, &values[..blocks.rows()], Estimator::Jansen))
+        Indices::Vbd(analyze(&blocks, &values[..blocks.rows()], Estimator::Jansen))
     };
     assert_eq!(steps[2].indices, of(12));
     assert_eq!(steps[4].indices, of(50));

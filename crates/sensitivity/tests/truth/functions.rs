@@ -1,6 +1,6 @@
 //! Functions whose Sobol' indices are known in closed form, and designs to evaluate them on.
 
-use pleach_sensitivity::blocks::RowBlocks;
+use pleach_sensitivity::saltelli_blocks::RowBlocks;
 use pleach_sensitivity::sampling::Design;
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};

@@ -6,7 +6,7 @@ use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::responses::Response;
-use pleach_sensitivity::sampling::choice::Sampler;
+use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_sensitivity::warnings::Warning;
 use pleach_sensitivity::{delta, pawn, rbd_fast};
 

@@ -65,7 +65,7 @@ SIZES = {"ishigami": (64, 300, 20), "sobol_g": (32, 200, 10), "morris": (16, 128
 
 
 def vbd(problem: dict, samples: int, function: Callable) -> dict:
-    """Saltelli's design with second order, analysed with and without it."""
+    """Saltelli's design with second order, analyzed with and without it."""
     x = sobol_sampler.sample(problem, samples, calc_second_order=True, seed=1)
     y = function(x)
     length = 2 * problem["num_vars"] + 2

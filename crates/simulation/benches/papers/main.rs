@@ -20,11 +20,11 @@ mod uneven;
 
 use application::TASKS;
 use designs::{PARAMETERS, Set};
-use pleach_dispatch::StudyId;
+use pleach_dispatch::PlanId;
 use pleach_reuse::Interner;
-use pleach_simulation::cluster::{Cluster, Figures};
-use pleach_simulation::schedule::{Network, NodeSpec, Schedule};
-use pleach_simulation::workload::{Cut, Design, Recipe, Workload};
+use pleach_simulation::cluster::{Cluster, ClusterStats};
+use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
+use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload, WorkloadDesign};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -66,8 +66,8 @@ fn keys(sets: &[Set], merged: bool) -> Vec<u32> {
 }
 
 /// A study of these parameter sets on so many tiles, equal instances merged.
-fn design(sets: &[Set], tiles: u32, first: bool, cut: Cut, seed: u64) -> Design {
-    Design {
+fn design(sets: &[Set], tiles: u32, first: bool, cut: Bucketing, seed: u64) -> WorkloadDesign {
+    WorkloadDesign {
         tiles,
         levels: TASKS.len(),
         keys: keys(sets, true),
@@ -82,7 +82,7 @@ fn design(sets: &[Set], tiles: u32, first: bool, cut: Cut, seed: u64) -> Design 
 
 /// What came of one simulation, and the wall seconds it took.
 struct Simulated {
-    figures: Figures,
+    figures: ClusterStats,
     wall_seconds: f64,
     /// Slots of all workers.
     slots: usize,
@@ -106,20 +106,20 @@ impl Simulated {
 
 /// Runs a study on nodes that are all alike. `help`: workers that are idle get a part of what others have not begun, and what
 /// is far behind is tried twice.
-fn simulate(design: Design, nodes: usize, slots: u32, help: bool) -> Simulated {
+fn simulate(design: WorkloadDesign, nodes: usize, slots: u32, help: bool) -> Simulated {
     let begun = Instant::now();
-    let schedule = Schedule {
+    let schedule = Scenario {
         seed: 500,
         nodes: vec![NodeSpec { slots, speed: 1.0 }; nodes],
         // Workers are there when the study comes.
-        studies: vec![(1000, Recipe::UNUSED)],
+        studies: vec![(1000, SyntheticWorkload::UNUSED)],
         incidents: Vec::new(),
-        network: Network::default(),
+        network: NetworkModel::default(),
         tick_ms: if help { 500 } else { u64::from(u32::MAX) },
         replan: false,
         limit_seconds: 1e7,
     };
-    let workload = Workload::new(StudyId::whole(0), design);
+    let workload = Workload::new(PlanId::whole(0), design);
     let mut cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
     let figures = cluster.run().expect("nothing goes wrong");
     Simulated { figures, wall_seconds: begun.elapsed().as_secs_f64(), slots: nodes * slots as usize }

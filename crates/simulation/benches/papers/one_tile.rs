@@ -2,12 +2,12 @@
 
 use crate::designs::{self, Sampler, Set};
 use crate::{Simulated, design, heading, limit, row, simulate};
-use pleach_simulation::workload::Cut;
+use pleach_simulation::workload::Bucketing;
 
 const WORKERS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 
 /// The mean makespan over some seeds of what tasks take, with the first simulation's figures.
-fn mean(sets: &[Set], cut: Cut, workers: usize, help: bool) -> (f64, Simulated) {
+fn mean(sets: &[Set], cut: Bucketing, workers: usize, help: bool) -> (f64, Simulated) {
     const SEEDS: [u64; 3] = [500, 501, 502];
     let mut all: Vec<Simulated> =
         SEEDS.iter().map(|seed| simulate(design(sets, 1, false, cut, *seed), workers, 1, help)).collect();
@@ -38,10 +38,10 @@ pub(crate) fn moat() {
     let published =
         [("1.33", ""), ("1.34", ""), ("1.27", ""), ("1.12", ""), ("1.04", ""), ("1.01", "close to 2")];
     for (workers, (stage_published, rtma_published)) in WORKERS.into_iter().zip(published) {
-        let (stage, first) = mean(&sets, Cut::Single, workers, false);
-        let (rtma, _) = mean(&sets, Cut::Rtma(limit(10)), workers, false);
-        let (counts, _) = mean(&sets, Cut::TrtmaByCount(limit(3 * workers)), workers, false);
-        let (costs, with) = mean(&sets, Cut::Trtma(limit(3 * workers)), workers, true);
+        let (stage, first) = mean(&sets, Bucketing::Single, workers, false);
+        let (rtma, _) = mean(&sets, Bucketing::Rtma(limit(10)), workers, false);
+        let (counts, _) = mean(&sets, Bucketing::TrtmaByCount(limit(3 * workers)), workers, false);
+        let (costs, with) = mean(&sets, Bucketing::Trtma(limit(3 * workers)), workers, true);
         row(&[
             workers.to_string(),
             format!("{stage:.1}"),
@@ -75,10 +75,10 @@ pub(crate) fn vbd() {
     );
     let sets = designs::vbd(Sampler::MonteCarlo, 1000, 500);
     for workers in WORKERS {
-        let (stage, _) = mean(&sets, Cut::Single, workers, false);
-        let (rtma, _) = mean(&sets, Cut::Rtma(limit(10)), workers, false);
-        let (counts, _) = mean(&sets, Cut::TrtmaByCount(limit(3 * workers)), workers, false);
-        let (costs, _) = mean(&sets, Cut::Trtma(limit(3 * workers)), workers, true);
+        let (stage, _) = mean(&sets, Bucketing::Single, workers, false);
+        let (rtma, _) = mean(&sets, Bucketing::Rtma(limit(10)), workers, false);
+        let (counts, _) = mean(&sets, Bucketing::TrtmaByCount(limit(3 * workers)), workers, false);
+        let (costs, _) = mean(&sets, Bucketing::Trtma(limit(3 * workers)), workers, true);
         row(&[
             workers.to_string(),
             format!("{stage:.0}"),

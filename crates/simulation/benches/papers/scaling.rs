@@ -4,7 +4,7 @@ use crate::{
     FIRST_SECONDS, SECONDS, Simulated, TILE_BYTES, VARIATION, design, designs, heading, keys, limit, row,
     simulate,
 };
-use pleach_simulation::workload::{Cut, Design};
+use pleach_simulation::workload::{Bucketing, WorkloadDesign};
 
 /// Thesis §4.4: 240 evaluations of 4,276 tiles on 128 nodes of 16 cores.
 pub(crate) fn large() {
@@ -30,7 +30,7 @@ pub(crate) fn large() {
     // Without reuse the normalization is a task of every run, which nobody shares.
     let each = keys(&sets, false);
     let alone = each.chunks(SECONDS.len()).zip(0..);
-    let all = Design {
+    let all = WorkloadDesign {
         tiles: TILES,
         levels: 1 + SECONDS.len(),
         keys: alone.flat_map(|(keys, run)| [run].into_iter().chain(keys.iter().copied())).collect(),
@@ -38,25 +38,31 @@ pub(crate) fn large() {
         first_seconds: None,
         variation: VARIATION,
         region_bytes: TILE_BYTES,
-        cut: Cut::Single,
+        cut: Bucketing::Single,
         seed: 500,
     };
     let buckets = 3 * NODES * CORES as usize;
     let rows = [
         ("no reuse", "15,681", 1.0, all, false),
-        ("stage level", "12,544", 15_681.0 / 12_544.0, design(&sets, TILES, true, Cut::Single, 500), false),
+        (
+            "stage level",
+            "12,544",
+            15_681.0 / 12_544.0,
+            design(&sets, TILES, true, Bucketing::Single, 500),
+            false,
+        ),
         (
             "task level, RTMA 7",
             "6,173",
             15_681.0 / 6_173.0,
-            design(&sets, TILES, true, Cut::Rtma(limit(7)), 500),
+            design(&sets, TILES, true, Bucketing::Rtma(limit(7)), 500),
             false,
         ),
         (
             "TRTMA by costs and with help",
             "",
             0.0,
-            design(&sets, TILES, true, Cut::Trtma(limit(buckets)), 500),
+            design(&sets, TILES, true, Bucketing::Trtma(limit(buckets)), 500),
             true,
         ),
     ];
@@ -111,7 +117,7 @@ pub(crate) fn strong() {
         let mut first = 0.0;
         for nodes in [8_usize, 64, 256, 1024, 4096] {
             let cores = nodes * CORES as usize;
-            let cut = if help { Cut::Trtma(limit(3 * cores)) } else { Cut::Rtma(limit(10)) };
+            let cut = if help { Bucketing::Trtma(limit(3 * cores)) } else { Bucketing::Rtma(limit(10)) };
             let simulated = simulate(design(&sets, TILES, true, cut, 500), nodes, CORES, help);
             let node_seconds = simulated.figures.makespan_seconds * nodes as f64;
             first = if nodes == 8 { node_seconds } else { first };
@@ -152,7 +158,7 @@ pub(crate) fn weak() {
     for cases in cases {
         let mut first = 0.0;
         for (workers, cores, tiles) in cases {
-            let simulated = simulate(design(&one, tiles, true, Cut::Single, 500), workers, cores, true);
+            let simulated = simulate(design(&one, tiles, true, Bucketing::Single, 500), workers, cores, true);
             // As many tiles for each core, but for a rounding.
             let a_tile =
                 simulated.figures.makespan_seconds * (workers * cores as usize) as f64 / f64::from(tiles);

@@ -1,31 +1,31 @@
 //! Nodes that are not alike: half of them four times slower than the others, as fast as before in the mean.
 
 use crate::{design, designs, heading, limit, row};
-use pleach_dispatch::StudyId;
+use pleach_dispatch::PlanId;
 use pleach_simulation::cluster::Cluster;
-use pleach_simulation::schedule::{Network, NodeSpec, Schedule};
-use pleach_simulation::workload::{Cut, Recipe, Workload};
+use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
+use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 
 /// Of every second node, and of the others: one in the mean.
 const SPEEDS: [f64; 2] = [0.4, 1.6];
 
 /// The mean makespan over some seeds, and the work that was done; `knows`: the manager is told what tasks take.
-fn mean(tiles: u32, cut: Cut, nodes: usize, speeds: [f64; 2], help: bool, knows: bool) -> (f64, f64) {
+fn mean(tiles: u32, cut: Bucketing, nodes: usize, speeds: [f64; 2], help: bool, knows: bool) -> (f64, f64) {
     const SEEDS: [u64; 3] = [500, 501, 502];
     let sets = designs::moat(1000, 500);
     let (mut seconds, mut work) = (0.0, 0.0);
     for seed in SEEDS {
-        let schedule = Schedule {
+        let schedule = Scenario {
             seed,
             nodes: (0..nodes).map(|node| NodeSpec { slots: 1, speed: speeds[node % 2] }).collect(),
-            studies: vec![(1000, Recipe::UNUSED)],
+            studies: vec![(1000, SyntheticWorkload::UNUSED)],
             incidents: Vec::new(),
-            network: Network::default(),
+            network: NetworkModel::default(),
             tick_ms: if help { 500 } else { u64::from(u32::MAX) },
             replan: false,
             limit_seconds: 1e7,
         };
-        let workload = Workload::new(StudyId::whole(0), design(&sets, tiles, false, cut, seed));
+        let workload = Workload::new(PlanId::whole(0), design(&sets, tiles, false, cut, seed));
         let cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
         let mut cluster = if knows { cluster } else { cluster.without_times() };
         let figures = cluster.run().expect("nothing goes wrong");
@@ -52,7 +52,7 @@ pub(crate) fn speeds() {
     );
     for (tiles, workers) in [(1, 16), (1, 64), (16, 64), (16, 256)] {
         for help in [false, true] {
-            let cut = Cut::Trtma(limit(3 * workers));
+            let cut = Bucketing::Trtma(limit(3 * workers));
             let (alike, _) = mean(tiles, cut, workers, [1.0; 2], help, true);
             let (one_size, one_size_work) = mean(tiles, cut, workers, SPEEDS, help, false);
             let (by_speed, by_speed_work) = mean(tiles, cut, workers, SPEEDS, help, true);

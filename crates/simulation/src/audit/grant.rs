@@ -1,20 +1,20 @@
 //! Whether a grant may be: to whom, of what, and instead of whom.
 
 use super::study::{Fate, Granted, StudyModel};
-use super::{Audit, Breach, SUSPECTED_AFTER, breach, require};
+use super::{Audit, SUSPECTED_AFTER, Violation, breach, require};
 use crate::event::Event;
-use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study::Study;
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a worker can run a stage.
-fn can_run(facts: &Facts, plan: &ExecutionPlan, stage: usize) -> bool {
+fn can_run(facts: &WorkerInfo, plan: &ExecutionPlan, stage: usize) -> bool {
     let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
-    let fits = plan.needs.with_below(facts.below_bytes) <= facts.memory_bytes;
+    let fits = plan.needs.with_spill(facts.below_bytes) <= facts.memory_bytes;
     fits && plan.stages[stage].tasks.iter().all(|task| has(&(task.operation.clone(), task.version)))
 }
 
@@ -22,13 +22,13 @@ impl Audit {
     pub(super) fn introduced(
         &mut self,
         worker: WorkerId,
-        study: StudyId,
+        study: PlanId,
         effect: &Effect,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Violation> {
         let Some(new) = self.studies.get(&study) else { return Err(breach("of no study", effect)) };
         let Some(model) = self.workers.get(&worker) else { return Err(breach("to nobody", effect)) };
         let told = model.told.iter().filter_map(|study| self.studies.get(study));
-        let least = |study: &StudyModel| study.plan.needs.with_below(model.facts.below_bytes);
+        let least = |study: &StudyModel| study.plan.needs.with_spill(model.facts.below_bytes);
         let bytes = told.chain([new]).map(least).fold(0, u64::saturating_add);
         require(bytes <= model.facts.memory_bytes, "more studies than its memory has room for", effect)?;
         let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.told.insert(study));
@@ -40,11 +40,11 @@ impl Audit {
         &mut self,
         event: &Event,
         worker: WorkerId,
-        study: StudyId,
+        study: PlanId,
         lease: LeaseId,
         work: &BucketWork,
         later: bool,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Violation> {
         require(!self.holding && !self.stopping, "granted while nothing is to be", work)?;
         require(self.last_lease.is_none_or(|last| last < lease), "a lease of before", &lease)?;
         self.last_lease = Some(lease);
@@ -135,18 +135,18 @@ impl Audit {
     /// No other study that still has something for anybody has fewer leases than the one that was served.
     pub(super) fn is_fair(
         &self,
-        study: StudyId,
+        study: PlanId,
         lease: LeaseId,
         manager: &Manager,
         effect: &Effect,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Violation> {
         let Some(served) = self.studies.get(&study).filter(|_| self.is_uniform()) else { return Ok(()) };
         let Effect::Assign { later, .. } = effect else { return Ok(()) };
         if *later || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some()) {
             return Ok(());
         }
         // What is ready when all is granted was so all along.
-        let ready = |id: &StudyId| manager.study(*id).is_some_and(Study::has_ready);
+        let ready = |id: &PlanId| manager.study(*id).is_some_and(Study::has_ready);
         let hungry = self
             .studies
             .iter()
@@ -155,7 +155,7 @@ impl Audit {
     }
 
     /// Nobody waits while there is something for everybody.
-    pub(super) fn nobody_waits(&self, manager: &Manager) -> Result<(), Breach> {
+    pub(super) fn is_work_conserving(&self, manager: &Manager) -> Result<(), Violation> {
         if self.holding || self.stopping || !self.is_uniform() {
             return Ok(());
         }

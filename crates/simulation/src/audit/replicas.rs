@@ -1,17 +1,17 @@
 //! Second copies of what workers have stored, as the model understands them: who waits for which, whom it may be asked of,
 //! and that nobody waits for nothing.
 
-use super::{Audit, Breach, require};
+use super::{Audit, Violation, require};
 use pleach_dispatch::manager::Effect;
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 
 /// Who asks, and for which instance under which lease.
-pub(super) type Asker = (WorkerId, StudyId, LeaseId, InstanceId);
+pub(super) type Asker = (WorkerId, PlanId, LeaseId, InstanceId);
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ask {
+pub(super) struct PendingReplica {
     waiting: BTreeSet<RegionKey>,
     to: Option<WorkerId>,
     /// What `to` has been told to fetch.
@@ -32,11 +32,11 @@ impl Audit {
             })
         };
         let waiting = regions.iter().map(|(key, _)| *key).filter(is_single).collect();
-        self.asks.insert(asker, Ask { waiting, ..Ask::default() });
+        self.asks.insert(asker, PendingReplica { waiting, ..PendingReplica::default() });
     }
 
     /// A worker that is there has fetched a region, for whatever reason.
-    pub(super) fn replica_came(&mut self, worker: WorkerId, study: StudyId, key: RegionKey) {
+    pub(super) fn replica_came(&mut self, worker: WorkerId, study: PlanId, key: RegionKey) {
         for (_, ask) in self.asks.iter_mut().filter(|(asker, ask)| asker.1 == study && ask.to == Some(worker))
         {
             let model = self.studies.get_mut(&study).filter(|_| ask.waiting.remove(&key));
@@ -46,7 +46,7 @@ impl Audit {
         }
     }
 
-    pub(super) fn replica_failed(&mut self, worker: WorkerId, study: StudyId, key: RegionKey) {
+    pub(super) fn replica_failed(&mut self, worker: WorkerId, study: PlanId, key: RegionKey) {
         let asked = self
             .copying
             .iter()
@@ -82,9 +82,9 @@ impl Audit {
 
     pub(super) fn follow_replica(
         &mut self,
-        (worker, study, key, from): (WorkerId, StudyId, RegionKey, WorkerId),
+        (worker, study, key, from): (WorkerId, PlanId, RegionKey, WorkerId),
         effect: &Effect,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), Violation> {
         let mut found = false;
         let asks = self.asks.iter().filter(|(asker, ask)| {
             asker.0 == from && asker.1 == study && ask.waiting.contains(&key) && !ask.told.contains(&key)
@@ -106,7 +106,7 @@ impl Audit {
         require(found, "a copy that nobody wants", effect)
     }
 
-    pub(super) fn is_replicated(&mut self, asker: Asker, effect: &Effect) -> Result<(), Breach> {
+    pub(super) fn is_replicated(&mut self, asker: Asker, effect: &Effect) -> Result<(), Violation> {
         let Some(ask) = self.asks.remove(&asker) else {
             return require(false, "replicated, and nobody has asked", effect);
         };
@@ -116,8 +116,8 @@ impl Audit {
     }
 
     /// Somebody is on the way for each that waits.
-    pub(super) fn nobody_waits_for_nothing(&self) -> Result<(), Breach> {
-        let is_void = |ask: &&Ask| {
+    pub(super) fn no_stuck_waiter(&self) -> Result<(), Violation> {
+        let is_void = |ask: &&PendingReplica| {
             let there = ask.to.is_some_and(|to| self.workers.contains_key(&to));
             !there || ask.waiting.is_empty() || !ask.waiting.is_subset(&ask.told)
         };
@@ -126,7 +126,7 @@ impl Audit {
     }
 }
 
-impl Ask {
+impl PendingReplica {
     fn give_up(&mut self, worker: WorkerId) {
         self.refused.insert(worker);
         (self.to, self.told) = (None, BTreeSet::new());

@@ -1,9 +1,9 @@
 //! The workers of the pools: asked for, there after a while, taken away, sent away, and paid for.
 
-use super::{Burst, Site};
-use crate::cluster::{Cluster, Stop};
+use super::{Burst, CloudPool};
+use crate::cluster::{Aborted, Cluster};
 use crate::random::Random;
-use pleach_dispatch::scaling::{Load, leave_order};
+use pleach_dispatch::scaling::{WorkerLoad, removal_order};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -34,7 +34,7 @@ enum Due {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Cloud<'a> {
-    sites: &'a [Site],
+    sites: &'a [CloudPool],
     seed: u64,
     pub(super) workers: Vec<Worker>,
     due: BinaryHeap<Reverse<(u64, Due)>>,
@@ -75,7 +75,7 @@ impl<'a> Cloud<'a> {
 
     /// What bytes that have left the pools have cost so far.
     pub(super) fn egress_cost(&self, cluster: &Cluster) -> f64 {
-        let of = |(site, of): (usize, &Site)| {
+        let of = |(site, of): (usize, &CloudPool)| {
             cluster.egress_bytes(1 + site as u32) as f64 / 1e9 * of.egress_price_per_gb
         };
         self.sites.iter().enumerate().map(of).sum()
@@ -92,7 +92,7 @@ impl<'a> Cloud<'a> {
 
     /// Asks for more workers, or lets go of some: first those that have not come, the last first; then those that have, in
     /// the order in which they are missed least.
-    pub(super) fn follow(&mut self, wanted: &[u32], cluster: &mut Cluster) -> Result<(), Stop> {
+    pub(super) fn follow(&mut self, wanted: &[u32], cluster: &mut Cluster) -> Result<(), Aborted> {
         for site in 0..self.sites.len() {
             let (running, starting, _) = self.running_and_starting(site, cluster);
             let (wanted, there) = (wanted[site], running + starting);
@@ -123,7 +123,7 @@ impl<'a> Cloud<'a> {
         workers.for_each(|worker| worker.ended_us = Some(now_us));
     }
 
-    fn drain(&mut self, site: usize, count: u32, cluster: &mut Cluster) -> Result<(), Stop> {
+    fn drain(&mut self, site: usize, count: u32, cluster: &mut Cluster) -> Result<(), Aborted> {
         if count == 0 {
             return Ok(());
         }
@@ -135,10 +135,10 @@ impl<'a> Cloud<'a> {
         let load = |(number, worker): (usize, &Worker)| {
             let node = worker.node.filter(|node| cluster.is_known(*node) && !cluster.is_leaving(*node))?;
             let (leases, bytes) = cluster.load(node);
-            Some(Load { name: number, leases, bytes, came: worker.there_us })
+            Some(WorkerLoad { name: number, leases, bytes, came: worker.there_us })
         };
-        let order = leave_order(there.filter_map(load).collect());
-        for Load { name, .. } in order.into_iter().take(count as usize) {
+        let order = removal_order(there.filter_map(load).collect());
+        for WorkerLoad { name, .. } in order.into_iter().take(count as usize) {
             self.workers[name].is_drained = true;
             if let Some(node) = self.workers[name].node {
                 cluster.drain(node)?;
@@ -148,7 +148,7 @@ impl<'a> Cloud<'a> {
     }
 
     /// Goes on until some time, or the study is over.
-    pub(super) fn run_until(&mut self, at_us: u64, cluster: &mut Cluster) -> Result<(), Stop> {
+    pub(super) fn run_until(&mut self, at_us: u64, cluster: &mut Cluster) -> Result<(), Aborted> {
         while !cluster.is_over() {
             let next = self.due.peek().map(|Reverse(next)| *next).filter(|(due_us, _)| *due_us <= at_us);
             let Some((due_us, due)) = next else {
@@ -185,7 +185,7 @@ impl<'a> Cloud<'a> {
         self.look(cluster);
     }
 
-    fn taken(&mut self, number: usize, cluster: &mut Cluster) -> Result<(), Stop> {
+    fn taken(&mut self, number: usize, cluster: &mut Cluster) -> Result<(), Aborted> {
         self.look(cluster);
         let worker = &mut self.workers[number];
         let Some(node) = worker.node.filter(|_| worker.ended_us.is_none()) else { return Ok(()) };

@@ -3,12 +3,12 @@
 use super::cloud::{Cloud, Worker};
 use super::policy::Decided;
 use super::{Burst, Policy, Shared};
-use crate::cluster::{Cluster, Span};
+use crate::cluster::{Cluster, SlotSpan};
 use serde::Serialize;
 
 /// A worker's time: of the base from beginning to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stay {
+pub struct WorkerInterval {
     /// Which pool; none: of the base.
     pub site: Option<usize>,
     /// Its number among the spans' nodes, if it came.
@@ -21,11 +21,11 @@ pub struct Stay {
 
 /// What slots did, and who was there.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Happened {
+pub struct Timeline {
     /// Workers, those of the base first.
-    pub stays: Vec<Stay>,
+    pub stays: Vec<WorkerInterval>,
     /// What their slots did, if it was recorded.
-    pub spans: Vec<Span>,
+    pub spans: Vec<SlotSpan>,
 }
 
 /// See the module. Money is in the currency of the prices.
@@ -48,7 +48,7 @@ pub struct Outcome {
     /// What may have been spent.
     pub budget: Option<f64>,
     /// Of the time of all slots that were there, the part in which they worked.
-    pub utilisation: f64,
+    pub utilization: f64,
     /// Of the work that could be shared, the part that was; less where buckets are cut for more slots, and where results are
     /// computed again.
     pub reuse_kept: f64,
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub workers: Vec<(f64, Vec<u32>)>,
     /// For pictures.
     #[serde(skip)]
-    pub happened: Happened,
+    pub happened: Timeline,
 }
 
 impl Outcome {
@@ -105,7 +105,7 @@ impl Outcome {
         let seconds = |finite: f64| Some(finite).filter(|seconds| seconds.is_finite());
         let forecast = first.as_ref().and_then(|first| first.forecast);
         let fastest = first.as_ref().and_then(|first| first.fastest.as_ref()).map(|fastest| fastest.forecast);
-        let beyond = first.as_ref().and_then(|first| first.beyond_budget);
+        let beyond = first.as_ref().and_then(|first| first.without_budget);
         let workers = cloud.counts.iter().map(|(at_us, counts)| (*at_us as f64 / 1e6, counts.clone()));
         Self {
             policy: policy.name.clone(),
@@ -116,7 +116,7 @@ impl Outcome {
             cost: cloud.cost(end_us) + egress_cost,
             egress_cost,
             budget: policy.budget,
-            utilisation: if slot_seconds > 0.0 { figures.work_seconds / slot_seconds } else { 0.0 },
+            utilization: if slot_seconds > 0.0 { figures.work_seconds / slot_seconds } else { 0.0 },
             reuse_kept: kept,
             lost_seconds: figures.lost_seconds,
             repeated: figures.executed.saturating_sub(shared.instances),
@@ -130,14 +130,14 @@ impl Outcome {
             fastest_cost: fastest.and_then(|fastest| seconds(fastest.cost)),
             needed_cost: beyond.and_then(|beyond| seconds(beyond.cost)),
             workers: workers.collect(),
-            happened: Happened { stays, spans: cluster.spans().to_vec() },
+            happened: Timeline { stays, spans: cluster.spans().to_vec() },
         }
     }
 }
 
-fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<Stay> {
+fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
     let end = end_us as f64 / 1e6;
-    let base = (0..burst.base.nodes as usize).map(|node| Stay {
+    let base = (0..burst.base.nodes as usize).map(|node| WorkerInterval {
         site: None,
         node: Some(node),
         seconds: [0.0, 0.0, end],
@@ -148,13 +148,13 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<Stay> {
         // Who never came was there for no time.
         let there_us = if worker.node.is_some() { worker.there_us.min(ended_us) } else { ended_us };
         let seconds = [worker.asked_us, there_us, ended_us].map(|us| us as f64 / 1e6);
-        Stay { site: Some(worker.site), node: worker.node, seconds, was_taken: worker.was_taken }
+        WorkerInterval { site: Some(worker.site), node: worker.node, seconds, was_taken: worker.was_taken }
     };
     base.chain(cloud.workers.iter().map(of)).collect()
 }
 
 /// Slots of a worker, by their speed.
-fn slots(burst: &Burst, stay: &Stay) -> f64 {
+fn slots(burst: &Burst, stay: &WorkerInterval) -> f64 {
     match stay.site {
         None => f64::from(burst.base.cores) * burst.base.speed,
         Some(site) => f64::from(burst.sites[site].cores) * burst.sites[site].speed,

@@ -1,9 +1,12 @@
 //! Who decides: the scaling step, or something simpler to compare it with.
 
 use super::cloud::Cloud;
-use super::{Burst, Policy, Rule, STUDY};
+use super::{Burst, Policy, PolicyKind, STUDY};
 use crate::cluster::Cluster;
-use pleach_dispatch::scaling::{Cut, Fastest, Forecast, Goal, Held, Need, Pool, Reason, decide};
+use pleach_dispatch::scaling::{
+    DeadlineGoal, FastestOption, MakespanForecast, PreviousDecision, Reason, WorkByPartition, WorkDemand,
+    WorkerPool, decide,
+};
 
 /// What more slots cost in reuse is planned anew when so much of the work is done: planning takes its time, and what is known
 /// scales with what is left.
@@ -18,16 +21,16 @@ pub(super) struct Decided {
     /// Workers of each pool.
     pub(super) wanted: Vec<u32>,
     pub(super) reason: Option<Reason>,
-    pub(super) forecast: Option<Forecast>,
-    pub(super) fastest: Option<Fastest>,
-    pub(super) beyond_budget: Option<Forecast>,
+    pub(super) forecast: Option<MakespanForecast>,
+    pub(super) fastest: Option<FastestOption>,
+    pub(super) without_budget: Option<MakespanForecast>,
 }
 
 /// See the module.
 pub(super) struct Decider<'a> {
     burst: &'a Burst,
     policy: &'a Policy,
-    held: Option<Held>,
+    held: Option<PreviousDecision>,
     /// What more slots cost, by what is left as it is cut; and the work when that was planned.
     cuts: Vec<(u32, f64)>,
     planned_seconds: f64,
@@ -43,9 +46,9 @@ impl<'a> Decider<'a> {
 
     pub(super) fn decide(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
         match &self.policy.rule {
-            Rule::Fixed(workers) => simple(workers.clone()),
-            Rule::QueueLength(a_slot) => simple(self.by_queue(*a_slot, cluster)),
-            Rule::Deadline | Rule::Budget | Rule::Trtma => self.by_step(cluster, cloud),
+            PolicyKind::Fixed(workers) => simple(workers.clone()),
+            PolicyKind::QueueLength(a_slot) => simple(self.by_queue(*a_slot, cluster)),
+            PolicyKind::Deadline | PolicyKind::Budget | PolicyKind::Trtma => self.by_step(cluster, cloud),
         }
     }
 
@@ -73,12 +76,12 @@ impl<'a> Decider<'a> {
     fn by_step(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
         let now = cluster.now_us() as f64 / 1e6;
         let base = self.burst.base;
-        let pool = |(site, of): (usize, &super::Site)| {
+        let pool = |(site, of): (usize, &super::CloudPool)| {
             let (running, starting, starting_seconds) = cloud.running_and_starting(site, cluster);
-            Pool { running, starting, starting_seconds, ..of.pool.clone() }
+            WorkerPool { running, starting, starting_seconds, ..of.pool.clone() }
         };
-        let mut pools: Vec<Pool> = self.burst.sites.iter().enumerate().map(pool).collect();
-        pools.push(Pool {
+        let mut pools: Vec<WorkerPool> = self.burst.sites.iter().enumerate().map(pool).collect();
+        pools.push(WorkerPool {
             name: "base".to_owned(),
             slots: f64::from(base.cores) * base.speed,
             price_per_hour: 0.0,
@@ -91,7 +94,7 @@ impl<'a> Decider<'a> {
             starting_seconds: 0.0,
         });
         let spent = cloud.cost(cluster.now_us()) + cloud.egress_cost(cluster);
-        let need = Need {
+        let need = WorkDemand {
             cuts: self.cuts(cluster),
             goals: self.goal(now).into_iter().collect(),
             budget: self.policy.budget.map(|budget| (budget - spent).max(0.0)),
@@ -103,21 +106,21 @@ impl<'a> Decider<'a> {
             reason: Some(answer.reason),
             forecast: Some(answer.forecast),
             fastest: answer.fastest,
-            beyond_budget: answer.beyond_budget,
+            without_budget: answer.without_budget,
         }
     }
 
-    fn goal(&self, now: f64) -> Option<Goal> {
-        let deadline = self.policy.deadline_seconds.filter(|_| self.policy.rule != Rule::Budget)?;
-        Some(Goal { share: 1.0, deadline_seconds: deadline - now })
+    fn goal(&self, now: f64) -> Option<DeadlineGoal> {
+        let deadline = self.policy.deadline_seconds.filter(|_| self.policy.rule != PolicyKind::Budget)?;
+        Some(DeadlineGoal { share: 1.0, deadline_seconds: deadline - now })
     }
 
     /// What is left, for ever more slots where the policy knows what they cost.
-    fn cuts(&mut self, cluster: &Cluster) -> Vec<Cut> {
+    fn cuts(&mut self, cluster: &Cluster) -> Vec<WorkByPartition> {
         let left = cluster.work_left(STUDY);
         let longest_seconds = self.longest_seconds.min(left);
-        let as_it_is = Cut { slots: u32::MAX, work_seconds: left, longest_seconds };
-        if self.policy.rule != Rule::Trtma || left <= 0.0 {
+        let as_it_is = WorkByPartition { slots: u32::MAX, work_seconds: left, longest_seconds };
+        if self.policy.rule != PolicyKind::Trtma || left <= 0.0 {
             return vec![as_it_is];
         }
         if left <= self.planned_seconds * (1.0 - PLAN_AGAIN) || self.cuts.is_empty() {
@@ -125,8 +128,11 @@ impl<'a> Decider<'a> {
             self.cuts = planned.iter().map(|cut| (cut.slots, cut.work_seconds / left)).collect();
             self.planned_seconds = left;
         }
-        let cut =
-            |(slots, ratio): &(u32, f64)| Cut { slots: *slots, work_seconds: left * ratio, longest_seconds };
+        let cut = |(slots, ratio): &(u32, f64)| WorkByPartition {
+            slots: *slots,
+            work_seconds: left * ratio,
+            longest_seconds,
+        };
         self.cuts.iter().map(cut).collect()
     }
 
@@ -143,5 +149,5 @@ impl<'a> Decider<'a> {
 }
 
 fn simple(wanted: Vec<u32>) -> Decided {
-    Decided { wanted, reason: None, forecast: None, fastest: None, beyond_budget: None }
+    Decided { wanted, reason: None, forecast: None, fastest: None, without_budget: None }
 }

@@ -1,18 +1,18 @@
 //! What goes wrong, and what follows for connections.
 
 use super::node::Node;
-use super::{BACKOFF_US, Cluster, Due, HOLD_US, IDLE_US, Say};
-use crate::audit::Breach;
+use super::{BACKOFF_US, Cluster, DueEvent, HOLD_US, IDLE_US, WorkerMessage};
+use crate::audit::Violation;
 use crate::event::Event;
-use crate::schedule::Incident;
-use pleach_dispatch::{InstanceId, StudyId};
+use crate::scenario::Incident;
+use pleach_dispatch::{InstanceId, PlanId};
 
 impl Cluster {
-    pub(super) fn incident(&mut self, incident: Incident) -> Result<(), Breach> {
+    pub(super) fn incident(&mut self, incident: Incident) -> Result<(), Violation> {
         match incident {
             Incident::Join(spec) => {
                 self.nodes.push(Node::new(spec));
-                self.at(self.now_us, Due::Connect(self.nodes.len() - 1));
+                self.at(self.now_us, DueEvent::Connect(self.nodes.len() - 1));
             }
             Incident::Crash { node } => {
                 if node < self.nodes.len() {
@@ -24,7 +24,7 @@ impl Cluster {
                     cut.cut_until_us = cut.cut_until_us.max(self.now_us + 1000 * milliseconds);
                     let (lost_us, link) = (self.now_us + IDLE_US, cut.link);
                     if cut.cut_until_us >= lost_us {
-                        self.at(lost_us, Due::LinkLost(node, link));
+                        self.at(lost_us, DueEvent::LinkLost(node, link));
                     }
                 }
             }
@@ -36,7 +36,7 @@ impl Cluster {
                 }
                 here.end_us = Some(end_us);
                 let worker = here.worker.filter(|_| self.is_up);
-                self.at(end_us, Due::LeaseEnd(node, end_us));
+                self.at(end_us, DueEvent::LeaseEnd(node, end_us));
                 if let Some(worker) = worker {
                     self.tell(Event::LeaseEnd { worker, at_us: end_us })?;
                 }
@@ -53,15 +53,15 @@ impl Cluster {
                     for node in 0..self.nodes.len() {
                         self.disconnect(node);
                     }
-                    self.at(self.now_us + 1000 * milliseconds, Due::ManagerUp);
+                    self.at(self.now_us + 1000 * milliseconds, DueEvent::ManagerUp);
                 }
             }
             Incident::Cancel { study } => {
                 if self.is_up && self.submitted.contains(&study) && self.over.insert(study) {
-                    self.tell(Event::Cancel { study: StudyId::whole(study as u32) })?;
+                    self.tell(Event::Cancel { study: PlanId::whole(study as u32) })?;
                 }
             }
-            Incident::Poison { study, instance } => {
+            Incident::CrashingInstance { study, instance } => {
                 self.poison.insert((study, InstanceId(instance)));
             }
         }
@@ -76,7 +76,7 @@ impl Cluster {
         }
         let in_vain = here.runs.values().filter(|run| run.current.is_some() && run.end_us == Some(end_us));
         self.figures.begun_in_vain += in_vain.count() as u64;
-        self.say(node, Say::Leave);
+        self.say(node, WorkerMessage::Leave);
         self.end(node);
     }
 
@@ -85,12 +85,12 @@ impl Cluster {
         if self.nodes[node].up {
             self.end(node);
             let link = self.nodes[node].link;
-            self.at(self.now_us + IDLE_US, Due::LinkLost(node, link));
+            self.at(self.now_us + IDLE_US, DueEvent::LinkLost(node, link));
         }
     }
 
     /// Both ends give a connection up.
-    pub(super) fn link_lost(&mut self, node: usize, link: u32) -> Result<(), Breach> {
+    pub(super) fn link_lost(&mut self, node: usize, link: u32) -> Result<(), Violation> {
         if self.nodes[node].link != link || !self.nodes[node].connected {
             return Ok(());
         }
@@ -106,11 +106,11 @@ impl Cluster {
         let here = &mut self.nodes[node];
         (here.connected, here.worker, here.asked) = (false, None, 0);
         let wait = self.random.exponential(BACKOFF_US as f64) as u64;
-        self.at(self.now_us + wait, Due::Connect(node));
+        self.at(self.now_us + wait, DueEvent::Connect(node));
     }
 
     /// The manager starts again, with what it has written down.
-    pub(super) fn manager_up(&mut self) -> Result<(), Breach> {
+    pub(super) fn manager_up(&mut self) -> Result<(), Violation> {
         self.is_up = true;
         self.epoch += 1;
         self.workers.clear();
@@ -118,10 +118,10 @@ impl Cluster {
         self.tell(Event::Hold)?;
         let open: Vec<usize> = self.submitted.difference(&self.over).copied().collect();
         for number in open {
-            let (study, finished) = (StudyId::whole(number as u32), self.journal[number].clone());
+            let (study, finished) = (PlanId::whole(number as u32), self.journal[number].clone());
             self.tell(Event::Submit { study, plan: number, finished })?;
         }
-        self.at(self.now_us + HOLD_US, Due::Resume);
+        self.at(self.now_us + HOLD_US, DueEvent::Resume);
         Ok(())
     }
 }

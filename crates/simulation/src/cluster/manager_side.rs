@@ -1,43 +1,45 @@
 //! What the shell around the manager does: it passes on what arrives, and performs what follows.
 
-use super::{Cluster, Due, Hear, Say};
-use crate::audit::Breach;
-use crate::event::{Answer, Event};
-use pleach_dispatch::StudyId;
+use super::{Cluster, DueEvent, ManagerMessage, WorkerMessage};
+use crate::audit::Violation;
+use crate::event::{Event, ManagerReply};
+use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Effect;
 use pleach_dispatch::study::Effect as Happened;
 
 impl Cluster {
     /// Tells the manager something and performs what follows.
-    pub(super) fn tell(&mut self, event: Event) -> Result<(), Breach> {
+    pub(super) fn tell(&mut self, event: Event) -> Result<(), Violation> {
         self.tell_and_hear(event).map(|_| ())
     }
 
-    fn tell_and_hear(&mut self, event: Event) -> Result<Answer, Breach> {
-        let (answer, effects) = self.observed.tell(self.now_us, event)?;
+    fn tell_and_hear(&mut self, event: Event) -> Result<ManagerReply, Violation> {
+        let (answer, effects) = self.observed.apply(self.now_us, event)?;
         for effect in effects {
             self.perform(effect);
         }
         Ok(answer)
     }
 
-    pub(super) fn submit(&mut self, number: usize) -> Result<(), Breach> {
+    pub(super) fn submit(&mut self, number: usize) -> Result<(), Violation> {
         if !self.submitted.insert(number) || !self.is_up {
             return Ok(());
         }
-        let (study, finished) = (StudyId::whole(number as u32), self.journal[number].clone());
+        let (study, finished) = (PlanId::whole(number as u32), self.journal[number].clone());
         self.tell(Event::Submit { study, plan: number, finished })
     }
 
     /// Something arrives, if the connection still holds.
-    pub(super) fn arrives(&mut self, node: usize, link: u32, say: Say) -> Result<(), Breach> {
+    pub(super) fn arrives(&mut self, node: usize, link: u32, say: WorkerMessage) -> Result<(), Violation> {
         let sender = &self.nodes[node];
         if sender.link != link || !sender.connected || !self.is_up {
             return Ok(());
         }
-        if matches!(say, Say::Join) {
+        if matches!(say, WorkerMessage::Join) {
             let facts = self.facts(node);
-            let Answer::Joined(worker) = self.tell_and_hear(Event::Join { facts })? else { return Ok(()) };
+            let ManagerReply::Joined(worker) = self.tell_and_hear(Event::Join { facts })? else {
+                return Ok(());
+            };
             self.nodes[node].worker = Some(worker);
             self.workers.insert(worker, node);
             return match self.nodes[node].end_us {
@@ -47,9 +49,9 @@ impl Cluster {
         }
         let Some(worker) = self.nodes[node].worker else { return Ok(()) };
         match say {
-            Say::Join => Ok(()),
-            Say::Request(buckets) => self.tell(Event::Request { worker, buckets, after: None }),
-            Say::Done(study, lease, instance, tasks) => {
+            WorkerMessage::Join => Ok(()),
+            WorkerMessage::Request(buckets) => self.tell(Event::Request { worker, buckets, after: None }),
+            WorkerMessage::Done(study, lease, instance, tasks) => {
                 if let Some((_, unheard)) = self.nodes[node].unheard.get_mut(&lease) {
                     unheard.remove(&instance);
                     if unheard.is_empty() {
@@ -62,30 +64,30 @@ impl Cluster {
                 }
                 self.tell(Event::Ran { worker, study, instance, tasks })
             }
-            Say::Lacking(study, lease, instance, keys) => {
+            WorkerMessage::Lacking(study, lease, instance, keys) => {
                 self.tell(Event::Lacking { worker, study, lease, instance, keys })
             }
-            Say::Back(study, lease, instances) => {
+            WorkerMessage::Back(study, lease, instances) => {
                 self.figures.shared += u64::from(!instances.is_empty());
                 self.tell(Event::Back { worker, study, lease, instances })
             }
-            Say::Copied(study, key) => self.tell(Event::Copied { worker, study, key }),
-            Say::Adopt(study, lease, instances) => {
+            WorkerMessage::Copied(study, key) => self.tell(Event::Copied { worker, study, key }),
+            WorkerMessage::Adopt(study, lease, instances) => {
                 let adopted = self.tell_and_hear(Event::Adopt { worker, study, lease, instances })?;
-                if let Answer::Kept(kept) = adopted {
-                    self.send(node, Hear::Kept(lease, kept));
+                if let ManagerReply::Kept(kept) = adopted {
+                    self.send(node, ManagerMessage::Kept(lease, kept));
                 }
                 Ok(())
             }
-            Say::Holds(study, keys) => {
+            WorkerMessage::Holds(study, keys) => {
                 let held = self.tell_and_hear(Event::Holds { worker, study, keys })?;
-                if let Answer::Needless(keys) = held {
+                if let ManagerReply::Needless(keys) = held {
                     keys.into_iter().for_each(|key| _ = self.nodes[node].held.remove(&(study, key)));
                 }
                 Ok(())
             }
-            Say::Drain => self.tell(Event::Drain { worker }),
-            Say::Leave => {
+            WorkerMessage::Drain => self.tell(Event::Drain { worker }),
+            WorkerMessage::Leave => {
                 self.workers.remove(&worker);
                 self.nodes[node].worker = None;
                 self.nodes[node].connected = false;
@@ -98,23 +100,23 @@ impl Cluster {
         match effect {
             Effect::Assign { worker, study, lease, work, .. } => {
                 let instances = work.instances.iter().map(|instance| instance.id).collect();
-                self.send_to(worker, Hear::Assign(study, lease, instances, work.elsewhere));
+                self.send_to(worker, ManagerMessage::Assign(study, lease, instances, work.elsewhere));
             }
             Effect::Revoke { worker, lease, .. } => {
                 self.figures.twins += 1;
-                self.send_to(worker, Hear::Revoke(lease));
+                self.send_to(worker, ManagerMessage::Revoke(lease));
             }
-            Effect::Share { worker, lease, .. } => self.send_to(worker, Hear::Share(lease)),
+            Effect::Share { worker, lease, .. } => self.send_to(worker, ManagerMessage::Share(lease)),
             // Nobody here asks for second copies.
             Effect::Replicated { .. } => {}
             Effect::Copy { worker, study, key, from, .. } => {
-                self.send_to(worker, Hear::Copy(study, key, from))
+                self.send_to(worker, ManagerMessage::Copy(study, key, from))
             }
-            Effect::Drain(worker) => self.send_to(worker, Hear::Drain),
-            Effect::Dismiss(worker) => self.send_to(worker, Hear::Dismiss),
+            Effect::Drain(worker) => self.send_to(worker, ManagerMessage::Drain),
+            Effect::Dismiss(worker) => self.send_to(worker, ManagerMessage::Dismiss),
             Effect::Replan(study) => {
                 if self.schedule.replan && self.to_replan.insert(study) {
-                    self.at(self.now_us + self.replan_after_us, Due::Replan(study));
+                    self.at(self.now_us + self.replan_after_us, DueEvent::Replan(study));
                 }
             }
             Effect::Study(study, Happened::Finished(instance)) => {
@@ -129,7 +131,7 @@ impl Cluster {
         }
     }
 
-    fn send_to(&mut self, worker: pleach_dispatch::WorkerId, hear: Hear) {
+    fn send_to(&mut self, worker: pleach_dispatch::WorkerId, hear: ManagerMessage) {
         if let Some(&node) = self.workers.get(&worker) {
             self.send(node, hear);
         }

@@ -1,15 +1,15 @@
 //! A simulated worker: buckets in slots, regions, and what it has not been able to say yet.
 
-use crate::schedule::NodeSpec;
-use pleach_dispatch::message::{Elsewhere, TaskReport};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use crate::scenario::NodeSpec;
+use pleach_dispatch::message::{RemoteRegion, TaskReport};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A bucket that it has been granted.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) study: StudyId,
+    pub(super) study: PlanId,
     /// Not begun.
     pub(super) left: VecDeque<InstanceId>,
     pub(super) current: Option<InstanceId>,
@@ -23,13 +23,13 @@ pub(super) struct Run {
     pub(super) end_us: Option<u64>,
     /// It has a slot.
     pub(super) started: bool,
-    pub(super) elsewhere: Vec<Elsewhere>,
+    pub(super) elsewhere: Vec<RemoteRegion>,
     /// The node's number of what it does now.
     pub(super) begun: u64,
 }
 
 impl Run {
-    pub(super) fn new(study: StudyId, left: VecDeque<InstanceId>, elsewhere: Vec<Elsewhere>) -> Self {
+    pub(super) fn new(study: PlanId, left: VecDeque<InstanceId>, elsewhere: Vec<RemoteRegion>) -> Self {
         Self {
             study,
             left,
@@ -70,10 +70,10 @@ pub(super) struct Node {
     pub(super) last_us: [u64; 2],
     pub(super) runs: BTreeMap<LeaseId, Run>,
     /// Finished, and not heard by the manager yet.
-    pub(super) unheard: BTreeMap<LeaseId, (StudyId, BTreeSet<InstanceId>)>,
+    pub(super) unheard: BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)>,
     /// Asked for, and not granted yet.
     pub(super) asked: u32,
-    pub(super) held: BTreeSet<(StudyId, RegionKey)>,
+    pub(super) held: BTreeSet<(PlanId, RegionKey)>,
     /// Files that it has read.
     pub(super) files: BTreeSet<RegionKey>,
     /// When it went.
@@ -125,7 +125,7 @@ impl Node {
     }
 
     /// All instances of a lease that the manager has not heard of.
-    pub(super) fn has(&self) -> BTreeMap<LeaseId, (StudyId, BTreeSet<InstanceId>)> {
+    pub(super) fn has(&self) -> BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)> {
         let mut all = self.unheard.clone();
         for (lease, run) in &self.runs {
             all.entry(*lease).or_insert_with(|| (run.study, BTreeSet::new())).1.extend(run.open());

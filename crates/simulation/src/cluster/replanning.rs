@@ -2,19 +2,19 @@
 //! (001 §4.2.4), moving as little as possible.
 
 use super::Cluster;
-use crate::audit::Breach;
+use crate::audit::Violation;
 use crate::event::Event;
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::{InstanceId, StudyId};
+use pleach_dispatch::{InstanceId, PlanId};
 use pleach_reuse::{Buckets, Member, Previous, ReuseTree, replan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 /// Beyond this there is always something to do for everybody, and planning would take seconds.
-const MOST_INSTANCES: usize = 100_000;
+const MAX_INSTANCES: usize = 100_000;
 
 impl Cluster {
-    pub(super) fn replan(&mut self, study: StudyId) -> Result<(), Breach> {
+    pub(super) fn replan(&mut self, study: PlanId) -> Result<(), Violation> {
         self.to_replan.remove(&study);
         let slots = self.observed.manager().slots() as usize;
         let (Some(limit), Some(before)) =
@@ -35,7 +35,7 @@ impl Cluster {
             .map(|open| open.iter().copied().collect())
             .collect();
         let instances: Vec<InstanceId> = old.iter().flatten().copied().collect();
-        if instances.is_empty() || instances.len() > MOST_INSTANCES {
+        if instances.is_empty() || instances.len() > MAX_INSTANCES {
             return Ok(());
         }
         let Ok(problem) = workload.problem(&instances) else { return Ok(()) };

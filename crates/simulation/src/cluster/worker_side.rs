@@ -1,9 +1,9 @@
 //! What workers do: connect, ask, fetch, execute, report.
 
 use super::node::Run;
-use super::{BACKOFF_US, Cluster, Due, Hear, Say};
+use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::event::ran;
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ impl Cluster {
         }
         if !self.is_up || self.nodes[node].cut_until_us > self.now_us {
             let wait = BACKOFF_US / 2 + self.random.exponential(BACKOFF_US as f64 / 2.0) as u64;
-            return self.at(self.now_us + wait, Due::Connect(node));
+            return self.at(self.now_us + wait, DueEvent::Connect(node));
         }
         let here = &mut self.nodes[node];
         here.link += 1;
         (here.connected, here.asked, here.last_us) = (true, 0, [0; 2]);
-        self.say(node, Say::Join);
+        self.say(node, WorkerMessage::Join);
         for (lease, (study, instances)) in self.nodes[node].has() {
-            self.say(node, Say::Adopt(study, lease, instances.into_iter().collect()));
+            self.say(node, WorkerMessage::Adopt(study, lease, instances.into_iter().collect()));
         }
-        let mut held: BTreeMap<StudyId, Vec<RegionKey>> = BTreeMap::new();
+        let mut held: BTreeMap<PlanId, Vec<RegionKey>> = BTreeMap::new();
         self.nodes[node].held.iter().for_each(|(study, key)| held.entry(*study).or_default().push(*key));
         for (study, keys) in held {
-            self.say(node, Say::Holds(study, keys));
+            self.say(node, WorkerMessage::Holds(study, keys));
         }
         if self.nodes[node].draining {
-            self.say(node, Say::Drain);
+            self.say(node, WorkerMessage::Drain);
         }
         self.go_on(node);
     }
@@ -43,7 +43,7 @@ impl Cluster {
         if self.nodes[node].connected {
             let buckets = self.nodes[node].ask();
             if buckets > 0 {
-                self.say(node, Say::Request(buckets));
+                self.say(node, WorkerMessage::Request(buckets));
             }
         }
     }
@@ -78,13 +78,13 @@ impl Cluster {
         let wait = wait + (files * 1e6) as u64;
         self.nodes[node].begun += 1;
         let begun = self.nodes[node].begun;
-        self.at(self.now_us + wait, Due::Fetched(node, lease, begun, missing));
+        self.at(self.now_us + wait, DueEvent::Fetched(node, lease, begun, missing));
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
             run.begin(begun);
         }
     }
 
-    pub(super) fn has_region(&self, worker: WorkerId, study: StudyId, key: RegionKey) -> bool {
+    pub(super) fn has_region(&self, worker: WorkerId, study: PlanId, key: RegionKey) -> bool {
         self.workers.get(&worker).is_some_and(|&node| {
             let there = &self.nodes[node];
             there.up && there.cut_until_us <= self.now_us && there.held.contains(&(study, key))
@@ -98,10 +98,10 @@ impl Cluster {
         if missing.is_empty() {
             return self.next_instance(node, lease);
         }
-        let (study, open): (StudyId, Vec<InstanceId>) = (run.study, run.open().collect());
+        let (study, open): (PlanId, Vec<InstanceId>) = (run.study, run.open().collect());
         self.nodes[node].runs.remove(&lease);
         for instance in open {
-            self.say(node, Say::Lacking(study, lease, instance, missing.clone()));
+            self.say(node, WorkerMessage::Lacking(study, lease, instance, missing.clone()));
         }
         self.go_on(node);
     }
@@ -141,7 +141,7 @@ impl Cluster {
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
             run.begin(begun);
         }
-        self.at(self.now_us + wait, Due::Worked(node, lease, begun));
+        self.at(self.now_us + wait, DueEvent::Worked(node, lease, begun));
     }
 
     /// An instance is finished: what it stores is there, and the manager is told.
@@ -158,13 +158,13 @@ impl Cluster {
         let here = &mut self.nodes[node];
         here.held.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
         here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
-        self.say(node, Say::Done(study, lease, instance, tasks));
+        self.say(node, WorkerMessage::Done(study, lease, instance, tasks));
         self.next_instance(node, lease);
     }
 
-    pub(super) fn hears(&mut self, node: usize, hear: Hear) {
+    pub(super) fn hears(&mut self, node: usize, hear: ManagerMessage) {
         match hear {
-            Hear::Assign(study, lease, mut instances, elsewhere) => {
+            ManagerMessage::Assign(study, lease, mut instances, elsewhere) => {
                 let workload = &self.workloads[study.index()];
                 instances.sort_by_key(|instance| workload.order(*instance));
                 let here = &mut self.nodes[node];
@@ -175,32 +175,32 @@ impl Cluster {
                 }
                 self.go_on(node);
             }
-            Hear::Revoke(lease) => {
+            ManagerMessage::Revoke(lease) => {
                 self.nodes[node].runs.remove(&lease);
                 self.nodes[node].unheard.remove(&lease);
                 self.go_on(node);
             }
-            Hear::Share(lease) => {
+            ManagerMessage::Share(lease) => {
                 self.hand_back(node, lease, |left| left / 2);
                 self.go_on(node);
             }
-            Hear::Copy(study, key, from) => {
+            ManagerMessage::Copy(study, key, from) => {
                 if self.has_region(from, study, key) {
                     let bytes = self.workloads[study.index()].bytes_of(key);
                     self.figures.bytes_moved += bytes;
                     let seconds = bytes as f64 / self.schedule.network.bytes_per_second;
                     let link = self.nodes[node].link;
-                    self.at(self.now_us + (seconds * 1e6) as u64, Due::Copied(node, link, study, key));
+                    self.at(self.now_us + (seconds * 1e6) as u64, DueEvent::Copied(node, link, study, key));
                 }
             }
-            Hear::Kept(lease, kept) => self.kept(node, lease, &kept),
-            Hear::Drain => {
+            ManagerMessage::Kept(lease, kept) => self.kept(node, lease, &kept),
+            ManagerMessage::Drain => {
                 self.nodes[node].draining = true;
                 let leases: Vec<LeaseId> = self.nodes[node].runs.keys().copied().collect();
                 leases.into_iter().for_each(|lease| self.hand_back(node, lease, |_| 0));
             }
-            Hear::Dismiss => {
-                self.say(node, Say::Leave);
+            ManagerMessage::Dismiss => {
+                self.say(node, WorkerMessage::Leave);
                 self.end(node);
             }
         }
@@ -214,7 +214,7 @@ impl Cluster {
         if run.current.is_none() && run.left.is_empty() {
             self.nodes[node].runs.remove(&lease);
         }
-        self.say(node, Say::Back(study, lease, back));
+        self.say(node, WorkerMessage::Back(study, lease, back));
     }
 
     /// What it had before, it goes on with as far as the manager lets it.
@@ -246,7 +246,7 @@ impl Cluster {
             }
         }
         for (study, instance) in again {
-            self.say(node, Say::Done(study, lease, instance, Vec::new()));
+            self.say(node, WorkerMessage::Done(study, lease, instance, Vec::new()));
         }
         self.go_on(node);
     }

@@ -4,12 +4,12 @@ mod copies;
 mod suspected;
 
 use copies::Copying;
-use pleach_dispatch::manager::{Effect, Facts, Manager};
+use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
-use pleach_dispatch::{InstanceId, LeaseId, StudyId, WorkerId};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_simulation::audit::Audit;
-use pleach_simulation::event::{Answer, Event, ran};
+use pleach_simulation::event::{Event, ManagerReply, ran};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -107,7 +107,7 @@ pub(crate) enum Step {
 /// An instance that a worker was granted and has not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Granted {
-    study: StudyId,
+    study: PlanId,
     lease: LeaseId,
     worker: WorkerId,
     instance: InstanceId,
@@ -119,14 +119,14 @@ pub(crate) struct World {
     plans: Vec<ExecutionPlan>,
     now: Duration,
     epoch: u32,
-    submitted: BTreeMap<StudyId, usize>,
+    submitted: BTreeMap<PlanId, usize>,
     next_study: u32,
-    facts: BTreeMap<WorkerId, Facts>,
+    facts: BTreeMap<WorkerId, WorkerInfo>,
     stale: Vec<Granted>,
     /// Copies that were asked for and have not been made.
     copies: Vec<Copying>,
     dismissed: BTreeSet<WorkerId>,
-    failed: BTreeSet<(StudyId, InstanceId)>,
+    failed: BTreeSet<(PlanId, InstanceId)>,
     finished: u64,
 }
 
@@ -154,7 +154,7 @@ impl World {
     }
 
     /// Says something to the manager, and has all that follows audited.
-    fn tell(&mut self, event: Event) -> Answer {
+    fn tell(&mut self, event: Event) -> ManagerReply {
         let answer = event.apply(&mut self.manager, &self.plans, self.now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
         if let Err(breach) = self.audit.check(self.now, &event, &answer, &effects, &self.plans, &self.manager)
@@ -178,7 +178,7 @@ impl World {
     }
 
     fn granted(&self) -> Vec<Granted> {
-        let each = |(study, lease, worker, open): (StudyId, LeaseId, WorkerId, &BTreeSet<InstanceId>)| {
+        let each = |(study, lease, worker, open): (PlanId, LeaseId, WorkerId, &BTreeSet<InstanceId>)| {
             let granted = move |instance: &InstanceId| Granted { study, lease, worker, instance: *instance };
             open.iter().map(granted).collect::<Vec<_>>()
         };
@@ -190,11 +190,11 @@ impl World {
     }
 
     pub(crate) fn join_good(&mut self, slots: u32) -> WorkerId {
-        self.join(Facts { slots, ..Facts::ANY })
+        self.join(WorkerInfo { slots, ..WorkerInfo::ANY })
     }
 
-    fn join(&mut self, facts: Facts) -> WorkerId {
-        let Answer::Joined(worker) = self.tell(Event::Join { facts: facts.clone() }) else {
+    fn join(&mut self, facts: WorkerInfo) -> WorkerId {
+        let ManagerReply::Joined(worker) = self.tell(Event::Join { facts: facts.clone() }) else {
             panic!("who joins gets a number");
         };
         self.facts.insert(worker, facts);
@@ -205,7 +205,7 @@ impl World {
         self.tell(Event::Request { worker, buckets, after: None });
     }
 
-    fn report(&mut self, granted: Granted, succeeds: bool) -> Answer {
+    fn report(&mut self, granted: Granted, succeeds: bool) -> ManagerReply {
         self.stale.push(granted);
         let Granted { study, lease, worker, instance } = granted;
         self.tell(if succeeds {
@@ -219,7 +219,7 @@ impl World {
         let (workers, granted) = (self.workers(), self.granted());
         match step {
             Step::Submit { plan } => {
-                let (study, plan) = (StudyId::whole(self.next_study), plan % self.plans.len());
+                let (study, plan) = (PlanId::whole(self.next_study), plan % self.plans.len());
                 self.next_study += 1;
                 self.submitted.insert(study, plan);
                 self.tell(Event::Submit { study, plan, finished: BTreeSet::new() });
@@ -236,7 +236,7 @@ impl World {
                 let operations = (lacks > 150).then(|| some.collect());
                 let memory_bytes = if memory == 3 { u64::MAX } else { memory };
                 let host = (lacks % 4 > 0).then(|| IpAddr::from([10, 0, 0, lacks % 4]));
-                self.join(Facts { slots, memory_bytes, below_bytes: 0, operations, host });
+                self.join(WorkerInfo { slots, memory_bytes, below_bytes: 0, operations, host });
             }
             Step::Ask { worker, buckets } => {
                 if let Some(worker) = choose(&workers, worker) {
@@ -250,14 +250,14 @@ impl World {
             }
             Step::Report { which, succeeds } => {
                 if let Some(granted) = choose(&granted, which) {
-                    assert_eq!(self.report(granted, succeeds), Answer::Counted(true));
+                    assert_eq!(self.report(granted, succeeds), ManagerReply::Counted(true));
                 }
             }
             Step::Late { which, succeeds } => {
                 if let Some(old) = choose(&self.stale, which)
                     && !granted.contains(&old)
                 {
-                    assert_eq!(self.report(old, succeeds), Answer::Counted(false));
+                    assert_eq!(self.report(old, succeeds), ManagerReply::Counted(false));
                 }
             }
             Step::Forged { which } => {
@@ -306,7 +306,7 @@ impl World {
                 }
             }
             Step::Dropped { worker, which } => {
-                let studies: Vec<StudyId> = self.audit.studies().collect();
+                let studies: Vec<PlanId> = self.audit.studies().collect();
                 if let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which))
                     && let Some(key) = choose(&self.audit.held(study, worker), which / 7)
                 {
@@ -323,7 +323,7 @@ impl World {
                 self.tell(Event::Tick);
             }
             Step::Ran { worker, which, tasks, seconds } => {
-                let studies: Vec<StudyId> = self.audit.studies().collect();
+                let studies: Vec<PlanId> = self.audit.studies().collect();
                 let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which)) else {
                     return;
                 };
@@ -365,17 +365,17 @@ impl World {
         let some: Vec<InstanceId> = some.copied().collect();
         let buckets =
             some.chunks(size).map(|ids| BucketPlan { instances: ids.to_vec(), pixels: 64 }).collect();
-        assert_eq!(self.tell(Event::Replanned { study, buckets }), Answer::Accepted(true));
+        assert_eq!(self.tell(Event::Replanned { study, buckets }), ManagerReply::Accepted(true));
     }
 
     /// The manager is killed and starts again with what was reported before.
     fn restart(&mut self, bring: u64, early: bool) {
         let granted = self.granted();
-        let studies: Vec<(StudyId, BTreeSet<InstanceId>)> =
+        let studies: Vec<(PlanId, BTreeSet<InstanceId>)> =
             self.audit.studies().map(|study| (study, self.audit.over(study))).collect();
-        let before: Vec<(WorkerId, Facts)> =
+        let before: Vec<(WorkerId, WorkerInfo)> =
             self.workers().into_iter().map(|worker| (worker, self.facts[&worker].clone())).collect();
-        let held: Vec<Vec<(StudyId, Vec<RegionKey>)>> = before
+        let held: Vec<Vec<(PlanId, Vec<RegionKey>)>> = before
             .iter()
             .map(|(worker, _)| {
                 studies.iter().map(|(study, _)| (*study, self.audit.held(*study, *worker))).collect()
@@ -406,7 +406,7 @@ impl World {
             if early {
                 self.ask(worker, 1);
             }
-            let mut leases: BTreeMap<(StudyId, LeaseId), Vec<InstanceId>> = BTreeMap::new();
+            let mut leases: BTreeMap<(PlanId, LeaseId), Vec<InstanceId>> = BTreeMap::new();
             for granted in granted.iter().filter(|granted| granted.worker == old) {
                 leases.entry((granted.study, granted.lease)).or_default().push(granted.instance);
             }
@@ -426,8 +426,8 @@ impl World {
 
     /// Studies that all have something ready have as many leases, but for one.
     pub(crate) fn even_leases(&self) {
-        let ready = |study: &StudyId| self.manager.study(*study).is_some_and(|study| study.has_ready());
-        let studies: Vec<StudyId> = self.audit.studies().filter(ready).collect();
+        let ready = |study: &PlanId| self.manager.study(*study).is_some_and(|study| study.has_ready());
+        let studies: Vec<PlanId> = self.audit.studies().filter(ready).collect();
         let leases =
             studies.iter().filter_map(|study| self.manager.study(*study)).map(|study| study.leases());
         let leases: Vec<usize> = leases.collect();

@@ -2,9 +2,9 @@
 //!
 //! Nothing here decides what may go.
 
-use super::layout::{LEAVES, Named, QUARANTINE_NAME, named};
+use super::layout::{FileKind, LEAVES, QUARANTINE_NAME, named};
 use super::{FolderTier, failed};
-use crate::{TierError, Upkeep};
+use crate::{TierError, TierMaintenance};
 use pleach_regions::RegionKey;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -33,13 +33,13 @@ pub struct Quarantined {
     pub modified: SystemTime,
 }
 
-impl Upkeep for FolderTier {
+impl TierMaintenance for FolderTier {
     fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         let mut all = self.pack.inventory()?;
         for leaf in 0..LEAVES {
             let path = self.layout.leaf(leaf);
             for (name, about) in self.files.list(&path).map_err(failed("list", &path))? {
-                if let Named::Region(key) = named(leaf, &name)
+                if let FileKind::Region(key) = named(leaf, &name)
                     && !about.is_folder
                 {
                     let (taken_bytes, modified) = (about.taken_bytes, about.modified);
@@ -54,7 +54,7 @@ impl Upkeep for FolderTier {
     fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError> {
         let folder = self.layout.named(QUARANTINE_NAME);
         let all = self.files.list(&folder).map_err(failed("list", &folder))?;
-        let file = |(name, about): (String, pleach_files::Found)| Quarantined {
+        let file = |(name, about): (String, pleach_files::FileMeta)| Quarantined {
             path: folder.join(name),
             taken_bytes: about.taken_bytes,
             modified: about.modified,

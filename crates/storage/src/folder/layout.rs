@@ -9,7 +9,7 @@
 //!   it there when it opens the folder makes it a region if it is whole: it may have been said to be stored.
 //! - `pack/0003-00000007.pack` is the seventh of the files in which owner 3 has small regions behind each other
 //!   (`folder/pack.rs`); `pack/0003.lock` is locked by the process that is owner 3, if the folder is shared.
-//! - `pack/board` says how far each owner's files are to be read (`folder/pack/board.rs`).
+//! - `pack/board` says how far each owner's files are to be read (`folder/pack/watermarks.rs`).
 //! - `quarantine/ab….0123….region` is one that was not what it should have been.
 //!
 //! Nothing here touches a file.
@@ -44,13 +44,13 @@ pub(super) const FANOUT: usize = 16;
 pub(super) const LEAVES: usize = FANOUT * FANOUT;
 
 /// Which of the leaves a region lies in.
-pub(super) fn leaf_of(key: RegionKey) -> usize {
+pub(super) fn shard_of(key: RegionKey) -> usize {
     usize::from(key.0[0])
 }
 
 /// What a file in a leaf is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum FileKind {
     Region(RegionKey),
     Part,
     Draft(RegionKey),
@@ -83,17 +83,17 @@ impl Layout {
     }
 
     pub(super) fn region(&self, key: RegionKey) -> PathBuf {
-        self.leaf(leaf_of(key)).join(format!("{key}{REGION_SUFFIX}"))
+        self.leaf(shard_of(key)).join(format!("{key}{REGION_SUFFIX}"))
     }
 
     /// A name that no file has had, where `unique` is.
     pub(super) fn part(&self, key: RegionKey, unique: u64) -> PathBuf {
-        self.leaf(leaf_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
+        self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
     }
 
     /// The same of what becomes a region if it is whole.
     pub(super) fn draft(&self, key: RegionKey, unique: u64) -> PathBuf {
-        self.leaf(leaf_of(key)).join(format!("{key}.{unique:016x}{DRAFT_SUFFIX}"))
+        self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{DRAFT_SUFFIX}"))
     }
 
     pub(super) fn marker_part(&self, unique: u64) -> PathBuf {
@@ -144,17 +144,17 @@ pub(super) fn is_marker_part(name: &str) -> bool {
 }
 
 /// What a file is that lies in `leaf`.
-pub(super) fn named(leaf: usize, name: &str) -> Named {
+pub(super) fn named(leaf: usize, name: &str) -> FileKind {
     if let Some(key) = name.strip_suffix(REGION_SUFFIX).and_then(key)
-        && leaf_of(key) == leaf
+        && shard_of(key) == leaf
     {
-        return Named::Region(key);
+        return FileKind::Region(key);
     }
     let begun = |suffix| key(name.strip_suffix(suffix)?.split_once('.')?.0);
     match (begun(PART_SUFFIX), begun(DRAFT_SUFFIX)) {
-        (Some(_), _) => Named::Part,
-        (None, Some(key)) if leaf_of(key) == leaf => Named::Draft(key),
-        _ => Named::Other,
+        (Some(_), _) => FileKind::Part,
+        (None, Some(key)) if shard_of(key) == leaf => FileKind::Draft(key),
+        _ => FileKind::Other,
     }
 }
 
@@ -177,11 +177,11 @@ mod tests {
         let path = layout.region(key);
         assert_eq!(path.to_str().unwrap(), format!("/t/a/7/a7{}.region", "5c".repeat(15)));
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-        assert_eq!(named(0xa7, &name(&path)), Named::Region(key));
-        assert_eq!(named(0xa6, &name(&path)), Named::Other, "in a leaf where nobody looks for it");
-        assert_eq!(named(0xa7, &name(&layout.part(key, 9))), Named::Part);
-        assert_eq!(named(0xa7, &name(&layout.draft(key, 9))), Named::Draft(key));
-        assert_eq!(named(0xa6, &name(&layout.draft(key, 9))), Named::Other);
+        assert_eq!(named(0xa7, &name(&path)), FileKind::Region(key));
+        assert_eq!(named(0xa6, &name(&path)), FileKind::Other, "in a leaf where nobody looks for it");
+        assert_eq!(named(0xa7, &name(&layout.part(key, 9))), FileKind::Part);
+        assert_eq!(named(0xa7, &name(&layout.draft(key, 9))), FileKind::Draft(key));
+        assert_eq!(named(0xa6, &name(&layout.draft(key, 9))), FileKind::Other);
         let segment = SegmentName { owner: 3, number: 0xa7 };
         assert_eq!(segment_name(&name(&layout.segment(segment))), Some(segment));
         assert_eq!(segment_name("0003-+00000a7.pack").or(segment_name("000000a7.pack")), None);
@@ -195,7 +195,7 @@ mod tests {
         let upper = format!("A7{}.region", "5C".repeat(15));
         let long = format!("a7{}.region", "5c".repeat(16));
         for name in ["", ".region", "a7.region", "notes.txt", "x.part", "+7.1.part", &upper, &long] {
-            assert_eq!(named(0xa7, name), Named::Other, "{name}");
+            assert_eq!(named(0xa7, name), FileKind::Other, "{name}");
         }
     }
 }

@@ -3,15 +3,15 @@
 //! No region is read for that: names and sizes are enough. What is found, and what is found gone, is synced before anybody is told
 //! of it: whoever wrote or removed it may have been killed just before doing so.
 
-use super::books::{Books, Leaf};
+use super::accounting::{FolderAccounting, ShardUsage};
 use super::layout::{
-    FANOUT, LEAVES, LOCK_NAME, LOST_AND_FOUND, Layout, MARKER, MARKER_NAME, Named, PACK_NAME,
+    FANOUT, FileKind, LEAVES, LOCK_NAME, LOST_AND_FOUND, Layout, MARKER, MARKER_NAME, PACK_NAME,
     QUARANTINE_NAME, is_marker_part, named,
 };
 use super::pack::{self, Pack};
-use super::{FolderSettings, FolderTier, drafts, failed, scratch};
+use super::{FolderSettings, FolderTier, failed, incomplete, scratch};
 use crate::{Durability, TierError};
-use pleach_files::{Files, Held, Sharing};
+use pleach_files::{FileLock, FileSystem, LockMode};
 use pleach_regions::RegionKey;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
@@ -33,7 +33,11 @@ impl FolderTier {
     /// # Errors
     /// [`TierError`] when it is no folder, holds something else, cannot be written to, is open elsewhere though it is
     /// private, or has no room for regions.
-    pub fn open(files: Arc<dyn Files>, path: &Path, settings: FolderSettings) -> Result<Self, TierError> {
+    pub fn open(
+        files: Arc<dyn FileSystem>,
+        path: &Path,
+        settings: FolderSettings,
+    ) -> Result<Self, TierError> {
         let durability = if settings.kind.is_shared() { Durability::PowerLoss } else { settings.durability };
         let settings = FolderSettings { durability, ..settings };
         let layout = Layout::new(path);
@@ -48,17 +52,17 @@ impl FolderTier {
         make_folders(&*files, &layout)?;
         let files = scratch::begin(files, &layout, settings)?;
         let block_bytes = files.space(path).map_err(failed("look for room in", path))?.block_bytes.max(1);
-        let mut books = Books::new(overhead_bytes(&*files, &layout)?);
+        let mut books = FolderAccounting::new(overhead_bytes(&*files, &layout)?);
         let mut empty_bytes = books.bytes();
         for leaf in 0..LEAVES {
-            let Scanned { mut found, parts, drafts } = scan(&*files, &layout, leaf)?;
+            let ShardScan { mut found, parts, drafts } = scan(&*files, &layout, leaf)?;
             for (part, modified) in parts {
                 if is_left_over(settings, now, modified) {
                     remove_left_over(&*files, &part)?;
                 }
             }
             for (key, draft) in drafts {
-                drafts::finish(&*files, &layout, key, &draft, &mut found)?;
+                incomplete::recover(&*files, &layout, key, &draft, &mut found)?;
             }
             sync(&*files, &layout.leaf(leaf))?;
             empty_bytes += found.other_bytes;
@@ -88,7 +92,7 @@ impl FolderTier {
 }
 
 /// Whether the folder is a new one; it is refused if it is somebody else's.
-fn find(files: &dyn Files, layout: &Layout) -> Result<bool, TierError> {
+fn find(files: &dyn FileSystem, layout: &Layout) -> Result<bool, TierError> {
     let path = &layout.root;
     let names = files.list(path).map_err(failed("open the tier", path))?;
     let marker = layout.named(MARKER_NAME);
@@ -112,17 +116,17 @@ fn find(files: &dyn Files, layout: &Layout) -> Result<bool, TierError> {
 }
 
 fn lock(
-    files: &dyn Files,
+    files: &dyn FileSystem,
     layout: &Layout,
     settings: FolderSettings,
-) -> Result<Option<Box<dyn Held>>, TierError> {
+) -> Result<Option<Box<dyn FileLock>>, TierError> {
     let path = layout.named(LOCK_NAME);
-    let sharing = if settings.kind.is_shared() { Sharing::Shared } else { Sharing::Private };
+    let sharing = if settings.kind.is_shared() { LockMode::Shared } else { LockMode::Exclusive };
     match files.lock(&path, sharing) {
         Ok(Some(lock)) => Ok(Some(lock)),
         Ok(None) => Err(TierError::InUse { path: layout.root.clone() }),
         // Lustre has locks only where it was mounted with them. Nothing but this refusal depends on them.
-        Err(error) if error.kind() == io::ErrorKind::Unsupported && sharing == Sharing::Shared => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported && sharing == LockMode::Shared => Ok(None),
         Err(error) => Err(failed("lock", &path)(error)),
     }
 }
@@ -130,7 +134,7 @@ fn lock(
 /// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where no file can be
 /// made; of a folder that is a tier already, a full disk is no hindrance: something may be removed.
 fn mark(
-    files: &dyn Files,
+    files: &dyn FileSystem,
     layout: &Layout,
     settings: FolderSettings,
     is_new: bool,
@@ -162,7 +166,7 @@ fn mark(
 }
 
 /// Makes the folders that are not there, and syncs their names.
-fn make_folders(files: &dyn Files, layout: &Layout) -> Result<(), TierError> {
+fn make_folders(files: &dyn FileSystem, layout: &Layout) -> Result<(), TierError> {
     let make = |path: &Path| match files.create_folder(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make", path)(error)),
         _ => Ok(()),
@@ -182,12 +186,12 @@ fn make_folders(files: &dyn Files, layout: &Layout) -> Result<(), TierError> {
     Ok(())
 }
 
-pub(super) fn sync(files: &dyn Files, folder: &Path) -> Result<(), TierError> {
+pub(super) fn sync(files: &dyn FileSystem, folder: &Path) -> Result<(), TierError> {
     files.sync_folder(folder).map_err(failed("sync", folder))
 }
 
 /// What is taken by everything that is not in a leaf: the folders around them, and what lies beside them.
-fn overhead_bytes(files: &dyn Files, layout: &Layout) -> Result<u64, TierError> {
+fn overhead_bytes(files: &dyn FileSystem, layout: &Layout) -> Result<u64, TierError> {
     let root = &layout.root;
     let listed = |folder: &Path| -> Result<u64, TierError> {
         let all = files.list(folder).map_err(failed("list", folder))?;
@@ -198,30 +202,32 @@ fn overhead_bytes(files: &dyn Files, layout: &Layout) -> Result<u64, TierError> 
 }
 
 /// What a leaf holds, and the files in it that are being written, or were.
-pub(super) struct Scanned {
-    pub(super) found: Leaf,
+pub(super) struct ShardScan {
+    pub(super) found: ShardUsage,
     parts: Vec<(PathBuf, SystemTime)>,
     drafts: Vec<(RegionKey, PathBuf)>,
 }
 
 /// Looks at a leaf.
-pub(super) fn scan(files: &dyn Files, layout: &Layout, leaf: usize) -> Result<Scanned, TierError> {
+pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Result<ShardScan, TierError> {
     let path = layout.leaf(leaf);
     let other_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
-    let mut found = Leaf { other_bytes, ..Leaf::default() };
+    let mut found = ShardUsage { other_bytes, ..ShardUsage::default() };
     let (mut parts, mut drafts) = (Vec::new(), Vec::new());
     for (name, about) in files.list(&path).map_err(failed("list", &path))? {
         match named(leaf, &name) {
-            Named::Region(key) if !about.is_folder => {
+            FileKind::Region(key) if !about.is_folder => {
                 found.regions.insert(key, about.taken_bytes);
             }
             // Whoever writes it has room reserved for it.
-            Named::Part => parts.push((path.join(&name), about.modified)),
-            Named::Draft(key) if !about.is_folder => drafts.push((key, path.join(&name))),
-            Named::Region(_) | Named::Draft(_) | Named::Other => found.other_bytes += about.taken_bytes,
+            FileKind::Part => parts.push((path.join(&name), about.modified)),
+            FileKind::Draft(key) if !about.is_folder => drafts.push((key, path.join(&name))),
+            FileKind::Region(_) | FileKind::Draft(_) | FileKind::Other => {
+                found.other_bytes += about.taken_bytes
+            }
         }
     }
-    Ok(Scanned { found, parts, drafts })
+    Ok(ShardScan { found, parts, drafts })
 }
 
 /// Whether a file that was being written is so no more: in a private folder nobody else writes.
@@ -230,7 +236,7 @@ fn is_left_over(settings: FolderSettings, now: SystemTime, modified: SystemTime)
 }
 
 /// Removes a file; that it is gone is no error.
-pub(super) fn remove_left_over(files: &dyn Files, path: &Path) -> Result<(), TierError> {
+pub(super) fn remove_left_over(files: &dyn FileSystem, path: &Path) -> Result<(), TierError> {
     match files.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),

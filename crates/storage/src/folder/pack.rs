@@ -2,13 +2,13 @@
 //! for the medium, and many of them take long to list.
 //!
 //! Records are only ever written at the end of one file, the active one. Whoever writes waits until that is on the medium,
-//! and one wait serves all who have written by then (`pack/commit.rs`). Which region is where is in memory (`pack/index.rs`),
+//! and one wait serves all who have written by then (`pack/group_commit.rs`). Which region is where is in memory (`pack/index.rs`),
 //! made from the files when they are opened (`pack/open.rs`); what is dead in them is regained by copying what is not
-//! (`pack/compact.rs`). A record that is damaged hides no other (`pack/record.rs`).
+//! (`pack/compaction.rs`). A record that is damaged hides no other (`pack/record.rs`).
 //!
-//! **In a shared folder** every file has one writer: its owner, a process that has its number locked (`pack/owner.rs`). The
-//! others read it as far as the owner says on the board (`pack/board.rs`), behind what they have read already
-//! (`pack/tails.rs`): at once when the board has changed, and with everything opened anew before a region is said not to be
+//! **In a shared folder** every file has one writer: its owner, a process that has its number locked (`pack/writer_lock.rs`). The
+//! others read it as far as the owner says on the board (`pack/watermarks.rs`), behind what they have read already
+//! (`pack/tail_reader.rs`): at once when the board has changed, and with everything opened anew before a region is said not to be
 //! there. Files are read by calls, and never mapped. As nobody locks anything to store, two processes may store one region at
 //! the same time: both records are there, and equal keys mean equal bytes.
 //!
@@ -17,34 +17,34 @@
 //! back whole with what it held before, and on Lustre would take the lock of that file from whoever is storing; and readers
 //! would not see it without reading all of a file again. A stone names the record by an id that copies keep, so that it does
 //! not matter who is copying it meanwhile. It takes 104 bytes until what it buries is gone, and removal is what a full disk needs:
-//! behind its last record, every owner's file has room on the disk that only stones are written to (`pack/reserve.rs`).
+//! behind its last record, every owner's file has room on the disk that only stones are written to (`pack/preallocation.rs`).
 //!
 //! Shared folders need locks that all machines see (Lustre's `flock`); without any, nothing is packed. A network file system
 //! that shows names late shows regions late.
 //!
 //! Nothing here keeps to a capacity.
 
-mod board;
-mod commit;
-mod compact;
+mod compaction;
+mod group_commit;
 mod index;
 mod open;
-mod owner;
+mod preallocation;
 mod record;
-mod reserve;
-mod tails;
+mod tail_reader;
+mod watermarks;
+mod writer_lock;
 
 use super::layout::{Layout, PACK_NAME, SegmentName};
 use super::{failed, read};
 use crate::{Inserted, TierError};
-use board::{Board, Slot, Slots};
-use index::{Index, Place};
-use pleach_files::{Files, Held, OpenFile};
+use index::{Index, PackLocation};
+use pleach_files::{FileLock, FileSystem, OpenFile};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
 use record::{BURIED, HEADER_BYTES, Header, STATE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use watermarks::{CommitWatermarks, Watermark, WriterWatermarks};
 
 /// What a file grows to at most: it is read in one piece when it is opened, and copied in one when it is compacted.
 const SEGMENT_BYTES: u64 = 32 << 20;
@@ -75,17 +75,17 @@ struct State {
     /// What else lies in the folder.
     other_bytes: u64,
     /// The owners that this process is, with their locks; of a private folder all.
-    owned: BTreeMap<u16, Option<Box<dyn Held>>>,
+    owned: BTreeMap<u16, Option<Box<dyn FileLock>>>,
     /// The one of them whose files are written to, the number of its next file, and the one that is written to now.
     writer: Option<u16>,
     next_number: u32,
     active: Option<SegmentName>,
     next_id: u64,
     /// The board as it was when others' files were read, and whether one of them could not be.
-    seen: Slots,
+    seen: WriterWatermarks,
     is_stale: bool,
     /// What the board says of the writer.
-    published: Option<Slot>,
+    published: Option<Watermark>,
     /// Changes that have been written, and how many of them are on the medium.
     written: u64,
     synced: u64,
@@ -99,7 +99,7 @@ struct State {
 
 /// What a record was found to be that is not what was written.
 #[derive(Debug)]
-pub(super) struct Damaged {
+pub(super) struct CorruptRecord {
     pub(super) path: PathBuf,
     pub(super) body: Vec<u8>,
     pub(super) source: DecodeError,
@@ -108,12 +108,12 @@ pub(super) struct Damaged {
 /// The packed regions of a folder.
 #[derive(Debug)]
 pub(super) struct Pack {
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileSystem>,
     layout: Layout,
     /// What a file grows to.
     segment_bytes: u64,
     /// Of shared folders.
-    board: Option<Board>,
+    board: Option<CommitWatermarks>,
     state: Mutex<State>,
     /// A wait for the medium is over.
     committed: Condvar,
@@ -127,7 +127,7 @@ impl Pack {
         self.check(&state, key)?;
         if state.index.contains(key) {
             self.commit_all(state, key)?;
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
         let id = state.next_id;
         state.next_id = id.wrapping_add(1);
@@ -153,7 +153,10 @@ impl Pack {
     }
 
     /// The region, or what is there in its place; that is there no more from then on.
-    pub(super) fn get(&self, key: RegionKey) -> Result<Option<Result<Arc<DataRegion>, Damaged>>, TierError> {
+    pub(super) fn get(
+        &self,
+        key: RegionKey,
+    ) -> Result<Option<Result<Arc<DataRegion>, CorruptRecord>>, TierError> {
         let mut state = self.found(key)?;
         loop {
             let Some(place) = state.index.place(key) else { return Ok(None) };
@@ -174,7 +177,7 @@ impl Pack {
             state = self.state();
             if source.is_err() {
                 // Another process may have copied it, and removed the file that it was in.
-                self.refresh_tails(&mut state)?;
+                self.read_new_records(&mut state)?;
             }
             // It may have been moved meanwhile, and what was read may be another file.
             if state.index.place(key) != Some(place) {
@@ -183,7 +186,7 @@ impl Pack {
             let source = source?;
             // That it cannot be buried means that it will be found damaged once more.
             let _ = self.bury(&mut state, key, place);
-            return Ok(Some(Err(Damaged { path, body, source })));
+            return Ok(Some(Err(CorruptRecord { path, body, source })));
         }
     }
 
@@ -197,7 +200,7 @@ impl Pack {
         self.check(&state, key)?;
         places.into_iter().try_for_each(|place| self.bury(&mut state, key, place))?;
         self.commit_all(state, key)?;
-        self.drop_empty(&mut self.state())?;
+        self.remove_empty_segments(&mut self.state())?;
         Ok(true)
     }
 
@@ -212,7 +215,7 @@ impl Pack {
     /// Whether an encoding of so many bytes can be packed.
     pub(super) fn may_hold(&self, encoding_bytes: u64) -> Result<bool, TierError> {
         let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes - self.reserve_bytes();
-        Ok(fits && self.claim(&mut self.state())?)
+        Ok(fits && self.acquire_writer(&mut self.state())?)
     }
 
     /// Tells what everything takes, while nothing changes that.
@@ -232,7 +235,7 @@ impl Pack {
     }
 
     /// Writes a record at the end of the active file, or of a new one.
-    fn append(&self, state: &mut State, header: Header, body: &[u8]) -> Result<Place, TierError> {
+    fn append(&self, state: &mut State, header: Header, body: &[u8]) -> Result<PackLocation, TierError> {
         let bytes = header.record_bytes();
         // Who writes for the first time goes on in the last file of the owner that it becomes.
         self.writer(state, header.key)?;
@@ -247,11 +250,11 @@ impl Pack {
         *end += bytes;
         state.dirty.insert(segment);
         state.written += 1;
-        Ok(Place { segment, offset, body_bytes: header.body_bytes, id: header.id })
+        Ok(PackLocation { segment, offset, body_bytes: header.body_bytes, id: header.id })
     }
 
     /// Takes a record out of the index, and says so in the files. That is not on the medium yet.
-    fn bury(&self, state: &mut State, key: RegionKey, place: Place) -> Result<(), TierError> {
+    fn bury(&self, state: &mut State, key: RegionKey, place: PackLocation) -> Result<(), TierError> {
         if self.board.is_some() {
             return self.set_stone(state, key, place.id);
         }
@@ -266,7 +269,7 @@ impl Pack {
     /// Writes a stone, twice.
     fn set_stone(&self, state: &mut State, key: RegionKey, id: u64) -> Result<(), TierError> {
         for _ in 0..2 {
-            let stone = self.append(state, Header::stone(key, id), &[])?;
+            let stone = self.append(state, Header::tombstone(key, id), &[])?;
             state.index.bury(key, id, stone.segment);
         }
         Ok(())

@@ -3,10 +3,10 @@
 //! What is read is digested while it comes. A file that is not what was written is moved away, so that nobody reads it
 //! again and somebody can look at it; nothing here fetches or computes the region anew.
 
-use super::layout::leaf_of;
-use super::pack::Damaged;
+use super::layout::shard_of;
+use super::pack::CorruptRecord;
 use super::{FolderTier, failed};
-use crate::{Loss, TierError};
+use crate::{RegionLoss, TierError};
 use pleach_regions::{DataRegion, DecodeError, Decoder, Head, RegionKey};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl FolderTier {
     /// Reads once more, while nothing of the leaf gets or loses its name here: what is wrong now is wrong.
     fn read_again(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
         let path = self.layout.region(key);
-        let _held = self.hold(leaf_of(key));
+        let _held = self.hold(shard_of(key));
         let known = self.books().contains(key);
         if !known && !self.is_shared() {
             return Ok(None); // removed meanwhile
@@ -57,7 +57,7 @@ impl FolderTier {
                 if self.is_shared() {
                     return Ok(None);
                 }
-                Err(TierError::Lost { key, path, source: Loss::Missing })
+                Err(TierError::Lost { key, path, source: RegionLoss::Missing })
             }
             Content::Damaged(source) => self.quarantine(key, path, source),
         }
@@ -90,13 +90,13 @@ impl FolderTier {
         Err(TierError::Lost {
             key,
             path,
-            source: Loss::Damaged { quarantined: moved.then_some(away), source },
+            source: RegionLoss::Damaged { quarantined: moved.then_some(away), source },
         })
     }
 
     /// Keeps what was found in place of a packed region for somebody to look at.
-    fn set_aside(&self, key: RegionKey, damaged: Damaged) -> TierError {
-        let Damaged { path, body, source } = damaged;
+    fn set_aside(&self, key: RegionKey, damaged: CorruptRecord) -> TierError {
+        let CorruptRecord { path, body, source } = damaged;
         let away = self.layout.quarantined(key, self.unique());
         let write = || {
             let mut file = self.files.create(&away)?;
@@ -111,7 +111,7 @@ impl FolderTier {
         TierError::Lost {
             key,
             path,
-            source: Loss::Damaged { quarantined: taken_bytes.is_ok().then_some(away), source },
+            source: RegionLoss::Damaged { quarantined: taken_bytes.is_ok().then_some(away), source },
         }
     }
 

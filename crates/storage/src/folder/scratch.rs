@@ -7,7 +7,7 @@ use super::layout::{LEAVES, Layout, MARKER_NAME, PACK_NAME, QUARANTINE_NAME, SCR
 use super::open::sync;
 use super::{FolderSettings, FolderTier, failed};
 use crate::{Durability, TierError};
-use pleach_files::{Files, Unsynced};
+use pleach_files::{FileSystem, UnsyncedFileSystem};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// Says of a folder whether it is scratch, and gives the files to use it with. One that was, and is to be durable, is
 /// emptied, or refused if it is to be shared: another process may have stored something meanwhile.
 pub(super) fn begin(
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileSystem>,
     layout: &Layout,
     settings: FolderSettings,
-) -> Result<Arc<dyn Files>, TierError> {
+) -> Result<Arc<dyn FileSystem>, TierError> {
     let path = layout.named(SCRATCH_NAME);
     let is_scratch = is_there(&*files, &path)?;
     match settings.durability {
@@ -28,7 +28,7 @@ pub(super) fn begin(
             }
             // Whoever made it may have been killed just before it came to this.
             sync(&*files, &layout.root)?;
-            Ok(Arc::new(Unsynced(files)))
+            Ok(Arc::new(UnsyncedFileSystem(files)))
         }
         Durability::PowerLoss => {
             if is_scratch && settings.kind.is_shared() {
@@ -44,7 +44,7 @@ pub(super) fn begin(
     }
 }
 
-fn is_there(files: &dyn Files, path: &Path) -> Result<bool, TierError> {
+fn is_there(files: &dyn FileSystem, path: &Path) -> Result<bool, TierError> {
     match files.look(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -57,7 +57,7 @@ impl FolderTier {
     ///
     /// # Errors
     /// [`TierError::Io`] when that cannot be found out.
-    pub fn durability_of(files: &dyn Files, path: &Path) -> Result<Option<Durability>, TierError> {
+    pub fn durability_of(files: &dyn FileSystem, path: &Path) -> Result<Option<Durability>, TierError> {
         let layout = Layout::new(path);
         if !is_there(files, &layout.named(MARKER_NAME))? {
             return Ok(None);
@@ -68,7 +68,7 @@ impl FolderTier {
 }
 
 /// Removes all files below the folder, and syncs that.
-fn empty(files: &dyn Files, layout: &Layout) -> Result<(), TierError> {
+fn empty(files: &dyn FileSystem, layout: &Layout) -> Result<(), TierError> {
     let leaves = (0..LEAVES).map(|leaf| layout.leaf(leaf));
     for folder in leaves.chain([PACK_NAME, QUARANTINE_NAME].map(|name| layout.named(name))) {
         for (name, found) in files.list(&folder).map_err(failed("list", &folder))? {

@@ -4,10 +4,10 @@
 //! Of a large region the medium is kept busy meanwhile: room on it is taken at once, every piece is on its way as soon as it is
 //! written, and the digest is computed beside all that. Nothing here makes room in the folder.
 
-use super::layout::{Layout, leaf_of};
+use super::layout::{Layout, shard_of};
 use super::{FolderKind, FolderTier, failed};
-use crate::{Durability, Inserted, Place, TierError};
-use pleach_files::Opening;
+use crate::{Durability, Inserted, TierError, TierLocation};
+use pleach_files::OpenMode;
 use pleach_regions::{DataRegion, ElementType, Head, RegionKey};
 use std::io;
 use std::panic::resume_unwind;
@@ -48,7 +48,7 @@ impl Drop for Reserved<'_> {
 impl FolderTier {
     pub(super) fn write(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
         if self.is_known(key)? {
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
         let (bytes, least_bytes) = (region.bytes(), self.settings.least_bytes);
         if bytes < least_bytes {
@@ -98,7 +98,7 @@ impl FolderTier {
         let name = if is_draft { Layout::draft } else { Layout::part };
         let part = name(&self.layout, key, self.unique());
         let written = self.write_part(&part, body, head);
-        let _held = self.hold(leaf_of(key));
+        let _held = self.hold(shard_of(key));
         let published = written.and_then(|()| self.publish(key, &part, reserved));
         if !matches!(published, Ok(Inserted::New)) {
             // While the leaf is held, so that a removal that comes next has this on the medium as well. If its name stays,
@@ -107,7 +107,7 @@ impl FolderTier {
         }
         if is_draft && published.is_err() {
             // It was not said to be there.
-            let _ = self.files.sync_folder(&self.layout.leaf(leaf_of(key)));
+            let _ = self.files.sync_folder(&self.layout.leaf(shard_of(key)));
         }
         published
     }
@@ -153,7 +153,7 @@ impl FolderTier {
             return Err(TierError::DiskFull { key, path, needed_bytes, free_bytes, reserve_bytes });
         }
         if !books.reserve(0, needed_bytes, capacity_bytes) {
-            let (place, held_bytes) = (Place::Folder(root.clone()), books.bytes());
+            let (place, held_bytes) = (TierLocation::Folder(root.clone()), books.bytes());
             return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
         }
         Ok(Reserved { tier: self, bytes: needed_bytes })
@@ -179,7 +179,7 @@ impl FolderTier {
         let mut gone = 0;
         for _ in 0..ROUNDS {
             // Of dead processes as well; that theirs cannot be had leaves one's own.
-            let adopted = self.pack.adopt_worn().unwrap_or_default();
+            let adopted = self.pack.acquire_compactable().unwrap_or_default();
             let now = self.compact_own(dead_bytes);
             self.pack.release(&adopted);
             gone += now;
@@ -192,7 +192,7 @@ impl FolderTier {
 
     fn compact_own(&self, dead_bytes: u64) -> usize {
         let mut gone = 0;
-        for (name, live_bytes) in self.pack.worn() {
+        for (name, live_bytes) in self.pack.compactable() {
             let all_dead_bytes = self.pack.dead_bytes();
             if all_dead_bytes <= dead_bytes || (dead_bytes > 0 && all_dead_bytes < self.pack.live_bytes()) {
                 break;
@@ -211,7 +211,7 @@ impl FolderTier {
     }
 
     fn full(&self, key: RegionKey, needed_bytes: u64, held_bytes: u64) -> TierError {
-        let place = Place::Folder(self.layout.root.clone());
+        let place = TierLocation::Folder(self.layout.root.clone());
         let capacity_bytes = self.settings.capacity_bytes;
         TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes }
     }
@@ -219,7 +219,7 @@ impl FolderTier {
     /// Writes a file, and waits until its content is on the medium. The head comes last, since the digest does.
     fn write_part(&self, part: &Path, body: &[u8], head: impl FnOnce() -> Head) -> Result<(), TierError> {
         let write = || -> io::Result<()> {
-            let file = self.files.open_anywhere(part, Opening::Create)?;
+            let file = self.files.open_anywhere(part, OpenMode::Create)?;
             let mut end = Head::BYTES as u64;
             let is_large = body.len() as u64 >= LARGE_BYTES;
             if is_large {
@@ -245,14 +245,14 @@ impl FolderTier {
         part: &Path,
         mut reserved: Reserved<'_>,
     ) -> Result<Inserted, TierError> {
-        let (path, leaf) = (self.layout.region(key), self.layout.leaf(leaf_of(key)));
+        let (path, leaf) = (self.layout.region(key), self.layout.leaf(shard_of(key)));
         let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.taken_bytes;
         // Another thread may have been faster, or have found that nothing can be synced.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
         if self.books().contains(key) && (!self.is_shared() || self.is_there(key)?) {
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
         let growth_bytes = GROWTH_BLOCKS * self.block_bytes;
         let needed_bytes = taken_bytes + growth_bytes;

@@ -1,8 +1,8 @@
 //! How a stack finds a region: the fastest level that has a whole copy gives it.
 //!
-//! Nothing here moves a region up: that is in `stack/ahead.rs`.
+//! Nothing here moves a region up: that is in `stack/prefetch.rs`.
 
-use super::counts::count;
+use super::stats::count;
 use super::{LevelId, TierStack};
 use crate::TierError;
 use pleach_regions::{DataRegion, RegionKey};

@@ -1,6 +1,6 @@
 //! A stack as one tier: what it holds cannot be had again, and stays.
 
-use super::{TierStack, Worth};
+use super::{RetentionValue, TierStack};
 use crate::{Durability, Inserted, Tier, TierError};
 use pleach_regions::{DataRegion, RegionKey};
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ impl Tier for TierStack {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
         // What a shared level held before is known to it alone.
         if Self::contains(self, key) {
-            return Ok(Inserted::Known);
+            return Ok(Inserted::AlreadyPresent);
         }
-        let worth = Worth { seconds: f64::INFINITY, durable: false };
+        let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
         self.store(key, region, worth).map(|placed| placed.inserted)
     }
 

@@ -2,19 +2,19 @@
 
 use crate::recorder::{check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise};
-use pleach_regions::{DataRegion, Ledger, RegionKey};
+use pleach_regions::{DataRegion, MemoryCounter, RegionKey};
 use pleach_storage::{
-    BoundedRam, Durability, Inserted, Level, LevelId, Policy, Prefetcher, Tier, TierError, TierStack, Wishes,
-    Worth, WriteMode,
+    BoundedRam, Durability, EvictionPolicy, Inserted, LevelId, PlacementHints, Prefetcher, RetentionValue,
+    Tier, TierError, TierLevel, TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const WORTH: Worth = Worth { seconds: 1.0, durable: false };
+const WORTH: RetentionValue = RetentionValue { seconds: 1.0, durable: false };
 
-fn level(name: &str, bytes: u64) -> Level {
-    let tier = Arc::new(BoundedRam::new(Arc::new(Ledger::default()), bytes));
-    Level { name: name.into(), tier, policy: Policy::Lru, write: WriteMode::Back, shared: false }
+fn level(name: &str, bytes: u64) -> TierLevel {
+    let tier = Arc::new(BoundedRam::new(Arc::new(MemoryCounter::default()), bytes));
+    TierLevel { name: name.into(), tier, policy: EvictionPolicy::Lru, write: WriteMode::Back, shared: false }
 }
 
 /// A fast level of so many bytes above one that holds everything, which has five regions of 1000 bytes.
@@ -71,23 +71,23 @@ fn what_is_brought_up_makes_room_without_being_written() {
 #[test]
 fn what_is_to_stay_stays() {
     let stack = TierStack::new(vec![level("fast", 2600), level("slow", AMPLE_BYTES)]);
-    let keep = |level| Wishes { first: LevelId(level), keep: true };
+    let keep = |level| PlacementHints { first: LevelId(level), keep: true };
     let store = |number, wishes| stack.store_with(key(number), &noise(number, 1000), WORTH, wishes);
     assert_eq!(store(0, keep(0)).unwrap().level, LevelId(0));
     assert_eq!(store(1, keep(1)).unwrap().level, LevelId(1), "no faster level is tried");
     for number in 2..6 {
-        assert_eq!(store(number, Wishes::default()).unwrap().level, LevelId(0));
+        assert_eq!(store(number, PlacementHints::default()).unwrap().level, LevelId(0));
         assert!(in_fast(&stack).contains(&key(0)));
     }
     // What is there is kept where it is; then nothing makes room any more.
-    assert_eq!(store(5, keep(0)).unwrap().inserted, Inserted::Known);
-    assert_eq!(store(6, Wishes::default()).unwrap().level, LevelId(1));
+    assert_eq!(store(5, keep(0)).unwrap().inserted, Inserted::AlreadyPresent);
+    assert_eq!(store(6, PlacementHints::default()).unwrap().level, LevelId(1));
     let error = stack.promote(key(2), 1.0, AMPLE_BYTES).unwrap_err();
     assert!(error.is_lack_of_room() && stack.ahead_bytes() == 0, "{error}");
     // Removed, it is kept no more.
     stack.remove(key(0)).unwrap();
-    assert_eq!(store(0, Wishes::default()).unwrap().level, LevelId(0));
-    assert_eq!(store(7, Wishes::default()).unwrap().level, LevelId(0));
+    assert_eq!(store(0, PlacementHints::default()).unwrap().level, LevelId(0));
+    assert_eq!(store(7, PlacementHints::default()).unwrap().level, LevelId(0));
     assert!(!in_fast(&stack).contains(&key(0)));
 }
 

@@ -3,11 +3,11 @@
 use crate::memory::Memory;
 use crate::recorder::{Step, check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_settled, open_with, region};
-use pleach_regions::Ledger;
-use pleach_storage::files::{Disk, Files};
+use pleach_regions::MemoryCounter;
+use pleach_storage::files::{FileSystem, OsFileSystem};
 use pleach_storage::{
-    BoundedRam, Durability, FolderKind, FolderSettings, FolderTier, Level, Policy, Tier, TierStack, Upkeep,
-    WriteMode,
+    BoundedRam, Durability, EvictionPolicy, FolderKind, FolderSettings, FolderTier, Tier, TierLevel,
+    TierMaintenance, TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const EMPTY_BYTES: u64 = (1 + 2 + 16 + 256 + 1) * 4096;
 
 fn check_folder(
-    files: &Arc<dyn Files>,
+    files: &Arc<dyn FileSystem>,
     path: &Path,
     (kind, pack_below_bytes, durability): (FolderKind, u64, Durability),
     room_bytes: Option<u64>,
@@ -55,21 +55,27 @@ proptest! {
 
     #[test]
     fn ram(steps in steps(), room_bytes in prop::option::of(0..20_000_u64)) {
-        check(&|| Box::new(BoundedRam::new(Arc::new(Ledger::default()), room_bytes.unwrap_or(AMPLE_BYTES))), &steps);
+        check(&|| Box::new(BoundedRam::new(Arc::new(MemoryCounter::default()), room_bytes.unwrap_or(AMPLE_BYTES))), &steps);
     }
 
     #[test]
     fn folders_of_a_file_system_in_memory(
         steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
-        let files: Arc<dyn Files> = Arc::new(Memory::default());
+        let files: Arc<dyn FileSystem> = Arc::new(Memory::default());
         check_folder(&files, Path::new(Memory::TIER), kind, room_bytes, &steps);
     }
 }
 
 /// A level that lets others go for what is new.
-fn level(name: &str, tier: impl Tier + 'static, shared: bool) -> Level {
-    Level { name: name.into(), tier: Arc::new(tier), policy: Policy::Lru, write: WriteMode::Back, shared }
+fn level(name: &str, tier: impl Tier + 'static, shared: bool) -> TierLevel {
+    TierLevel {
+        name: name.into(),
+        tier: Arc::new(tier),
+        policy: EvictionPolicy::Lru,
+        write: WriteMode::Back,
+        shared,
+    }
 }
 
 /// Folders of a file system in memory, a private one above a shared one; perhaps RAM above both.
@@ -82,7 +88,8 @@ fn stack(files: &Memory, ram_bytes: Option<u64>, room_bytes: u64) -> TierStack {
             FolderSettings::new(kind, (EMPTY_BYTES.max(empty_bytes) + room_bytes).min(AMPLE_BYTES));
         FolderTier::open(Arc::new(files.clone()), &path, settings.packed()).unwrap()
     };
-    let ram = ram_bytes.map(|bytes| level("ram", BoundedRam::new(Arc::new(Ledger::default()), bytes), false));
+    let ram = ram_bytes
+        .map(|bytes| level("ram", BoundedRam::new(Arc::new(MemoryCounter::default()), bytes), false));
     let private = level("ssd", folder("ssd", FolderKind::Ssd, room_bytes), false);
     let shared = level("lustre", folder("lustre", FolderKind::Lustre, AMPLE_BYTES), true);
     TierStack::new(ram.into_iter().chain([private, shared]).collect())
@@ -107,7 +114,7 @@ proptest! {
         steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        check_folder(&(Arc::new(Disk) as Arc<dyn Files>), folder.path(), kind, room_bytes, &steps);
+        check_folder(&(Arc::new(OsFileSystem) as Arc<dyn FileSystem>), folder.path(), kind, room_bytes, &steps);
     }
 }
 
@@ -134,7 +141,7 @@ fn what_is_held_is_what_the_disk_says() {
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
-    let ram = BoundedRam::new(Arc::new(Ledger::default()), AMPLE_BYTES);
+    let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), AMPLE_BYTES);
     let private = open(folder.path(), FolderKind::Ssd);
     let place = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES).packed();

@@ -2,15 +2,15 @@
 
 use crate::memory::Memory;
 use crate::regions::{key, noise, open, open_on, region};
-use pleach_storage::files::{Disk, Files};
-use pleach_storage::{FolderKind, Inserted, Loss, Tier, TierError};
+use pleach_storage::files::{FileSystem, OsFileSystem};
+use pleach_storage::{FolderKind, Inserted, RegionLoss, Tier, TierError};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 fn taken(path: &Path) -> u64 {
-    Disk.look(path).unwrap().taken_bytes
+    OsFileSystem.look(path).unwrap().taken_bytes
 }
 
 proptest! {
@@ -45,7 +45,7 @@ proptest! {
                 Err(error) => {
                     let said = error.to_string();
                     prop_assert!(said.starts_with(&format!("read region {key} from {}: decode ", path.display())), "{}", said);
-                    let TierError::Lost { source: Loss::Damaged { quarantined: Some(away), .. }, .. } = error else {
+                    let TierError::Lost { source: RegionLoss::Damaged { quarantined: Some(away), .. }, .. } = error else {
                         panic!("{said}")
                     };
                     prop_assert_eq!(fs::read(away).unwrap(), bytes);

@@ -4,7 +4,8 @@
 use crate::apart::{child, done, folder_of_child, on_new_file_system};
 use crate::regions::{key, noise, open};
 use pleach_storage::{
-    FolderKind, Level, LevelCounts, LevelId, Policy, Tier, TierError, TierStack, Worth, WriteMode,
+    EvictionPolicy, FolderKind, LevelId, LevelStats, RetentionValue, Tier, TierError, TierLevel, TierStack,
+    WriteMode,
 };
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-const WORTH: Worth = Worth { seconds: 1.0, durable: false };
+const WORTH: RetentionValue = RetentionValue { seconds: 1.0, durable: false };
 
 /// Two folders, the faster one private.
 fn stack(folder: &Path) -> TierStack {
@@ -20,7 +21,7 @@ fn stack(folder: &Path) -> TierStack {
         let path = folder.join(name);
         fs::create_dir_all(&path).unwrap();
         let (tier, shared) = (Arc::new(open(&path, kind)), kind.is_shared());
-        Level { name: name.into(), tier, policy: Policy::Lru, write: WriteMode::Back, shared }
+        TierLevel { name: name.into(), tier, policy: EvictionPolicy::Lru, write: WriteMode::Back, shared }
     };
     TierStack::new(vec![level("ssd", FolderKind::Ssd), level("lustre", FolderKind::Lustre)])
 }
@@ -36,7 +37,7 @@ fn found(stack: &TierStack, number: u32) -> LevelId {
 }
 
 fn errors(stack: &TierStack) -> u64 {
-    stack.counts().iter().map(|level: &LevelCounts| level.errors).sum()
+    stack.counts().iter().map(|level: &LevelStats| level.errors).sum()
 }
 
 #[test]

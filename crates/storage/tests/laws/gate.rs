@@ -1,6 +1,8 @@
 //! A file system that asks before it does anything: whoever is asked may count, or wait.
 
-use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use pleach_storage::files::{
+    DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode,
+};
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,14 +13,14 @@ type Ask = dyn Fn(&str, &Path) + Send + Sync;
 
 #[derive(Clone)]
 pub(crate) struct Gate {
-    files: Arc<dyn Files>,
+    files: Arc<dyn FileSystem>,
     ask: Arc<Ask>,
     has_locks: bool,
 }
 
 impl Gate {
     pub(crate) fn new(
-        files: impl Files + 'static,
+        files: impl FileSystem + 'static,
         ask: impl Fn(&str, &Path) + Send + Sync + 'static,
     ) -> Self {
         Self { files: Arc::new(files), ask: Arc::new(ask), has_locks: true }
@@ -36,13 +38,13 @@ impl fmt::Debug for Gate {
     }
 }
 
-impl Files for Gate {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for Gate {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         (self.ask)("list", folder);
         self.files.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
         (self.ask)("look", path);
         self.files.look(path)
     }
@@ -62,7 +64,7 @@ impl Files for Gate {
         self.files.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         (self.ask)("open", path);
         let file = self.files.open_anywhere(path, how)?;
         Ok(Box::new(GatedFile { file, gate: self.clone(), path: path.to_owned() }))
@@ -83,7 +85,7 @@ impl Files for Gate {
         self.files.sync_folder(folder)
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         (self.ask)("lock", path);
         if !self.has_locks {
             return Err(io::ErrorKind::Unsupported.into());
@@ -91,7 +93,7 @@ impl Files for Gate {
         self.files.lock(path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         (self.ask)("space", folder);
         self.files.space(folder)
     }

@@ -3,10 +3,11 @@
 use crate::gate::Gate;
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise};
-use pleach_regions::Ledger;
-use pleach_storage::files::Files;
+use pleach_regions::MemoryCounter;
+use pleach_storage::files::FileSystem;
 use pleach_storage::{
-    BoundedRam, FolderKind, FolderSettings, FolderTier, Level, Policy, TierStack, Worth, WriteMode,
+    BoundedRam, EvictionPolicy, FolderKind, FolderSettings, FolderTier, RetentionValue, TierLevel, TierStack,
+    WriteMode,
 };
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -52,22 +53,22 @@ fn others_go_on() {
             of_shared.pass();
         }
     });
-    let gated: Arc<dyn Files> = Arc::new(gate);
+    let gated: Arc<dyn FileSystem> = Arc::new(gate);
     let level = |name: &str, kind: FolderKind| {
         let path = Path::new(Memory::TIER).join(name);
         files.create_folder(&path).unwrap();
         let settings = FolderSettings::new(kind, AMPLE_BYTES).packed();
         let tier = Arc::new(FolderTier::open(Arc::clone(&gated), &path, settings).unwrap());
-        let (policy, write, shared) = (Policy::Lru, WriteMode::Back, kind.is_shared());
-        Level { name: name.into(), tier, policy, write, shared }
+        let (policy, write, shared) = (EvictionPolicy::Lru, WriteMode::Back, kind.is_shared());
+        TierLevel { name: name.into(), tier, policy, write, shared }
     };
-    let ram = Level {
-        tier: Arc::new(BoundedRam::new(Arc::new(Ledger::default()), 10_000)),
+    let ram = TierLevel {
+        tier: Arc::new(BoundedRam::new(Arc::new(MemoryCounter::default()), 10_000)),
         ..level("ram", FolderKind::Ssd)
     };
     let stack =
         &TierStack::new(vec![ram, level("ssd", FolderKind::Ssd), level("lustre", FolderKind::Lustre)]);
-    let worth = Worth { seconds: 1.0, durable: false };
+    let worth = RetentionValue { seconds: 1.0, durable: false };
     for number in 0..4 {
         stack.store(key(number), &noise(number, 4000), worth).unwrap();
     }

@@ -5,8 +5,8 @@ use crate::gate::Gate;
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, region};
 use crate::stale::Stale;
-use pleach_storage::files::{Disk, Files};
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Tier, Upkeep};
+use pleach_storage::files::{FileSystem, OsFileSystem};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierMaintenance};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-fn open_in(files: Arc<dyn Files>, path: &Path, capacity_bytes: u64) -> FolderTier {
+fn open_in(files: Arc<dyn FileSystem>, path: &Path, capacity_bytes: u64) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Lustre, capacity_bytes).packed();
     FolderTier::open(files, path, settings).unwrap()
 }
 
 fn open(path: &Path) -> FolderTier {
-    open_in(Arc::new(Disk), path, AMPLE_BYTES)
+    open_in(Arc::new(OsFileSystem), path, AMPLE_BYTES)
 }
 
 fn segments(path: &Path) -> Vec<PathBuf> {
@@ -75,7 +75,7 @@ proptest! {
             match step {
                 Step::Insert(number) => {
                     let known = recorder.insert(key(number), region(number)).is_some();
-                    let expected = if known { Inserted::Known } else { Inserted::New };
+                    let expected = if known { Inserted::AlreadyPresent } else { Inserted::New };
                     prop_assert_eq!(tier.insert(key(number), &region(number)).unwrap(), expected);
                 }
                 Step::Get(number) => {
@@ -184,7 +184,7 @@ fn compacting_while_others_read_and_write() {
     let folder = tempfile::tempdir().unwrap();
     let stored: Vec<Mutex<bool>> = (0..NUMBERS).map(|_| Mutex::new(false)).collect();
     // Files of 64 KiB.
-    let tiers = [(); 3].map(|()| open_in(Arc::new(Disk), folder.path(), 4 << 20));
+    let tiers = [(); 3].map(|()| open_in(Arc::new(OsFileSystem), folder.path(), 4 << 20));
     let gone = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for (who, tier) in tiers.iter().enumerate() {
@@ -201,7 +201,7 @@ fn compacting_while_others_read_and_write() {
                     match state % 8 {
                         0..3 => {
                             let inserted = tier.insert(key(number), &noise(number, 6000)).unwrap();
-                            assert_eq!(inserted == Inserted::Known, *is_stored, "{who}, {step}");
+                            assert_eq!(inserted == Inserted::AlreadyPresent, *is_stored, "{who}, {step}");
                             *is_stored = true;
                         }
                         3..5 => {

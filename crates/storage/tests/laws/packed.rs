@@ -3,8 +3,8 @@
 use crate::gate::Gate;
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_with, region};
-use pleach_storage::files::Files;
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
+use pleach_storage::files::FileSystem;
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, RegionLoss, Tier, TierError};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn many_regions_take_one_file() {
         // In a shared folder there is room for stones behind them.
         let stones = if kind.is_shared() { AMPLE_BYTES / 64 / 16 * 9 / 8 } else { 0 };
         assert!((200 * 600..200 * 660 + 8192 + stones).contains(&bytes), "{bytes} bytes");
-        assert_eq!(tier.insert(key(7), &noise(7, 500)).unwrap(), Inserted::Known);
+        assert_eq!(tier.insert(key(7), &noise(7, 500)).unwrap(), Inserted::AlreadyPresent);
         // Beside them, larger ones have files of their own.
         tier.insert(key(1000), &noise(1000, 100_000)).unwrap();
         assert!(tier.path(key(1000)).exists() && !tier.path(key(7)).exists());
@@ -128,7 +128,7 @@ proptest! {
             match tier.get(key(number)) {
                 Ok(Some(found)) => prop_assert_eq!(found, region(number)),
                 Ok(None) => gone.push(number),
-                Err(TierError::Lost { source: Loss::Damaged { quarantined: Some(away), .. }, .. }) => {
+                Err(TierError::Lost { source: RegionLoss::Damaged { quarantined: Some(away), .. }, .. }) => {
                     prop_assert!(away.exists());
                     prop_assert_eq!(tier.get(key(number)).unwrap(), None);
                     gone.push(number);

@@ -5,7 +5,7 @@
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, region};
 use pleach_regions::RegionKey;
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier, Upkeep};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier, TierMaintenance};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;

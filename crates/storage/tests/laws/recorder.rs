@@ -52,7 +52,7 @@ pub(crate) fn check(open: Open<'_>, steps: &[Step]) {
                 match held.insert(key, &region) {
                     Ok(inserted) => {
                         let known = recorder.contains_key(&key);
-                        assert_eq!(inserted, if known { Inserted::Known } else { Inserted::New });
+                        assert_eq!(inserted, if known { Inserted::AlreadyPresent } else { Inserted::New });
                         recorder.entry(key).or_insert(region);
                     }
                     Err(TierError::Full { needed_bytes, held_bytes, capacity_bytes, .. }) => {

@@ -1,9 +1,10 @@
 //! Regions to store: each is known by its number, and so is its key.
 
 use pleach_regions::{
-    DataRegion, DenseArray, LabelMap, Objects, Points, Polygons, RaggedArray, Raster, RegionKey, Table,
+    AnnotatedObjects, DataRegion, DenseArray, LabelMap, Points, Polygons, RaggedArray, Raster, RegionKey,
+    Table,
 };
-use pleach_storage::files::{Disk, Files};
+use pleach_storage::files::{FileSystem, OsFileSystem};
 use pleach_storage::{FolderKind, FolderSettings, FolderTier, TierError};
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ pub(crate) fn region(number: u32) -> Arc<DataRegion> {
             DataRegion::Polygons(Box::new(Polygons::new((0..width).map(|x| [ring(x)])).unwrap()))
         }
         9 => {
-            let mut objects = Objects::new(["number"]).unwrap();
+            let mut objects = AnnotatedObjects::new(["number"]).unwrap();
             (0..width).for_each(|x| {
                 let low = [f64::from(x), 0.0];
                 objects.push_box(low, [f64::from(x + 1), 3.0], "nucleus", &[f64::from(number)]).unwrap();
@@ -69,7 +70,7 @@ pub(crate) fn region(number: u32) -> Arc<DataRegion> {
     })
 }
 
-/// A grey region of that many bytes, which LZ4 makes no smaller.
+/// A gray region of that many bytes, which LZ4 makes no smaller.
 pub(crate) fn noise(number: u32, bytes: u32) -> Arc<DataRegion> {
     let mut state = number.wrapping_mul(2_654_435_761) | 1;
     let data = std::iter::from_fn(|| {
@@ -79,13 +80,17 @@ pub(crate) fn noise(number: u32, bytes: u32) -> Arc<DataRegion> {
     Arc::new(DataRegion::Gray8(Raster::new(bytes, 1, 1, data.take(bytes as usize).collect()).unwrap()))
 }
 
-pub(crate) fn open_on(files: Arc<dyn Files>, path: &Path, kind: FolderKind) -> Result<FolderTier, TierError> {
+pub(crate) fn open_on(
+    files: Arc<dyn FileSystem>,
+    path: &Path,
+    kind: FolderKind,
+) -> Result<FolderTier, TierError> {
     FolderTier::open(files, path, FolderSettings::new(kind, AMPLE_BYTES))
 }
 
 /// Opens a folder that nobody has open any more. A process that another test is starting has what this one had open, and with
 /// it the lock, until it has become another program: that is waited for.
-pub(crate) fn open_settled(files: &Arc<dyn Files>, path: &Path, settings: FolderSettings) -> FolderTier {
+pub(crate) fn open_settled(files: &Arc<dyn FileSystem>, path: &Path, settings: FolderSettings) -> FolderTier {
     let begun = Instant::now();
     loop {
         match FolderTier::open(Arc::clone(files), path, settings) {
@@ -97,7 +102,7 @@ pub(crate) fn open_settled(files: &Arc<dyn Files>, path: &Path, settings: Folder
 
 /// The same on the disk.
 pub(crate) fn open_with(path: &Path, settings: FolderSettings) -> FolderTier {
-    open_settled(&(Arc::new(Disk) as Arc<dyn Files>), path, settings)
+    open_settled(&(Arc::new(OsFileSystem) as Arc<dyn FileSystem>), path, settings)
 }
 
 pub(crate) fn open(path: &Path, kind: FolderKind) -> FolderTier {

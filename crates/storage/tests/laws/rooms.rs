@@ -2,8 +2,8 @@
 
 use crate::apart::{done, folder_of_child, on_new_file_system};
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_with};
-use pleach_storage::files::{Disk, Files};
-use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, Loss, Tier, TierError};
+use pleach_storage::files::{FileSystem, OsFileSystem};
+use pleach_storage::{FolderKind, FolderSettings, FolderTier, Inserted, RegionLoss, Tier, TierError};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const KIND: FolderKind = FolderKind::Ssd;
 
 fn refusal(path: &Path, kind: FolderKind) -> String {
-    open_on(Arc::new(Disk), path, kind).unwrap_err().to_string()
+    open_on(Arc::new(OsFileSystem), path, kind).unwrap_err().to_string()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_folder_without_room_for_regions_is_refused() {
     let empty_bytes = open(folder.path(), KIND).held_bytes();
     for capacity_bytes in [0, empty_bytes] {
         let settings = FolderSettings::new(KIND, capacity_bytes);
-        let error = FolderTier::open(Arc::new(Disk), folder.path(), settings).unwrap_err();
+        let error = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings).unwrap_err();
         let expected = format!("of {capacity_bytes} bytes, its empty folders take {empty_bytes}");
         assert!(error.to_string().ends_with(&expected), "{error}");
     }
@@ -165,7 +165,7 @@ fn a_disk_that_becomes_read_only() {
     // What is damaged stays where it is, and nobody gets it.
     let lost = tier.get(key(1)).unwrap_err();
     assert!(
-        matches!(lost, TierError::Lost { source: Loss::Damaged { quarantined: None, .. }, .. }),
+        matches!(lost, TierError::Lost { source: RegionLoss::Damaged { quarantined: None, .. }, .. }),
         "{lost}"
     );
     assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![key(0)], held_bytes));
@@ -193,7 +193,7 @@ fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
     // Segments are of 2 MiB: there are several.
     assert!(stored > 2000, "{stored} regions");
     // Somebody takes the rest, to the last byte.
-    let free = || Disk.space(&folder).unwrap().free_bytes;
+    let free = || OsFileSystem.space(&folder).unwrap().free_bytes;
     let filler = folder.join("pack/filler");
     let mut file = fs::File::create(&filler).unwrap();
     while free() > 0 {

@@ -4,8 +4,10 @@
 use crate::gate::Gate;
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_with, region};
-use pleach_storage::files::{Disk, Files};
-use pleach_storage::{Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError, Upkeep};
+use pleach_storage::files::{FileSystem, OsFileSystem};
+use pleach_storage::{
+    Durability, FolderKind, FolderSettings, FolderTier, Inserted, Tier, TierError, TierMaintenance,
+};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +36,7 @@ fn store(tier: &FolderTier, number: u32) {
 fn nothing_waits_for_the_medium() {
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&syncs);
-    let gate: Arc<dyn Files> = Arc::new(Gate::new(Memory::default(), move |what, _| {
+    let gate: Arc<dyn FileSystem> = Arc::new(Gate::new(Memory::default(), move |what, _| {
         counted.fetch_add(usize::from(what.starts_with("sync")), Ordering::Relaxed);
     }));
     for (settings, waits) in [(scratch(), false), (durable(), true)] {
@@ -68,7 +70,7 @@ fn the_next_process_finds_everything() {
 #[test]
 fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
     let folder = tempfile::tempdir().unwrap();
-    let found = || FolderTier::durability_of(&Disk, folder.path()).unwrap();
+    let found = || FolderTier::durability_of(&OsFileSystem, folder.path()).unwrap();
     assert_eq!(found(), None);
     let empty_bytes = open(folder.path(), FolderKind::Ssd).held_bytes();
     assert_eq!(found(), Some(Durability::PowerLoss));
@@ -76,7 +78,7 @@ fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
     (0..COUNT).for_each(|number| store(&tier, number));
     drop(tier);
     assert_eq!(found(), Some(Durability::Process));
-    let error = open_on(Arc::new(Disk), folder.path(), FolderKind::Lustre).unwrap_err();
+    let error = open_on(Arc::new(OsFileSystem), folder.path(), FolderKind::Lustre).unwrap_err();
     assert!(matches!(error, TierError::Scratch { .. }), "{error}");
     let tier = open_with(folder.path(), durable());
     assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![], empty_bytes));

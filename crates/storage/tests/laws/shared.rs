@@ -32,7 +32,7 @@ fn what_one_writes([one, other]: &[FolderTier; 2]) {
     assert_eq!(one.insert(key(1), &noise(1, 5000)).unwrap(), Inserted::New);
     assert!(other.contains(key(1)).unwrap());
     assert_eq!(other.get(key(1)).unwrap(), Some(noise(1, 5000)));
-    assert_eq!(other.insert(key(1), &noise(1, 5000)).unwrap(), Inserted::Known);
+    assert_eq!(other.insert(key(1), &noise(1, 5000)).unwrap(), Inserted::AlreadyPresent);
     assert_eq!(other.list().unwrap(), [key(1)]);
     assert_eq!(other.held_bytes(), one.held_bytes());
     assert!(other.remove(key(1)).unwrap());

@@ -1,10 +1,10 @@
 //! What a stack does with its levels: where regions go, what makes room and how, and what never goes.
 
 use crate::regions::{AMPLE_BYTES, key, noise, open};
-use pleach_regions::{DataRegion, Ledger, RegionKey};
+use pleach_regions::{DataRegion, MemoryCounter, RegionKey};
 use pleach_storage::{
-    BoundedRam, Durability, FolderKind, Inserted, Level, LevelCounts, LevelId, Policy, Tier, TierError,
-    TierStack, Wishes, Worth, WriteMode,
+    BoundedRam, Durability, EvictionPolicy, FolderKind, Inserted, LevelId, LevelStats, PlacementHints,
+    RetentionValue, Tier, TierError, TierLevel, TierStack, WriteMode,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -13,24 +13,24 @@ use std::sync::Arc;
 
 /// Bytes that a region takes in RAM beside its content.
 fn entry_bytes() -> u64 {
-    let ram = BoundedRam::new(Arc::new(Ledger::default()), AMPLE_BYTES);
+    let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), AMPLE_BYTES);
     ram.insert(key(0), &noise(0, 1)).unwrap();
     ram.held_bytes() - 1
 }
 
 /// RAM with room for so many regions of 1000 bytes.
-fn ram(name: &str, regions: u64, policy: Policy) -> Level {
-    let tier = BoundedRam::new(Arc::new(Ledger::default()), regions * (1000 + entry_bytes()));
-    Level { name: name.into(), tier: Arc::new(tier), policy, write: WriteMode::Back, shared: false }
+fn ram(name: &str, regions: u64, policy: EvictionPolicy) -> TierLevel {
+    let tier = BoundedRam::new(Arc::new(MemoryCounter::default()), regions * (1000 + entry_bytes()));
+    TierLevel { name: name.into(), tier: Arc::new(tier), policy, write: WriteMode::Back, shared: false }
 }
 
-fn folder(name: &str, place: &tempfile::TempDir, kind: FolderKind) -> Level {
+fn folder(name: &str, place: &tempfile::TempDir, kind: FolderKind) -> TierLevel {
     let path = place.path().join(name);
     fs::create_dir(&path).unwrap();
-    Level {
+    TierLevel {
         name: name.into(),
         tier: Arc::new(open(&path, kind)),
-        policy: Policy::Lru,
+        policy: EvictionPolicy::Lru,
         write: WriteMode::Back,
         shared: kind.is_shared(),
     }
@@ -40,8 +40,8 @@ fn small(number: u32) -> Arc<DataRegion> {
     noise(number, 1000)
 }
 
-fn worth(seconds: f64) -> Worth {
-    Worth { seconds, durable: false }
+fn worth(seconds: f64) -> RetentionValue {
+    RetentionValue { seconds, durable: false }
 }
 
 fn store(stack: &TierStack, number: u32, seconds: f64) -> Result<usize, TierError> {
@@ -51,20 +51,21 @@ fn store(stack: &TierStack, number: u32, seconds: f64) -> Result<usize, TierErro
 /// In which levels each of these is.
 fn places(stack: &TierStack, numbers: std::ops::Range<u32>) -> Vec<String> {
     let place = |number| {
-        let held = |level: &&Level| level.tier.contains(key(number)).unwrap();
+        let held = |level: &&TierLevel| level.tier.contains(key(number)).unwrap();
         let names: Vec<&str> = stack.levels().iter().filter(held).map(|level| level.name.as_str()).collect();
         names.join("+")
     };
     numbers.map(place).collect()
 }
 
-fn counted(stack: &TierStack, name: &str) -> LevelCounts {
+fn counted(stack: &TierStack, name: &str) -> LevelStats {
     stack.counts().into_iter().find(|level| level.name == name).unwrap()
 }
 
 #[test]
 fn what_makes_room_moves_down_or_goes() {
-    let stack = TierStack::new(vec![ram("fast", 2, Policy::Lru), ram("slow", 2, Policy::Lru)]);
+    let stack =
+        TierStack::new(vec![ram("fast", 2, EvictionPolicy::Lru), ram("slow", 2, EvictionPolicy::Lru)]);
     for number in 0..5 {
         assert_eq!(store(&stack, number, 1.0).unwrap(), 0);
     }
@@ -83,7 +84,8 @@ fn what_makes_room_moves_down_or_goes() {
 
 #[test]
 fn without_a_policy_the_next_level_takes_what_is_new() {
-    let stack = TierStack::new(vec![ram("fast", 1, Policy::None), ram("slow", 1, Policy::None)]);
+    let stack =
+        TierStack::new(vec![ram("fast", 1, EvictionPolicy::None), ram("slow", 1, EvictionPolicy::None)]);
     assert_eq!(store(&stack, 0, 1.0).unwrap(), 0);
     assert_eq!(store(&stack, 1, 1.0).unwrap(), 1);
     let error = store(&stack, 2, 1.0).unwrap_err();
@@ -94,7 +96,7 @@ fn without_a_policy_the_next_level_takes_what_is_new() {
 
 #[test]
 fn what_cost_more_a_byte_stays() {
-    let stack = TierStack::new(vec![ram("only", 3, Policy::CostBenefit)]);
+    let stack = TierStack::new(vec![ram("only", 3, EvictionPolicy::CostBenefit)]);
     [(0, 9.0), (1, 1.0), (2, 5.0), (3, 7.0), (4, 0.5)].iter().for_each(|(number, seconds)| {
         store(&stack, *number, *seconds).unwrap();
     });
@@ -104,7 +106,8 @@ fn what_cost_more_a_byte_stays() {
 
 #[test]
 fn what_cannot_be_had_again_moves_but_never_goes() {
-    let stack = TierStack::new(vec![ram("fast", 1, Policy::Lru), ram("slow", 2, Policy::Lru)]);
+    let stack =
+        TierStack::new(vec![ram("fast", 1, EvictionPolicy::Lru), ram("slow", 2, EvictionPolicy::Lru)]);
     assert_eq!(store(&stack, 0, f64::INFINITY).unwrap(), 0);
     assert_eq!(store(&stack, 1, f64::INFINITY).unwrap(), 0);
     assert_eq!(store(&stack, 2, 1.0).unwrap(), 0);
@@ -123,10 +126,10 @@ fn what_cannot_be_had_again_moves_but_never_goes() {
 
 #[test]
 fn what_is_told_again_is_worth_more_from_then_on() {
-    let stack = TierStack::new(vec![ram("only", 1, Policy::Lru)]);
+    let stack = TierStack::new(vec![ram("only", 1, EvictionPolicy::Lru)]);
     store(&stack, 0, 1.0).unwrap();
     let again = stack.store(key(0), &small(0), worth(f64::INFINITY)).unwrap();
-    assert_eq!((again.level, again.inserted), (LevelId(0), Inserted::Known));
+    assert_eq!((again.level, again.inserted), (LevelId(0), Inserted::AlreadyPresent));
     assert!(store(&stack, 1, 1.0).is_err());
     assert!(stack.contains(key(0)) && !stack.contains(key(1)));
     // Removed, it is worth nothing any more.
@@ -139,17 +142,18 @@ fn what_is_told_again_is_worth_more_from_then_on() {
 #[test]
 fn durable_regions_go_where_they_are_safe_and_stay() {
     let place = tempfile::tempdir().unwrap();
-    let durable = Worth { seconds: 1.0, durable: true };
-    let private = TierStack::new(vec![ram("ram", 1, Policy::Lru), folder("ssd", &place, FolderKind::Ssd)]);
+    let durable = RetentionValue { seconds: 1.0, durable: true };
+    let private =
+        TierStack::new(vec![ram("ram", 1, EvictionPolicy::Lru), folder("ssd", &place, FolderKind::Ssd)]);
     assert_eq!(private.store(key(0), &small(0), durable).unwrap().level, LevelId(1));
     let error = private.share(key(0), &small(0)).unwrap_err();
     assert_eq!(error.to_string(), format!("store region {}: none of the tiers is shared", key(0)));
-    let volatile = TierStack::new(vec![ram("ram", 1, Policy::Lru)]);
+    let volatile = TierStack::new(vec![ram("ram", 1, EvictionPolicy::Lru)]);
     let error = volatile.store(key(0), &small(0), durable).unwrap_err();
     assert_eq!(error.to_string(), format!("store region {}: none of the tiers is durable", key(0)));
 
     let levels = vec![
-        ram("ram", 1, Policy::Lru),
+        ram("ram", 1, EvictionPolicy::Lru),
         folder("scratch", &place, FolderKind::Ssd),
         folder("lustre", &place, FolderKind::Lustre),
     ];
@@ -159,7 +163,7 @@ fn durable_regions_go_where_they_are_safe_and_stay() {
     let shared = stack.share(key(1), &small(1)).unwrap();
     assert_eq!((shared.level, shared.inserted), (LevelId(2), Inserted::New));
     assert_eq!(places(&stack, 0..2), ["lustre", "ram+lustre"]);
-    assert_eq!(stack.share(key(1), &small(1)).unwrap().inserted, Inserted::Known);
+    assert_eq!(stack.share(key(1), &small(1)).unwrap().inserted, Inserted::AlreadyPresent);
     // The copy above goes without being written again.
     store(&stack, 2, 1.0).unwrap();
     assert_eq!(places(&stack, 0..3), ["lustre", "lustre", "ram"]);
@@ -216,12 +220,13 @@ impl Tier for Safe {
 #[test]
 fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
     let safe = |name: &str| {
-        let tier = Safe(BoundedRam::new(Arc::new(Ledger::default()), 1000 + entry_bytes()));
-        Level { tier: Arc::new(tier), ..ram(name, 1, Policy::Lru) }
+        let tier = Safe(BoundedRam::new(Arc::new(MemoryCounter::default()), 1000 + entry_bytes()));
+        TierLevel { tier: Arc::new(tier), ..ram(name, 1, EvictionPolicy::Lru) }
     };
-    let stack = TierStack::new(vec![safe("safe"), ram("volatile", 5, Policy::Lru), safe("below")]);
-    let store =
-        |number| stack.store(key(number), &small(number), Worth { seconds: f64::INFINITY, durable: true });
+    let stack = TierStack::new(vec![safe("safe"), ram("volatile", 5, EvictionPolicy::Lru), safe("below")]);
+    let store = |number| {
+        stack.store(key(number), &small(number), RetentionValue { seconds: f64::INFINITY, durable: true })
+    };
     assert_eq!(store(0).unwrap().level, LevelId(0));
     assert_eq!(store(1).unwrap().level, LevelId(0));
     assert_eq!(places(&stack, 0..2), ["below", "safe"]);
@@ -232,8 +237,8 @@ fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
 
 #[test]
 fn what_is_written_through_is_below_at_once() {
-    let through = Level { write: WriteMode::Through, ..ram("fast", 1, Policy::Lru) };
-    let stack = TierStack::new(vec![through, ram("slow", 3, Policy::Lru)]);
+    let through = TierLevel { write: WriteMode::Through, ..ram("fast", 1, EvictionPolicy::Lru) };
+    let stack = TierStack::new(vec![through, ram("slow", 3, EvictionPolicy::Lru)]);
     store(&stack, 0, 1.0).unwrap();
     assert_eq!(places(&stack, 0..1), ["fast+slow"]);
     store(&stack, 1, 1.0).unwrap();
@@ -245,7 +250,7 @@ fn what_is_written_through_is_below_at_once() {
 fn a_damaged_copy_is_moved_away_and_the_next_level_asked() {
     let place = tempfile::tempdir().unwrap();
     let (ssd, hdd) = (folder("ssd", &place, FolderKind::Ssd), folder("hdd", &place, FolderKind::Hdd));
-    let stack = TierStack::new(vec![Level { write: WriteMode::Through, ..ssd }, hdd]);
+    let stack = TierStack::new(vec![TierLevel { write: WriteMode::Through, ..ssd }, hdd]);
     store(&stack, 0, 1.0).unwrap();
     let damage = |name: &str| {
         let path = place.path().join(name);
@@ -267,7 +272,7 @@ fn a_damaged_copy_is_moved_away_and_the_next_level_asked() {
 
 #[test]
 fn what_a_private_level_holds_already_makes_room_first() {
-    let fast = ram("fast", 2, Policy::CostBenefit);
+    let fast = ram("fast", 2, EvictionPolicy::CostBenefit);
     fast.tier.insert(key(0), &small(0)).unwrap();
     let stack = TierStack::new(vec![fast]);
     assert!(stack.contains(key(0)));
@@ -277,7 +282,7 @@ fn what_a_private_level_holds_already_makes_room_first() {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Store { number: u32, seconds: Option<f64>, wishes: Wishes },
+    Store { number: u32, seconds: Option<f64>, wishes: PlacementHints },
     Promote(u32),
     Get(u32),
     Remove(u32),
@@ -285,7 +290,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let wishes = (0..3_usize, prop::bool::weighted(0.2));
-    let wishes = wishes.prop_map(|(first, keep)| Wishes { first: LevelId(first), keep });
+    let wishes = wishes.prop_map(|(first, keep)| PlacementHints { first: LevelId(first), keep });
     let store = (0..12_u32, prop::option::weighted(0.7, 0.0..9.0_f64), wishes);
     let step = prop_oneof![
         4 => store.prop_map(|(number, seconds, wishes)| Step::Store { number, seconds, wishes }),
@@ -296,8 +301,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
-    prop::sample::select(vec![Policy::None, Policy::Lru, Policy::CostBenefit])
+fn any_policy() -> impl Strategy<Value = EvictionPolicy> {
+    prop::sample::select(vec![EvictionPolicy::None, EvictionPolicy::Lru, EvictionPolicy::CostBenefit])
 }
 
 proptest! {
@@ -309,12 +314,12 @@ proptest! {
         levels in prop::collection::vec((1..5_u64, any_policy(), any::<bool>()), 3),
         steps in steps(),
     ) {
-        let level = |(place, (regions, policy, through)): (usize, &(u64, Policy, bool))| {
+        let level = |(place, (regions, policy, through)): (usize, &(u64, EvictionPolicy, bool))| {
             let write = if *through { WriteMode::Through } else { WriteMode::Back };
-            Level { write, ..ram(&place.to_string(), *regions, *policy) }
+            TierLevel { write, ..ram(&place.to_string(), *regions, *policy) }
         };
         let stack = TierStack::new(levels.iter().enumerate().map(level).collect());
-        const MOST_AHEAD_BYTES: u64 = 2500;
+        const MAX_AHEAD_BYTES: u64 = 2500;
         let mut stored: BTreeMap<u32, bool> = BTreeMap::new();
         let mut kept: BTreeMap<u32, LevelId> = BTreeMap::new();
         for step in steps {
@@ -333,7 +338,7 @@ proptest! {
                 Step::Promote(number) => {
                     let fastest = &stack.levels()[0].tier;
                     let (held, before) = (stack.contains(key(number)), fastest.contains(key(number)).unwrap());
-                    match stack.promote(key(number), 3.0, MOST_AHEAD_BYTES) {
+                    match stack.promote(key(number), 3.0, MAX_AHEAD_BYTES) {
                         Ok(brought) => {
                             prop_assert!(!brought || held && !before);
                             prop_assert_eq!(fastest.contains(key(number)).unwrap(), before || brought);
@@ -356,7 +361,7 @@ proptest! {
             for (number, level) in &kept {
                 prop_assert!(stack.levels()[level.0].tier.contains(key(*number)).unwrap(), "{} moved", number);
             }
-            prop_assert!(stack.ahead_bytes() <= MOST_AHEAD_BYTES);
+            prop_assert!(stack.ahead_bytes() <= MAX_AHEAD_BYTES);
             for number in 0..12 {
                 let held = stack.levels().iter().any(|level| level.tier.contains(key(number)).unwrap());
                 prop_assert_eq!(stack.contains(key(number)), held);
@@ -376,7 +381,7 @@ proptest! {
 #[test]
 fn many_threads() {
     const THREADS: u32 = 6;
-    let levels = [2, 3, 8].map(|regions| ram(&regions.to_string(), regions, Policy::CostBenefit));
+    let levels = [2, 3, 8].map(|regions| ram(&regions.to_string(), regions, EvictionPolicy::CostBenefit));
     let stack = TierStack::new(levels.into());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

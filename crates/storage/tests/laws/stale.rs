@@ -1,20 +1,22 @@
 //! A file system that shows of a file that was opened for reading what was in it then, and of one that was opened for writing
 //! besides what was written through it: as machines may that have parts of files in memory.
 
-use pleach_storage::files::{Files, Found, Held, NewFile, OpenFile, Opening, Sharing, Space};
+use pleach_storage::files::{
+    DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode,
+};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Stale(pub(crate) Arc<dyn Files>);
+pub(crate) struct Stale(pub(crate) Arc<dyn FileSystem>);
 
-impl Files for Stale {
-    fn list(&self, folder: &Path) -> io::Result<Vec<(String, Found)>> {
+impl FileSystem for Stale {
+    fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>> {
         self.0.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Found> {
+    fn look(&self, path: &Path) -> io::Result<FileMeta> {
         self.0.look(path)
     }
 
@@ -30,7 +32,7 @@ impl Files for Stale {
         self.0.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: Opening) -> io::Result<Box<dyn OpenFile>> {
+    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let file = self.0.open_anywhere(path, how)?;
         let mut seen = vec![0; file.length()? as usize];
         file.read_at(&mut seen, 0)?;
@@ -49,11 +51,11 @@ impl Files for Stale {
         self.0.sync_folder(folder)
     }
 
-    fn lock(&self, path: &Path, sharing: Sharing) -> io::Result<Option<Box<dyn Held>>> {
+    fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
         self.0.lock(path, sharing)
     }
 
-    fn space(&self, folder: &Path) -> io::Result<Space> {
+    fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         self.0.space(folder)
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A tile of the study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tile {
+pub struct StudyTile {
     /// Name in tables: the file's name without extension where that is unique, else its path as seen from the
     /// study file.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Tile {
 
 /// What results are compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reference {
+pub enum ReferenceSource {
     /// The output at default parameters: evaluation 0.
     Defaults,
     /// A file for each tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON.
@@ -35,7 +35,7 @@ pub enum Reference {
 const LABELS: &str = "_labels";
 
 /// The files that the patterns of a list name, in order of their paths, each once.
-pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<Tile>, StudyError> {
+pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, StudyError> {
     let patterns = input.texts(key)?;
     if patterns.is_empty() {
         return input.not_allowed(key, "an empty list", "at least one file or pattern");
@@ -91,7 +91,7 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<Tile>, StudyEr
     let mut counts: HashMap<&str, usize> = HashMap::new();
     stems.iter().for_each(|stem| *counts.entry(stem).or_default() += 1);
     let unique = |stem: &String| counts[stem.as_str()] == 1;
-    let named = paths.iter().zip(&stems).map(|(path, stem)| Tile {
+    let named = paths.iter().zip(&stems).map(|(path, stem)| StudyTile {
         name: if unique(stem) { stem.clone() } else { input.relative(path).display().to_string() },
         path: path.clone(),
         slide: None,
@@ -99,10 +99,10 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<Tile>, StudyEr
     Ok(named.collect())
 }
 
-pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference, StudyError> {
+pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<ReferenceSource, StudyError> {
     let named = input.optional_text("reference")?.unwrap_or_else(|| "defaults".to_owned());
     if named == "defaults" {
-        return Ok(Reference::Defaults);
+        return Ok(ReferenceSource::Defaults);
     }
     let folder = input.path(&named);
     if !folder.is_dir() {
@@ -130,7 +130,7 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[Tile]) -> Result<Reference
             }
         }
     }
-    Ok(Reference::Masks(masks))
+    Ok(ReferenceSource::Masks(masks))
 }
 
 fn stem(path: &Path) -> String {

@@ -5,7 +5,7 @@ use super::fields::Section;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How parameter sets are chosen and analysed.
+/// How parameter sets are chosen and analyzed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// Morris' one-at-a-time screening.
@@ -32,17 +32,17 @@ pub enum Method {
     },
     /// Correlations, or another method of points without further structure.
     Correlation {
-        /// Number of evaluations, at least [`OfPoints::fewest`].
+        /// Number of evaluations, at least [`GivenDataMethod::min_evaluations`].
         samples: usize,
         /// How they are drawn.
         base: BasePoints,
         /// What is computed of them.
         #[serde(default)]
-        of: OfPoints,
+        of: GivenDataMethod,
     },
     /// eFAST, on search curves of its own.
     Fast {
-        /// Number of evaluations of each varying parameter's curve, at least [`Method::FEWEST_OF_CURVE`].
+        /// Number of evaluations of each varying parameter's curve, at least [`Method::MIN_OF_CURVE`].
         samples: usize,
     },
     /// Parameter sets from a file.
@@ -55,11 +55,11 @@ pub enum Method {
 /// Methods of points without further structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OfPoints {
+pub enum GivenDataMethod {
     /// Pearson's, Spearman's, partial and partial rank correlations.
     #[default]
     Correlation,
-    /// Standardised regression, of values and of ranks.
+    /// Standardized regression, of values and of ranks.
     Regression,
     /// PAWN: distances of distributions.
     Pawn,
@@ -69,7 +69,7 @@ pub enum OfPoints {
     RbdFast,
 }
 
-impl OfPoints {
+impl GivenDataMethod {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Correlation, Self::Regression, Self::Pawn, Self::Delta, Self::RbdFast];
 
@@ -87,7 +87,7 @@ impl OfPoints {
 
     /// The fewest evaluations of which it tells anything.
     #[must_use]
-    pub fn fewest(self) -> u64 {
+    pub fn min_evaluations(self) -> u64 {
         match self {
             Self::Correlation | Self::Regression => 3,
             Self::Pawn => 10,
@@ -133,7 +133,7 @@ impl BasePoints {
 
 impl Method {
     /// The shortest curve on which four harmonics of every frequency can be told apart.
-    pub const FEWEST_OF_CURVE: usize = 65;
+    pub const MIN_OF_CURVE: usize = 65;
 
     /// Its name in study files.
     #[must_use]
@@ -209,10 +209,10 @@ impl Method {
 }
 
 /// The most base samples that a study file may ask for. Each is several evaluations, of which samplers allow no more.
-pub(super) const MOST_SAMPLES: u64 = 10_000_000;
+pub(super) const MAX_SAMPLES: u64 = 10_000_000;
 
 /// The most trajectories that a screening may choose among: as many distances as pairs of them are held.
-const MOST_CANDIDATES: u64 = 2_000;
+const MAX_CANDIDATES: u64 = 2_000;
 
 /// Reads a section, in which there may be `more` keys that others read.
 pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, StudyError> {
@@ -226,7 +226,7 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
             let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
             let base = base_points(section, "base")?;
-            let candidates = section.integer("candidates", trajectories, MOST_CANDIDATES)?;
+            let candidates = section.integer("candidates", trajectories, MAX_CANDIDATES)?;
             let candidates = candidates.map(|candidates| candidates as u32);
             let (trajectories, levels) = (trajectories as usize, levels as usize);
             Ok(Method::Moat { trajectories, levels, base, candidates })
@@ -234,22 +234,22 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
         "vbd" => {
             allow(&["kind", "sampler", "samples", "second_order", "base"])?;
             sampler(section, "saltelli", &kind)?;
-            let samples = section.needed_integer("samples", 1, MOST_SAMPLES)?;
+            let samples = section.needed_integer("samples", 1, MAX_SAMPLES)?;
             let second_order = section.boolean("second_order")?.unwrap_or(false);
             let base = base_points(section, "base")?.unwrap_or_default();
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
         }
         "correlation" | "regression" | "pawn" | "delta" | "rbd-fast" => {
             allow(&["kind", "sampler", "samples"])?;
-            let of = OfPoints::ALL.into_iter().find(|of| of.name() == kind).unwrap_or_default();
-            let samples = section.needed_integer("samples", of.fewest(), MOST_SAMPLES)?;
+            let of = GivenDataMethod::ALL.into_iter().find(|of| of.name() == kind).unwrap_or_default();
+            let samples = section.needed_integer("samples", of.min_evaluations(), MAX_SAMPLES)?;
             let base = base_points(section, "sampler")?.unwrap_or(BasePoints::LatinHypercube);
             Ok(Method::Correlation { samples: samples as usize, base, of })
         }
         "fast" => {
             allow(&["kind", "samples"])?;
-            let fewest = Method::FEWEST_OF_CURVE as u64;
-            let samples = section.needed_integer("samples", fewest, MOST_SAMPLES)?;
+            let fewest = Method::MIN_OF_CURVE as u64;
+            let samples = section.needed_integer("samples", fewest, MAX_SAMPLES)?;
             Ok(Method::Fast { samples: samples as usize })
         }
         "table" => {

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 /// One phase of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// How its parameter sets are chosen and analysed.
+    /// How its parameter sets are chosen and analyzed.
     pub method: Method,
     /// When its sample is large enough; `None`: as it is.
-    pub until: Option<Until>,
+    pub until: Option<StoppingRule>,
     /// Which parameters the next phase varies; `None` in the last phase.
     pub survivors: Option<Survivors>,
 }
@@ -24,7 +24,7 @@ pub struct Phase {
 pub struct Survivors {
     /// By which rule.
     pub rule: SurvivorRule,
-    /// By which response: an index into [`Response::metrics`](crate::Response).
+    /// By which response: an index into [`Response::metrics`](crate::ResponseTable).
     pub metric: usize,
 }
 
@@ -42,12 +42,12 @@ pub enum SurvivorRule {
 
 /// When a sample is large enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Until {
+pub struct StoppingRule {
     /// Width of the widest 95 % interval that is narrow enough: twice what tables state as ±.
     pub ci_width: f64,
     /// It does not grow beyond so many evaluations.
     pub max_evaluations: usize,
-    /// Of which response: an index into [`Response::metrics`](crate::Response).
+    /// Of which response: an index into [`Response::metrics`](crate::ResponseTable).
     pub metric: usize,
 }
 
@@ -73,22 +73,26 @@ impl SurvivorRule {
 }
 
 /// Names of the metrics that a study analyses, and their indices.
-pub(super) type Analysed<'a> = &'a [(usize, String)];
+pub(super) type AnalyzedMetrics<'a> = &'a [(usize, String)];
 
 /// How the study's parameter sets are chosen: in one part, or in phases. `varied` parameters are to be varied in the first.
-pub(super) struct Parts {
+pub(super) struct PhasePlan {
     pub(super) method: Method,
-    pub(super) until: Option<Until>,
+    pub(super) until: Option<StoppingRule>,
     pub(super) phases: Vec<Phase>,
 }
 
 /// Reads `[method]`, or the `[[phase]]` sections.
-pub(super) fn read(root: &Section<'_>, analysed: Analysed<'_>, varied: usize) -> Result<Parts, StudyError> {
+pub(super) fn read(
+    root: &Section<'_>,
+    analyzed: AnalyzedMetrics<'_>,
+    varied: usize,
+) -> Result<PhasePlan, StudyError> {
     let Some(sections) = root.sections("phase")? else {
         let section = root.section("method")?;
         let method = method::read(&section, &["until"])?;
-        let until = until(&section, &method, analysed, varied)?;
-        return Ok(Parts { method, until, phases: Vec::new() });
+        let until = until(&section, &method, analyzed, varied)?;
+        return Ok(PhasePlan { method, until, phases: Vec::new() });
     };
     if root.has("method") {
         return root.fail("method", FieldProblem::MethodAndPhases);
@@ -119,22 +123,22 @@ pub(super) fn read(root: &Section<'_>, analysed: Analysed<'_>, varied: usize) ->
                 return section.not_allowed("kind", &kind, allowed);
             }
         }
-        let until = until(section, &method, analysed, varied)?;
-        let survivors = if is_last { None } else { Some(survivors(section, analysed, varied)?) };
+        let until = until(section, &method, analyzed, varied)?;
+        let survivors = if is_last { None } else { Some(survivors(section, analyzed, varied)?) };
         // Of the next phase it is only known how many vary at least.
         varied = survivors.map_or(varied, |survivors| survivors.rule.fewest());
         phases.push(Phase { method, until, survivors });
     }
     let (method, until) = (phases[0].method.clone(), phases[0].until);
-    Ok(Parts { method, until, phases })
+    Ok(PhasePlan { method, until, phases })
 }
 
-fn metric(section: &Section<'_>, analysed: Analysed<'_>) -> Result<usize, StudyError> {
-    let Some(name) = section.optional_text("metric")? else { return Ok(analysed[0].0) };
-    match analysed.iter().find(|(_, known)| *known == name) {
+fn metric(section: &Section<'_>, analyzed: AnalyzedMetrics<'_>) -> Result<usize, StudyError> {
+    let Some(name) = section.optional_text("metric")? else { return Ok(analyzed[0].0) };
+    match analyzed.iter().find(|(_, known)| *known == name) {
         Some((metric, _)) => Ok(*metric),
         None => {
-            let known: Vec<String> = analysed.iter().map(|(_, name)| format!("\"{name}\"")).collect();
+            let known: Vec<String> = analyzed.iter().map(|(_, name)| format!("\"{name}\"")).collect();
             let allowed = format!("a metric of [response]: {}", known.join(", "));
             section.not_allowed("metric", &format!("\"{name}\""), &allowed)
         }
@@ -143,13 +147,17 @@ fn metric(section: &Section<'_>, analysed: Analysed<'_>) -> Result<usize, StudyE
 
 const RULES: [&str; 3] = ["threshold", "most_influential", "cumulative_share"];
 
-fn survivors(section: &Section<'_>, analysed: Analysed<'_>, varied: usize) -> Result<Survivors, StudyError> {
+fn survivors(
+    section: &Section<'_>,
+    analyzed: AnalyzedMetrics<'_>,
+    varied: usize,
+) -> Result<Survivors, StudyError> {
     let Some(section) = section.optional_section("survivors")? else {
         return section.fail("survivors", FieldProblem::Missing("a rule such as { most_influential = 8 }"));
     };
     section.allow(&["threshold", "most_influential", "cumulative_share", "metric"])?;
     let given: Vec<&str> = RULES.into_iter().filter(|rule| section.has(rule)).collect();
-    let metric = metric(&section, analysed)?;
+    let metric = metric(&section, analyzed)?;
     let above_zero = |key: &str, most: f64, allowed: &str| match section.number(key)? {
         Some(number) if number > 0.0 && number <= most && number.is_finite() => Ok(number),
         Some(number) => section.not_allowed(key, &number.to_string(), allowed),
@@ -173,9 +181,9 @@ fn survivors(section: &Section<'_>, analysed: Analysed<'_>, varied: usize) -> Re
 fn until(
     section: &Section<'_>,
     method: &Method,
-    analysed: Analysed<'_>,
+    analyzed: AnalyzedMetrics<'_>,
     varied: usize,
-) -> Result<Option<Until>, StudyError> {
+) -> Result<Option<StoppingRule>, StudyError> {
     let Some(fields) = section.optional_section("until")? else { return Ok(None) };
     fields.allow(&["ci_width", "max_evaluations", "metric"])?;
     if let Err((what, reason)) = method.extensible() {
@@ -186,20 +194,20 @@ fn until(
         Some(width) => return fields.not_allowed("ci_width", &width.to_string(), "a number above 0"),
         None => return fields.fail("ci_width", FieldProblem::Missing("a number")),
     };
-    let max_evaluations = fields.needed_integer("max_evaluations", 1, method::MOST_SAMPLES)? as usize;
+    let max_evaluations = fields.needed_integer("max_evaluations", 1, method::MAX_SAMPLES)? as usize;
     let first = method.evaluations(varied);
     if max_evaluations < first {
         let allowed = format!("{first} or more, the evaluations that the sample begins with");
         return fields.not_allowed("max_evaluations", &max_evaluations.to_string(), &allowed);
     }
-    Ok(Some(Until { ci_width, max_evaluations, metric: metric(&fields, analysed)? }))
+    Ok(Some(StoppingRule { ci_width, max_evaluations, metric: metric(&fields, analyzed)? }))
 }
 
 impl Study {
     /// The study that one of its phases (from 0) is. Where there are `survivors`, all other parameters are fixed at their
     /// defaults. `None` beyond the last phase.
     #[must_use]
-    pub fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> Option<Self> {
+    pub fn for_phase(&self, number: usize, survivors: Option<&[String]>) -> Option<Self> {
         let phase = self.phases.get(number)?;
         let mut study = Self {
             method: phase.method.clone(),

@@ -3,7 +3,7 @@
 //! Nothing is opened here: what a slide can give, and which of its tiles show tissue, is found out by whoever reads it.
 
 use super::fields::Section;
-use super::inputs::{Tile, found};
+use super::inputs::{StudyTile, found};
 use super::{FieldProblem, StudyError};
 use crate::value::Real;
 use pleach_regions::{PixelRectangle, Table};
@@ -21,7 +21,7 @@ const DEFAULT_TILE_PX: u64 = 4_096;
 const DEFAULT_HALO_PX: u64 = 64;
 
 /// The widest halo. What is computed on a tile of 4,096 px is then four times what it owns.
-const MOST_HALO_PX: u64 = 2_048;
+const MAX_HALO_PX: u64 = 2_048;
 
 /// The least share of a tile that shows tissue, for the tile to be computed on, where none is given. The segmentation
 /// itself finds nothing on tiles that are background by nine tenths.
@@ -31,7 +31,7 @@ const DEFAULT_TISSUE: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slides {
     /// The slides, in order of their paths, each once.
-    pub files: Vec<Tile>,
+    pub files: Vec<StudyTile>,
     /// The magnification at which they are read; their own where none is given.
     pub magnification: Option<Real>,
     /// Side of a tile's core, pixels.
@@ -81,7 +81,7 @@ impl SlideTile {
     /// Whether it is as [`Slides`] allow: a core within its window, which is no larger than the largest.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let most = TILE_PX.end() + 2 * MOST_HALO_PX;
+        let most = TILE_PX.end() + 2 * MAX_HALO_PX;
         (0..2).all(|axis| {
             let [core, window] = [self.core, self.window].map(|sides| {
                 let start = u64::from(sides[axis]);
@@ -146,7 +146,7 @@ pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> 
         },
     };
     let tile_px = input.integer("tile", *TILE_PX.start(), *TILE_PX.end())?.unwrap_or(DEFAULT_TILE_PX);
-    let most = MOST_HALO_PX.min(tile_px - 1);
+    let most = MAX_HALO_PX.min(tile_px - 1);
     let halo_px = input.integer("halo", 0, most)?.unwrap_or(DEFAULT_HALO_PX.min(most));
     let tissue = tissue(input)?;
     let (tile_px, halo_px) = (tile_px as u32, halo_px as u32);
@@ -164,10 +164,10 @@ fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
     }
     let (mut least, mut saturation) = (DEFAULT_TISSUE, None);
     if let Some(section) = section {
-        section.allow(&["least", "saturation"])?;
-        least = section.number("least")?.unwrap_or(least);
+        section.allow(&["min_fraction", "saturation"])?;
+        least = section.number("min_fraction")?.unwrap_or(least);
         if !(0.0..=1.0).contains(&least) {
-            return section.not_allowed("least", &number(least), "0 to 1, a share of the tile");
+            return section.not_allowed("min_fraction", &number(least), "0 to 1, a share of the tile");
         }
         saturation = section.integer("saturation", 0, 255)?.map(|saturation| saturation as u8);
     }

@@ -1,4 +1,4 @@
-//! What a study file says of parameters and of the method: all that it takes to draw a sample, and to analyse responses.
+//! What a study file says of parameters and of the method: all that it takes to draw a sample, and to analyze responses.
 //!
 //! Such a file may be that of a study, or one without a workflow, whose parameters are those of `[parameters.NAME]`. Images,
 //! and whatever else it takes to run a study, are not looked at. What a method needs of its keys is not known here.
@@ -12,9 +12,9 @@ use crate::value::{Value, ValueType};
 use crate::workflow::{Aggregate, Workflow};
 use std::path::Path;
 
-/// Parameters, and how they are sampled and analysed.
+/// Parameters, and how they are sampled and analyzed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Space {
+pub struct ParameterSpace {
     /// Seed of everything random.
     pub seed: u64,
     /// The parameters, varying or not.
@@ -22,14 +22,14 @@ pub struct Space {
     /// For each parameter the group that it moves with, where any has one.
     pub groups: Option<Vec<String>>,
     /// What the file says of the method.
-    pub method: Recipe,
+    pub method: MethodSpec,
     /// Responses that the workflow measures, and how they are put together over tiles; none without a workflow.
     pub metrics: Vec<(String, Aggregate)>,
 }
 
 /// The keys of a method, of any kind, as far as they are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recipe {
+pub struct MethodSpec {
     /// The method.
     pub kind: Option<String>,
     /// How points are drawn.
@@ -58,7 +58,7 @@ pub struct Recipe {
     pub file: Option<String>,
 }
 
-impl Recipe {
+impl MethodSpec {
     /// Keys of a method, in the order of the fields.
     pub const KEYS: [&'static str; 13] = [
         "kind",
@@ -121,7 +121,7 @@ impl Recipe {
     }
 }
 
-impl Space {
+impl ParameterSpace {
     /// Reads a study file. `builtin` finds the workflows that the program carries, by name.
     ///
     /// # Errors
@@ -139,12 +139,12 @@ impl Space {
         }
         let study = root.optional_section("study")?;
         if let Some(study) = &study {
-            study.allow(&["name", "workflow", "seed", "durable"])?;
+            study.allow(&["name", "workflow", "seed", "durability"])?;
         }
         let seed = study.as_ref().map_or(Ok(None), |study| study.integer("seed", 0, u64::MAX))?.unwrap_or(0);
         let method = match root.optional_section("method")? {
-            Some(method) => Recipe::read(&method)?,
-            None => Recipe::default(),
+            Some(method) => MethodSpec::read(&method)?,
+            None => MethodSpec::default(),
         };
         let Some(study) = study.filter(|study| study.has("workflow")) else {
             root.allow(&["study", "method", "parameters"])?;

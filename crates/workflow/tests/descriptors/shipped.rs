@@ -4,7 +4,7 @@ use crate::files::Files;
 use crate::registry::{registry, shipped};
 use pleach_regions::ElementType;
 use pleach_workflow::{
-    Aggregate, Domain, Origin, Parameter, Read, Stage, TierKind, Value, Workflow, stage_file,
+    Aggregate, Domain, InputOrigin, Parameter, Stage, TaskInput, TierKind, Value, Workflow, stage_file,
 };
 use std::collections::BTreeSet;
 
@@ -22,9 +22,9 @@ fn connections(workflow: &Workflow) -> Vec<String> {
     for stage in &workflow.stages {
         for input in &stage.inputs {
             let from = match input.origin {
-                Origin::Input(number) => format!("file {}", workflow.inputs[number].region),
-                Origin::Reference => "reference".to_owned(),
-                Origin::Stage { stage, output } => {
+                InputOrigin::Input(number) => format!("file {}", workflow.inputs[number].region),
+                InputOrigin::Reference => "reference".to_owned(),
+                InputOrigin::Stage { stage, output } => {
                     let stage = &workflow.stages[stage];
                     format!("{}.{}", stage.name, stage.outputs[output].region.region)
                 }
@@ -93,10 +93,10 @@ fn tasks_know_their_parameters_and_where_their_inputs_come_from() {
     assert_eq!(consumed(2), ["G1", "FillHoles"]);
     // Defined by t3, used again by t7.
     assert_eq!(consumed(6), ["minSizeSeg", "maxSizeSeg", "FillHoles"]);
-    let of = |task, output| Read::Task { task, output };
+    let of = |task, output| TaskInput::Task { task, output };
     // t5 reads diff, bw1_t, rbc and background.
     assert_eq!(segmentation.tasks[4].reads, [of(2, 0), of(3, 0), of(0, 0), of(0, 1)]);
-    assert_eq!(segmentation.tasks[5].reads, [of(4, 0), Read::StageInput(0)]);
+    assert_eq!(segmentation.tasks[5].reads, [of(4, 0), TaskInput::StageInput(0)]);
     assert_eq!((segmentation.outputs[0].task, segmentation.outputs[0].output), (6, 0));
 }
 
@@ -275,7 +275,7 @@ fn one_switch_may_leave_out_several_stages() {
     files.task(1)["reads"][0] = "twice".into();
     files.task(2)["reads"][0] = "twice".into();
     files.task(6)["reads"][1] = "twice".into();
-    // Nothing compares any more, so the background colour serves as the response.
+    // Nothing compares any more, so the background color serves as the response.
     files.segmentation()["outputs"] = serde_json::json!([
         { "region": "mask", "type": "mask" }, { "region": "background", "type": "table" }
     ]);
@@ -296,9 +296,9 @@ fn tasks_in_another_order_read_what_they_did() {
     let names = |stage: &Stage| -> Vec<String> { stage.tasks.iter().map(|task| task.name.clone()).collect() };
     let written = |stage: &Stage, name: &str| -> Vec<(String, usize)> {
         let task = stage.tasks.iter().find(|task| task.name == name).unwrap();
-        let read = |read: &Read| match *read {
-            Read::StageInput(input) => (stage.inputs[input].region.region.clone(), 0),
-            Read::Task { task, output } => (stage.tasks[task].name.clone(), output),
+        let read = |read: &TaskInput| match *read {
+            TaskInput::StageInput(input) => (stage.inputs[input].region.region.clone(), 0),
+            TaskInput::Task { task, output } => (stage.tasks[task].name.clone(), output),
         };
         task.reads.iter().map(read).collect()
     };

@@ -257,8 +257,8 @@ fn json() {
         "segmentation.json#/tasks/1/reads/0: invalid type: integer `7`, expected a string",
     );
     refused(
-        |f| f.task(2)["colour"] = json!("red"),
-        "segmentation.json#/tasks/1/colour: unknown key `colour`, expected one of `task`, `description`, `operation`, `version`, `parameters`, `reads`, `writes`",
+        |f| f.task(2)["color"] = json!("red"),
+        "segmentation.json#/tasks/1/color: unknown key `color`, expected one of `task`, `description`, `operation`, `version`, `parameters`, `reads`, `writes`",
     );
     refused(
         |f| drop(f.task(2).as_object_mut().unwrap().remove("writes")),

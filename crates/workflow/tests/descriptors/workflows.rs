@@ -78,10 +78,10 @@ fn switches() {
     );
     refused(
         |f| {
-            f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "grey", "type": "gray8" }));
-            stage(f, "bypass", json!({ "normalized": "grey" }))
+            f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "gray", "type": "gray8" }));
+            stage(f, "bypass", json!({ "normalized": "gray" }))
         },
-        r#"workflow.json#/stages/0/bypass/normalized: region "grey" holds gray8, but bgr8 is wanted by the bypass of "normalized""#,
+        r#"workflow.json#/stages/0/bypass/normalized: region "gray" holds gray8, but bgr8 is wanted by the bypass of "normalized""#,
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 use crate::registry::shipped;
-use pleach_workflow::Reference;
+use pleach_workflow::ReferenceSource;
 
 const TILES: &str = "tiles = [\"tiles/*.png\"]";
 const DEFAULTS: &str = "reference = \"defaults\"";
@@ -22,8 +22,8 @@ fn names(folder: &Folder, patterns: &str) -> Vec<String> {
 fn masks(folder: &Folder, reference: &str) -> Vec<String> {
     let edit = format!("reference = \"{reference}\"");
     match folder.example(&[(DEFAULTS, &edit)]).expect("masks").reference {
-        Reference::Masks(masks) => folder.names(&masks),
-        Reference::Defaults => panic!("a folder was given"),
+        ReferenceSource::Masks(masks) => folder.names(&masks),
+        ReferenceSource::Defaults => panic!("a folder was given"),
     }
 }
 

@@ -10,7 +10,7 @@ mod mistakes;
 mod registry;
 
 use folder::Folder;
-use pleach_workflow::{BasePoints, Distribution, Domain, Method, Parameter, Reference, Study, Value};
+use pleach_workflow::{BasePoints, Distribution, Domain, Method, Parameter, ReferenceSource, Study, Value};
 
 fn parameter<'a>(study: &'a Study, name: &str) -> &'a Parameter {
     study.workflow.parameters.iter().find(|parameter| parameter.name == name).expect("a parameter of nuclei")
@@ -27,7 +27,7 @@ fn the_example_of_the_design_loads() {
     assert_eq!((study.name.as_str(), study.seed), ("nuclei-moat", 500));
     assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None });
     assert_eq!((study.metric_name(), study.metric), ("dice", 0));
-    assert_eq!(study.reference, Reference::Defaults);
+    assert_eq!(study.reference, ReferenceSource::Defaults);
     assert_eq!(study.switched_off, [""; 0]);
     assert_eq!(study.workflow.stages.len(), 3);
     assert_eq!(study.workflow.parameters.len(), 15);
@@ -52,7 +52,7 @@ fn what_is_left_out_has_a_default() {
     let study = folder.example(&edits).expect("a short study");
     assert_eq!(study.seed, 0);
     assert_eq!(study.method, Method::Moat { trajectories: 10, levels: 20, base: None, candidates: None });
-    assert_eq!(study.reference, Reference::Defaults);
+    assert_eq!(study.reference, ReferenceSource::Defaults);
     assert_eq!(study.workflow.stages.len(), 3);
 }
 

@@ -42,7 +42,7 @@ fn the_study_itself() {
     refused(&[(name, "")], ": study.name: missing; a text is needed");
     refused(&[("seed = 500", "seed = -1")], ": study.seed: -1 is not allowed; allowed: 0 or more");
     refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 is given, a whole number is wanted");
-    refused(&[("seed = 500", "sed = 500")], ": study.sed: unknown; known are name, workflow, seed, durable");
+    refused(&[("seed = 500", "sed = 500")], ": study.sed: unknown; known are name, workflow, seed, durability");
     refused(
         &[("workflow = \"nuclei\"", "workflow = \"nuklei\"")],
         r#": study.workflow: "nuklei" is not allowed; allowed: a workflow file, or built in: nuclei"#,
@@ -93,8 +93,8 @@ fn tiles() {
         r#": input.normalize: the text "no" is given, true or false is wanted"#,
     );
     refused(
-        &[("normalize = true", "normalise = true")],
-        ": input.normalise: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, normalize",
+        &[("normalize = true", "normalized = true")],
+        ": input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, reference, annotations_outside, normalize",
     );
     refused_beside(&["tiles/a_labels.png"], &[], r#": input.tiles: no file matches "tiles/*.png""#);
 }

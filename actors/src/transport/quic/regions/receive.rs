@@ -1,6 +1,6 @@
 //! One region on its stream: from the header to bytes that may be used.
 
-use super::{Header, Region, Seal, UNIT_BYTES};
+use super::{Header, ReceivedRegion, Seal, UNIT_BYTES};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use bytes::Bytes;
@@ -60,7 +60,7 @@ pub(super) struct Bounds {
 pub(super) async fn receive(
     mut stream: RecvStream,
     bounds: &Bounds,
-) -> Result<Region, (Option<RegionKey>, Refusal)> {
+) -> Result<ReceivedRegion, (Option<RegionKey>, Refusal)> {
     let mut header = [0; Header::BYTES];
     let read = timeout(bounds.settings.stalled, stream.read_exact(&mut header)).await;
     match read {
@@ -84,7 +84,7 @@ pub(super) async fn receive(
         Sum::Bytes(_, digest) => (digest, None),
         Sum::Content(decoder) => (decoder.digest(), Some(decoder)),
     };
-    Ok(Region { key: header.key, digest, bytes, decoder, _held: held })
+    Ok(ReceivedRegion { key: header.key, digest, bytes, decoder, _held: held })
 }
 
 async fn receive_body(

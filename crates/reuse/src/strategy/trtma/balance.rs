@@ -14,18 +14,18 @@ mod search;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use self::bucket::Bucket;
+use self::bucket::BalancedBucket;
 use self::search::{Improvement, SingleBalance, most_tried};
 use super::fold_merge::Group;
-use super::forest::{Forest, Ranked};
-use super::{Search, SmallBucket, TrtmaOptions};
-use crate::problem::Member;
+use super::forest::{Forest, RankedForest};
+use super::{MoveSearch, PartnerRule, TrtmaOptions};
+use crate::merge_problem::Member;
 
 /// The order in which searches come by the nodes; in preorder where there is none.
-pub(super) fn ranks(forest: &Forest, search: Search) -> Option<Vec<u32>> {
+pub(super) fn ranks(forest: &Forest, search: MoveSearch) -> Option<Vec<u32>> {
     match search {
-        Search::MakespanInside => None,
-        Search::BestImbalanceFirst => Some(bottom_up(forest)),
+        MoveSearch::MakespanInside => None,
+        MoveSearch::BestImbalanceFirst => Some(bottom_up(forest)),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Balanced {
 
 /// Moves branches between groups; returns the instances of each.
 pub(super) fn balance(
-    ranked: Ranked<'_>,
+    ranked: RankedForest<'_>,
     groups: Vec<Group>,
     options: TrtmaOptions,
 ) -> (Vec<Vec<Member>>, Balanced) {
@@ -61,10 +61,10 @@ pub(super) fn balance(
 
 /// All groups, most of them untouched, in the order of their costs.
 struct Pool<'a> {
-    ranked: Ranked<'a>,
+    ranked: RankedForest<'a>,
     groups: Vec<Group>,
     /// Built when first looked into.
-    buckets: Vec<Option<Bucket>>,
+    buckets: Vec<Option<BalancedBucket>>,
     costs: Vec<u64>,
     /// The dearest first; of equal ones the one that has been so for longest.
     order: BTreeSet<(Reverse<u64>, u64, usize)>,
@@ -75,7 +75,7 @@ struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    fn new(ranked: Ranked<'a>, groups: Vec<Group>) -> Self {
+    fn new(ranked: RankedForest<'a>, groups: Vec<Group>) -> Self {
         let costs: Vec<u64> = groups.iter().map(|group| group.cost).collect();
         let positions: Vec<u64> = (0..groups.len() as u64).collect();
         let order =
@@ -95,9 +95,9 @@ impl<'a> Pool<'a> {
     ) -> Option<(usize, usize, Improvement)> {
         let (_, _, big) = *self.order.first()?;
         let smalls = match options.small_bucket {
-            SmallBucket::Last => vec![self.order.last()?.2],
-            SmallBucket::MostReuse => vec![self.closest_of_the_cheapest(big)?],
-            SmallBucket::Exhaustive => self.order.iter().rev().map(|(_, _, group)| *group).collect(),
+            PartnerRule::Last => vec![self.order.last()?.2],
+            PartnerRule::MostReuse => vec![self.closest_of_the_cheapest(big)?],
+            PartnerRule::Exhaustive => self.order.iter().rev().map(|(_, _, group)| *group).collect(),
         };
         let mut best: Option<(usize, usize, Improvement)> = None;
         let (ranked, most_tried) = (self.ranked, most_tried(done.tried, self.nodes));
@@ -139,10 +139,10 @@ impl<'a> Pool<'a> {
     }
 
     /// Two buckets; none where they are the same.
-    fn pair(&mut self, big: usize, small: usize) -> Option<(&mut Bucket, &mut Bucket)> {
+    fn pair(&mut self, big: usize, small: usize) -> Option<(&mut BalancedBucket, &mut BalancedBucket)> {
         for group in [big, small] {
             if self.buckets[group].is_none() {
-                self.buckets[group] = Some(Bucket::new(self.ranked.forest, &self.groups[group]));
+                self.buckets[group] = Some(BalancedBucket::new(self.ranked.forest, &self.groups[group]));
                 self.groups[group].heads = Vec::new();
             }
         }
@@ -155,7 +155,7 @@ impl<'a> Pool<'a> {
         let Some((dear, cheap)) = self.pair(big, small) else { return };
         let dearest = dear.cost;
         let branch = dear.take(ranked, improvement.top);
-        cheap.give(ranked, &branch);
+        cheap.add_branch(ranked, &branch);
         debug_assert_eq!(dear.cost.max(cheap.cost), improvement.makespan);
         debug_assert!(dear.cost.max(cheap.cost) < dearest, "the makespan falls");
         debug_assert!(dear.cost.abs_diff(cheap.cost) == improvement.imbalance);
@@ -171,7 +171,7 @@ impl<'a> Pool<'a> {
 
     fn into_members(self) -> Vec<Vec<Member>> {
         let forest = self.ranked.forest;
-        let members = |(bucket, group): (Option<Bucket>, Group)| match bucket {
+        let members = |(bucket, group): (Option<BalancedBucket>, Group)| match bucket {
             Some(bucket) => bucket.members(forest).collect(),
             None => group.heads.iter().flat_map(|head| forest.members(*head)).collect(),
         };

@@ -72,7 +72,7 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{Costs, Problem};
+    use crate::merge_problem::{MergeProblem, TaskCosts};
     use crate::tree::ReuseTree;
 
     /// First tasks with so many second tasks below each, folded; the numbers of second tasks that came together.
@@ -81,7 +81,7 @@ mod tests {
             .zip(sizes)
             .flat_map(|(first, size)| (0..*size).flat_map(move |second| [first, second]))
             .collect();
-        let problem = Problem::new(2, vec![0; keys.len() / 2], keys, Costs::Count).unwrap();
+        let problem = MergeProblem::new(2, vec![0; keys.len() / 2], keys, TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let (forest, places) = Forest::build(&problem, &tree);
         let heads = &places.of_node[..sizes.len()];
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_above_counts_once() {
-        let problem = Problem::new(2, vec![0; 4], vec![1, 1, 1, 2, 1, 3, 2, 1], Costs::Count).unwrap();
+        let problem =
+            MergeProblem::new(2, vec![0; 4], vec![1, 1, 1, 2, 1, 3, 2, 1], TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let (forest, places) = Forest::build(&problem, &tree);
         let heads: Vec<u32> = places.of_member.clone();

@@ -6,7 +6,7 @@
 //! In preorder a branch is a range of numbers. Nothing here knows of buckets.
 
 use crate::interner::Interner;
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::{NodeId, ReuseTree};
 
 /// No node.
@@ -28,7 +28,7 @@ pub(super) struct Forest {
 
 /// Where the tasks of the reuse tree are in the forest, and the instances, and the inputs.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ForestIndex {
     /// By tree node.
     pub(super) of_node: Vec<u32>,
     /// By instance.
@@ -41,7 +41,7 @@ pub(super) struct Places {
 
 impl Forest {
     /// Compresses a reuse tree. O(kn).
-    pub(super) fn build(problem: &Problem, tree: &ReuseTree) -> (Self, Places) {
+    pub(super) fn build(problem: &MergeProblem, tree: &ReuseTree) -> (Self, ForestIndex) {
         let mut inputs = Interner::default();
         let input_of: Vec<u32> =
             problem.members().map(|member| inputs.intern(problem.inputs(member))).collect();
@@ -143,13 +143,13 @@ impl Forest {
 
 /// The forest with the order in which a search comes by its nodes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranked<'a> {
+pub(super) struct RankedForest<'a> {
     pub(super) forest: &'a Forest,
     /// By node; where there are none, nodes come in preorder.
     pub(super) ranks: Option<&'a [u32]>,
 }
 
-impl Ranked<'_> {
+impl RankedForest<'_> {
     pub(super) fn rank(self, node: u32) -> u32 {
         self.ranks.map_or(node, |ranks| ranks[node as usize])
     }
@@ -164,7 +164,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(problem: &Problem, tree: &ReuseTree, input_of: &[u32], inputs: usize) -> Self {
+    fn new(problem: &MergeProblem, tree: &ReuseTree, input_of: &[u32], inputs: usize) -> Self {
         let mut layout = Self {
             children: vec![0; tree.len()],
             sizes: vec![0; tree.len()],
@@ -199,7 +199,7 @@ impl Layout {
 
     /// Gives every node its number: the node above's, where that has no other child; else the next free one of
     /// those that the node above has for its children.
-    fn place(&self, problem: &Problem, tree: &ReuseTree, input_of: Vec<u32>) -> (Forest, Places) {
+    fn place(&self, problem: &MergeProblem, tree: &ReuseTree, input_of: Vec<u32>) -> (Forest, ForestIndex) {
         let nodes = self.input_sizes.iter().map(|size| *size as usize).sum();
         let mut forest = Forest {
             parents: vec![NONE; nodes],
@@ -213,7 +213,7 @@ impl Layout {
             path_costs: vec![0; nodes],
         };
         let free = |place: u32, children: u8| place + u32::from(children > 1);
-        let mut places = Places {
+        let mut places = ForestIndex {
             of_node: vec![0; tree.len()],
             of_member: vec![0; problem.len()],
             of_input: Vec::with_capacity(self.input_sizes.len()),
@@ -227,7 +227,7 @@ impl Layout {
         let of_input = places.of_input.iter().zip(&self.input_children);
         let mut free_in_input: Vec<u32> = of_input.map(|(place, children)| free(*place, *children)).collect();
         let mut free_in_node = vec![0; tree.len()];
-        let ticks = Ticks::of(problem, tree);
+        let ticks = FixedPointCost::of(problem, tree);
         for node in (0..tree.len() as u32).map(NodeId) {
             let at = node.0 as usize;
             let (above, next) = match tree.parent(node) {
@@ -276,14 +276,14 @@ impl Forest {
 /// Costs as whole numbers, so that sums depend neither on their order nor on what was moved in between, and
 /// every step of the balancing is a step forward.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ticks {
+pub(super) struct FixedPointCost {
     per_unit: f64,
 }
 
-impl Ticks {
+impl FixedPointCost {
     /// A power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two such sums):
     /// whole costs stay exact, others keep as many bits as there is room for.
-    fn of(problem: &Problem, tree: &ReuseTree) -> Self {
+    fn of(problem: &MergeProblem, tree: &ReuseTree) -> Self {
         let nodes = (0..tree.len() as u32).map(NodeId);
         let dearest = nodes.map(|node| tree.cost(node)).fold(0.0, f64::max);
         let additions = (problem.len() * problem.levels()).max(1).ilog2() as i32 + 1;
@@ -301,10 +301,10 @@ impl Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
-    fn forest(levels: usize, inputs: &[u32], keys: &[u32], costs: Costs) -> (Forest, Places) {
-        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), costs).unwrap();
+    fn forest(levels: usize, inputs: &[u32], keys: &[u32], costs: TaskCosts) -> (Forest, ForestIndex) {
+        let problem = MergeProblem::new(levels, inputs.to_vec(), keys.to_vec(), costs).unwrap();
         Forest::build(&problem, &ReuseTree::build(&problem))
     }
 
@@ -313,7 +313,7 @@ mod tests {
         // Input 5: a task 1 with two instances that part at the second task, and one instance by itself.
         // Input 9: one instance, a chain that starts at the input.
         let keys = [[1, 1, 1], [2, 1, 1], [1, 2, 1], [1, 1, 1]];
-        let (forest, places) = forest(3, &[5, 5, 5, 9], keys.as_flattened(), Costs::Count);
+        let (forest, places) = forest(3, &[5, 5, 5, 9], keys.as_flattened(), TaskCosts::Count);
         let unit = forest.cost(1);
         assert_eq!(places.of_input, [0, 5]);
         assert_eq!(places.of_member, [2, 4, 3, 5]);
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn equal_instances_are_leaves_that_cost_nothing() {
-        let (forest, places) = forest(2, &[0; 3], &[1, 1, 1, 1, 1, 1], Costs::Count);
+        let (forest, places) = forest(2, &[0; 3], &[1, 1, 1, 1, 1, 1], TaskCosts::Count);
         assert_eq!(places.of_member, [1, 2, 3]);
         assert_eq!(forest.subtree_costs[1..], [0, 0, 0]);
         assert_eq!(forest.tasks, [2, 0, 0, 0]);
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn any_finite_costs_become_whole_numbers() {
         for dearest in [0.0, f64::MIN_POSITIVE / 4.0, 2_f64.powi(-950), 1.0, 2_f64.powi(950), f64::MAX] {
-            let costs = Costs::PerLevel(vec![dearest, dearest / 2.0]);
+            let costs = TaskCosts::PerLevel(vec![dearest, dearest / 2.0]);
             let (forest, _) = forest(2, &[0; 2], &[1, 1, 1, 2], costs);
             assert_eq!(forest.cost(0), 2 * forest.cost(1), "{dearest}");
             assert_eq!(forest.cost(0) > 0, dearest > f64::MIN_POSITIVE, "{dearest}");

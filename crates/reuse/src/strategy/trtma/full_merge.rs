@@ -9,14 +9,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::forest::{Forest, Places};
-use crate::problem::Problem;
+use super::forest::{Forest, ForestIndex};
+use crate::merge_problem::MergeProblem;
 use crate::tree::{NodeId, ReuseTree};
 
 /// How many of `max_buckets` buckets each input gets, at least one of them: each further one goes to the input
 /// whose buckets would be dearest, until no input has more instances than buckets. `None` when there are fewer
 /// buckets than inputs.
-pub(super) fn shares(forest: &Forest, places: &Places, max_buckets: usize) -> Option<Vec<usize>> {
+pub(super) fn shares(forest: &Forest, places: &ForestIndex, max_buckets: usize) -> Option<Vec<usize>> {
     let inputs = places.of_input.len();
     let mut left = max_buckets.checked_sub(inputs)?;
     let mut shares = vec![1; inputs];
@@ -40,7 +40,12 @@ pub(super) fn shares(forest: &Forest, places: &Places, max_buckets: usize) -> Op
 
 /// For each input, the nodes that become buckets: those of the first level with at least as many nodes as the
 /// input's share. In preorder, the drawings' order from left to right.
-pub(super) fn merge(problem: &Problem, tree: &ReuseTree, places: &Places, shares: &[usize]) -> Vec<Vec<u32>> {
+pub(super) fn merge(
+    problem: &MergeProblem,
+    tree: &ReuseTree,
+    places: &ForestIndex,
+    shares: &[usize],
+) -> Vec<Vec<u32>> {
     let input_of = |node: NodeId| places.input_of[tree.first_member(node).0 as usize] as usize;
     let mut heads = vec![Vec::new(); shares.len()];
     let mut found = vec![false; shares.len()];
@@ -87,10 +92,10 @@ pub(super) fn covers<'a>(forest: &Forest, heads: impl Iterator<Item = &'a u32>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::Costs;
+    use crate::merge_problem::TaskCosts;
 
     fn merged(keys: &[u32], levels: usize, inputs: &[u32], max_buckets: usize) -> Option<Vec<usize>> {
-        let problem = Problem::new(levels, inputs.to_vec(), keys.to_vec(), Costs::Count).unwrap();
+        let problem = MergeProblem::new(levels, inputs.to_vec(), keys.to_vec(), TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);
         let (forest, places) = Forest::build(&problem, &tree);
         let shares = shares(&forest, &places, max_buckets)?;
@@ -121,7 +126,8 @@ mod tests {
         let keys = [[1, 1], [2, 2], [3, 3], [4, 4], [1, 1]];
         let inputs = [0, 0, 0, 0, 1];
         assert_eq!(merged(keys.as_flattened(), 2, &inputs, 1), None);
-        let problem = Problem::new(2, inputs.to_vec(), keys.as_flattened().to_vec(), Costs::Count).unwrap();
+        let problem =
+            MergeProblem::new(2, inputs.to_vec(), keys.as_flattened().to_vec(), TaskCosts::Count).unwrap();
         let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
         let found = [2, 4, 5, 50].map(|max_buckets| shares(&forest, &places, max_buckets).unwrap());
         assert_eq!(found, [[1, 1], [3, 1], [4, 1], [4, 1]]);

@@ -17,7 +17,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
         let r = 0.180_625 - q * q;
-        return q * ratio(r, &CENTRE);
+        return q * ratio(r, &CENTER);
     }
     let tail = if q < 0.0 { p } else { 1.0 - p };
     if tail <= 0.0 {
@@ -37,7 +37,7 @@ fn ratio(r: f64, coefficients: &Ratio) -> f64 {
 }
 
 /// AS 241, |p − ½| up to 0.425.
-const CENTRE: Ratio = [
+const CENTER: Ratio = [
     [
         3.387_132_872_796_366_5,
         133.141_667_891_784_38,

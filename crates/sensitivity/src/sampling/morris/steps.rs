@@ -10,23 +10,23 @@ use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 
 /// A value, and its place in the unit interval, of which distances between trajectories are made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(super) struct Endpoint {
     pub(super) value: Value,
     pub(super) place: f64,
 }
 
 /// The one step of a parameter in a trajectory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
-    pub(super) from: End,
-    pub(super) to: End,
+pub(super) struct ParameterStep {
+    pub(super) from: Endpoint,
+    pub(super) to: Endpoint,
     /// Signed, of the range; of a distribution, of its probability.
     pub(super) fraction: f64,
 }
 
 /// The steps that a parameter can take.
 #[derive(Debug)]
-pub(super) struct Steps<'a> {
+pub(super) struct StepChoices<'a> {
     parameter: &'a Parameter,
     levels: u32,
     kind: Kind<'a>,
@@ -39,7 +39,7 @@ enum Kind<'a> {
     Levels(&'a [Value]),
 }
 
-impl<'a> Steps<'a> {
+impl<'a> StepChoices<'a> {
     /// The steps of a varying parameter; one without a list of values has `levels` of them, at least 2.
     pub(super) fn of(parameter: &'a Parameter, levels: u32) -> Result<Self, MorrisError> {
         let (low, high) = parameter.domain.bounds();
@@ -67,13 +67,13 @@ impl<'a> Steps<'a> {
     pub(super) fn bases(&self) -> u32 {
         match self.kind {
             Kind::Range(..) | Kind::Distributed(_) => self.levels / 2,
-            // `Domain::MOST_LEVELS` fits a u32, whose sampling is the same on every platform.
+            // `Domain::MAX_LEVELS` fits a u32, whose sampling is the same on every platform.
             Kind::Levels(values) => u32::try_from(values.len() - values.len() / 2).unwrap_or(u32::MAX),
         }
     }
 
     /// The step up from a base, or the one down to it.
-    pub(super) fn step(&self, base: u32, up: bool) -> Result<Move, MorrisError> {
+    pub(super) fn step(&self, base: u32, up: bool) -> Result<ParameterStep, MorrisError> {
         let (low, high) = self.parameter.domain.bounds();
         let bad_range = || MorrisError::BadRange { name: self.parameter.name.clone(), low, high };
         // Numerators over 2(p−1), in whole numbers so that only one rounding follows.
@@ -91,18 +91,18 @@ impl<'a> Steps<'a> {
             }
             _ => signed_fraction(self.parameter, Some(self.levels), from.value, to.value),
         };
-        Ok(Move { from, to, fraction: fraction.ok_or_else(bad_range)? })
+        Ok(ParameterStep { from, to, fraction: fraction.ok_or_else(bad_range)? })
     }
 
     /// The step that begins at a place of `[0, 1)`: the 2·bases starts share it out, in the order of their values, the
     /// lower ones stepping up and the upper ones down.
-    pub(super) fn step_at(&self, place: f64) -> Result<Move, MorrisError> {
+    pub(super) fn step_at(&self, place: f64) -> Result<ParameterStep, MorrisError> {
         let bases = self.bases();
         let start = ((place * 2.0 * f64::from(bases)) as u32).min(2 * bases - 1);
         if start < bases { self.step(start, true) } else { self.step(start - bases, false) }
     }
 
-    fn end(&self, numerator: u64) -> Option<End> {
+    fn end(&self, numerator: u64) -> Option<Endpoint> {
         let place = match self.kind {
             Kind::Levels(values) => numerator as f64 / (values.len() as f64 - 1.0),
             _ => numerator as f64 / (2.0 * (f64::from(self.levels) - 1.0)),
@@ -117,6 +117,6 @@ impl<'a> Steps<'a> {
             }
             Kind::Levels(values) => *values.get(usize::try_from(numerator).ok()?)?,
         };
-        Some(End { value, place })
+        Some(Endpoint { value, place })
     }
 }

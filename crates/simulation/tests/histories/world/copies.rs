@@ -1,7 +1,7 @@
 //! Copies that workers were asked to make, and workers that leave, which wait for them.
 
 use super::{Granted, World};
-use pleach_dispatch::{StudyId, WorkerId};
+use pleach_dispatch::{PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_simulation::event::Event;
 
@@ -9,7 +9,7 @@ use pleach_simulation::event::Event;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copying {
     pub(super) worker: WorkerId,
-    pub(super) study: StudyId,
+    pub(super) study: PlanId,
     pub(super) key: RegionKey,
 }
 

@@ -15,14 +15,14 @@ pub(super) const STONE_BYTES: u64 = 2 * HEADER_BYTES as u64;
 
 /// Where the record of a region is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PackLocation {
     pub(super) segment: SegmentName,
     pub(super) offset: u32,
     pub(super) body_bytes: u32,
     pub(super) id: u64,
 }
 
-impl Place {
+impl PackLocation {
     pub(super) fn record_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.body_bytes)
     }
@@ -30,7 +30,7 @@ impl Place {
 
 /// What of a file is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needed {
+pub(super) struct LiveUsage {
     /// Regions in it, and the bytes of their records.
     pub(super) live: u32,
     pub(super) live_bytes: u64,
@@ -38,7 +38,7 @@ pub(super) struct Needed {
     pub(super) stones: u32,
 }
 
-impl Needed {
+impl LiveUsage {
     pub(super) fn is_nothing(&self) -> bool {
         self.live == 0 && self.stones == 0
     }
@@ -50,12 +50,12 @@ impl Needed {
 
 /// A region that is buried: where stones say so, and where records of it still are.
 #[derive(Debug, Default)]
-struct Grave {
+struct TombstoneEntry {
     stones: Vec<SegmentName>,
     records: Vec<SegmentName>,
 }
 
-impl Grave {
+impl TombstoneEntry {
     fn needs(&self, stone: SegmentName) -> bool {
         self.records.iter().any(|record| *record != stone)
     }
@@ -63,15 +63,15 @@ impl Grave {
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    regions: HashMap<RegionKey, Place>,
+    regions: HashMap<RegionKey, PackLocation>,
     /// Further records of the same regions: two processes have stored one at a time, or it is being copied.
-    others: HashMap<RegionKey, Vec<Place>>,
-    graves: HashMap<(RegionKey, u64), Grave>,
-    needed: BTreeMap<SegmentName, Needed>,
+    others: HashMap<RegionKey, Vec<PackLocation>>,
+    graves: HashMap<(RegionKey, u64), TombstoneEntry>,
+    needed: BTreeMap<SegmentName, LiveUsage>,
 }
 
 impl Index {
-    pub(super) fn place(&self, key: RegionKey) -> Option<Place> {
+    pub(super) fn place(&self, key: RegionKey) -> Option<PackLocation> {
         self.regions.get(&key).copied()
     }
 
@@ -80,21 +80,21 @@ impl Index {
     }
 
     /// Every record of a region.
-    pub(super) fn places(&self, key: RegionKey) -> Vec<Place> {
+    pub(super) fn places(&self, key: RegionKey) -> Vec<PackLocation> {
         let others = self.others.get(&key).into_iter().flatten();
         self.regions.get(&key).into_iter().chain(others).copied().collect()
     }
 
-    pub(super) fn regions(&self) -> impl Iterator<Item = (RegionKey, Place)> {
+    pub(super) fn regions(&self) -> impl Iterator<Item = (RegionKey, PackLocation)> {
         self.regions.iter().map(|(key, place)| (*key, *place))
     }
 
-    pub(super) fn needed(&self, segment: SegmentName) -> Needed {
+    pub(super) fn needed(&self, segment: SegmentName) -> LiveUsage {
         self.needed.get(&segment).copied().unwrap_or_default()
     }
 
     /// All regions with a record in a file, in the order in which they lie there.
-    pub(super) fn regions_in(&self, segment: SegmentName) -> Vec<(RegionKey, Place)> {
+    pub(super) fn regions_in(&self, segment: SegmentName) -> Vec<(RegionKey, PackLocation)> {
         let others = self.others.iter().flat_map(|(key, places)| places.iter().map(|place| (*key, *place)));
         let mut all: Vec<_> =
             self.regions().chain(others).filter(|(_, place)| place.segment == segment).collect();
@@ -103,13 +103,13 @@ impl Index {
     }
 
     /// What the stones of a file bury that lies in others.
-    pub(super) fn stones_in(&self, segment: SegmentName) -> Vec<(RegionKey, u64)> {
-        let is_needed = |grave: &Grave| grave.stones.contains(&segment) && grave.needs(segment);
+    pub(super) fn tombstones_in(&self, segment: SegmentName) -> Vec<(RegionKey, u64)> {
+        let is_needed = |grave: &TombstoneEntry| grave.stones.contains(&segment) && grave.needs(segment);
         self.graves.iter().filter(|(_, grave)| is_needed(grave)).map(|(name, _)| *name).collect()
     }
 
     /// Enters a region's record; one that was buried stays so.
-    pub(super) fn enter(&mut self, key: RegionKey, place: Place) {
+    pub(super) fn enter(&mut self, key: RegionKey, place: PackLocation) {
         if self.graves.contains_key(&(key, place.id)) {
             return self.change(key, place.id, |grave| grave.records.push(place.segment));
         }
@@ -137,7 +137,7 @@ impl Index {
     }
 
     /// Takes one record out, of which nothing has to be remembered.
-    pub(super) fn strike(&mut self, key: RegionKey, place: Place) {
+    pub(super) fn strike(&mut self, key: RegionKey, place: PackLocation) {
         let places = self.places(key);
         if !places.contains(&place) {
             return;
@@ -150,7 +150,7 @@ impl Index {
             None => drop(self.regions.remove(&key)),
             Some(first) => drop(self.regions.insert(key, first)),
         }
-        let others: Vec<Place> = left.collect();
+        let others: Vec<PackLocation> = left.collect();
         if others.is_empty() {
             self.others.remove(&key);
         } else {
@@ -163,7 +163,8 @@ impl Index {
         if self.needed(segment).live > 0 {
             self.regions_in(segment).into_iter().for_each(|(key, place)| self.strike(key, place));
         }
-        let is_of = |grave: &Grave| grave.stones.contains(&segment) || grave.records.contains(&segment);
+        let is_of =
+            |grave: &TombstoneEntry| grave.stones.contains(&segment) || grave.records.contains(&segment);
         let touched: Vec<_> =
             self.graves.iter().filter(|(_, grave)| is_of(grave)).map(|(name, _)| *name).collect();
         for (key, id) in touched {
@@ -176,9 +177,9 @@ impl Index {
     }
 
     /// Changes a grave, and which stones are needed for it.
-    fn change(&mut self, key: RegionKey, id: u64, change: impl FnOnce(&mut Grave)) {
+    fn change(&mut self, key: RegionKey, id: u64, change: impl FnOnce(&mut TombstoneEntry)) {
         let Some(grave) = self.graves.get_mut(&(key, id)) else { return };
-        let needed = |grave: &Grave| -> Vec<SegmentName> {
+        let needed = |grave: &TombstoneEntry| -> Vec<SegmentName> {
             grave.stones.iter().copied().filter(|stone| grave.needs(*stone)).collect()
         };
         let before = needed(grave);

@@ -1,16 +1,16 @@
 //! How packed regions are found again: every record of every file.
 //!
-//! What is found, and what is found buried, is synced before anybody is told of it (`owner.rs`), unless another process is
-//! there that says how far its files are to be believed (`tails.rs`).
+//! What is found, and what is found buried, is synced before anybody is told of it (`writer_lock.rs`), unless another process is
+//! there that says how far its files are to be believed (`tail_reader.rs`).
 
-use super::board::Board;
 use super::record::HEADER_BYTES;
+use super::watermarks::CommitWatermarks;
 use super::{Pack, State};
 use crate::TierError;
 use crate::folder::failed;
 use crate::folder::inventory::RegionFile;
 use crate::folder::layout::Layout;
-use pleach_files::Files;
+use pleach_files::FileSystem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -18,18 +18,18 @@ use std::sync::{Arc, Condvar, Mutex};
 impl Pack {
     /// Reads all files. `unique` is a number that no other process has; `is_shared` says whether there may be others.
     pub(in crate::folder) fn open(
-        files: Arc<dyn Files>,
+        files: Arc<dyn FileSystem>,
         layout: &Layout,
         segment_bytes: u64,
         is_shared: bool,
         unique: u64,
     ) -> Result<Self, TierError> {
-        let board = if is_shared { Some(Board::open(Arc::clone(&files), layout)?) } else { None };
+        let board = if is_shared { Some(CommitWatermarks::open(Arc::clone(&files), layout)?) } else { None };
         let state = Mutex::new(State { next_id: unique, ..State::default() });
         let pack =
             Self { files, layout: layout.clone(), segment_bytes, board, state, committed: Condvar::new() };
         if is_shared {
-            pack.settle()?;
+            pack.recover_dead_writers()?;
         } else {
             pack.open_alone(&mut pack.state())?;
         }
@@ -53,17 +53,17 @@ impl Pack {
             self.take_over(state, owner, None)?;
         }
         self.write_as(state, 0)?;
-        self.drop_empty(state)
+        self.remove_empty_segments(state)
     }
 
     /// Looks again at what other processes have done, those that are dead included.
     pub(in crate::folder) fn refresh(&self) -> Result<(), TierError> {
-        self.settle()
+        self.recover_dead_writers()
     }
 
     /// All regions, in no order.
     pub(in crate::folder) fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
-        self.settle()?;
+        self.recover_dead_writers()?;
         let state = self.state();
         let (listed, _) = self.listed()?;
         let modified: BTreeMap<_, _> =

@@ -59,7 +59,7 @@ impl Header {
     }
 
     /// Of a stone for the region of that key and id.
-    pub(super) fn stone(key: RegionKey, id: u64) -> Self {
+    pub(super) fn tombstone(key: RegionKey, id: u64) -> Self {
         Self { is_stone: true, ..Self::new(key, id, &[]) }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     /// A region; without a body, a stone.
     fn record(name: u8, length: usize) -> Vec<u8> {
         let (key, id, body) = (RegionKey([name; 16]), u64::from(name) << 40, vec![name; length]);
-        let header = if length == 0 { Header::stone(key, id) } else { Header::new(key, id, &body) };
+        let header = if length == 0 { Header::tombstone(key, id) } else { Header::new(key, id, &body) };
         assert_eq!(Header::read(&header.to_bytes()), Some(header));
         [header.to_bytes().to_vec(), body].concat()
     }

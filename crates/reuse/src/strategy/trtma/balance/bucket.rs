@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::problem::Member;
+use crate::merge_problem::Member;
 use crate::strategy::trtma::fold_merge::Group;
-use crate::strategy::trtma::forest::{Forest, Ranked};
+use crate::strategy::trtma::forest::{Forest, RankedForest};
 
 /// What a bucket has of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct NodeShare {
     /// Instances of the branch.
     pub(super) leaves: u32,
     /// Nodes right below.
@@ -22,7 +22,7 @@ pub(super) struct Part {
 
 /// A branch that can leave a bucket, by what that does. Moving a node moves what is on a chain with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Move {
+pub(super) struct BranchMove {
     /// By how much two buckets that share nothing come closer: what one loses and what the other gains.
     pub(super) weight: u64,
     /// What the bucket loses.
@@ -35,7 +35,7 @@ pub(super) struct Move {
     pub(super) node: u32,
 }
 
-impl Move {
+impl BranchMove {
     /// Branches of equal shape are interchangeable between buckets that share nothing.
     pub(super) fn shape(self) -> (u64, u64, u32) {
         (self.weight, self.removed, self.leaves)
@@ -49,17 +49,17 @@ impl Move {
 
 /// A bucket under balance.
 #[derive(Debug, Default)]
-pub(super) struct Bucket {
-    pub(super) parts: BTreeMap<u32, Part>,
+pub(super) struct BalancedBucket {
+    pub(super) parts: BTreeMap<u32, NodeShare>,
     /// Nodes that other buckets have instances of, too.
     partial: BTreeSet<u32>,
     /// Kept up to date once it was asked for: only buckets that were once the dearest are searched.
-    moves: Option<BTreeSet<Move>>,
+    moves: Option<BTreeSet<BranchMove>>,
     pub(super) cost: u64,
     pub(super) leaves: u32,
 }
 
-impl Bucket {
+impl BalancedBucket {
     pub(super) fn new(forest: &Forest, group: &Group) -> Self {
         let bucket = Self::of_branches(forest, &group.heads);
         debug_assert_eq!(bucket.cost, group.cost);
@@ -68,13 +68,13 @@ impl Bucket {
 
     /// The bucket of branches, given their topmost nodes.
     pub(super) fn of_branches(forest: &Forest, heads: &[u32]) -> Self {
-        let mut above: BTreeMap<u32, Part> = BTreeMap::new();
+        let mut above: BTreeMap<u32, NodeShare> = BTreeMap::new();
         let mut bucket = Self::default();
         for head in heads {
             let leaves = forest.leaves(*head);
             let (mut cost, mut children) = (forest.subtree_cost(*head), 1);
             for node in forest.ancestors(*head) {
-                let part = above.entry(node).or_insert(Part { leaves: 0, children: 0, cost: 0 });
+                let part = above.entry(node).or_insert(NodeShare { leaves: 0, children: 0, cost: 0 });
                 if part.leaves == 0 {
                     cost += forest.cost(node);
                 }
@@ -93,7 +93,7 @@ impl Bucket {
             .collect();
         let whole = |node: u32| {
             let (leaves, children) = (forest.leaves(node), forest.children(node));
-            (node, Part { leaves, children, cost: forest.subtree_cost(node) })
+            (node, NodeShare { leaves, children, cost: forest.subtree_cost(node) })
         };
         let branches = heads.iter().flat_map(|head| *head..forest.end(*head)).map(whole);
         bucket.parts = branches.chain(above).collect();
@@ -136,10 +136,10 @@ impl Bucket {
     }
 
     /// The move of a chain, by its deepest node.
-    pub(super) fn move_of(&self, ranked: Ranked<'_>, node: u32) -> Move {
+    pub(super) fn move_of(&self, ranked: RankedForest<'_>, node: u32) -> BranchMove {
         let top = self.top(ranked.forest, node);
         let removed = self.parts[&top].cost;
-        Move {
+        BranchMove {
             weight: 2 * removed + ranked.forest.cost_above(top),
             removed,
             leaves: self.parts[&node].leaves,
@@ -149,7 +149,7 @@ impl Bucket {
     }
 
     /// From now on the moves are known, and kept up to date.
-    pub(super) fn list_moves(&mut self, ranked: Ranked<'_>) {
+    pub(super) fn list_moves(&mut self, ranked: RankedForest<'_>) {
         if self.moves.is_none() {
             let bottoms = self.parts.iter().filter(|(_, part)| part.children != 1);
             let moves = bottoms.map(|(node, _)| self.move_of(ranked, *node)).collect();
@@ -158,7 +158,7 @@ impl Bucket {
     }
 
     /// A move for each chain, once they are listed.
-    pub(super) fn moves(&self) -> Option<&BTreeSet<Move>> {
+    pub(super) fn moves(&self) -> Option<&BTreeSet<BranchMove>> {
         self.moves.as_ref()
     }
 
@@ -180,9 +180,9 @@ impl Bucket {
     }
 
     /// Takes a branch out, given the topmost node of a chain. In preorder, the topmost node first.
-    pub(super) fn take(&mut self, ranked: Ranked<'_>, top: u32) -> Vec<(u32, Part)> {
+    pub(super) fn take(&mut self, ranked: RankedForest<'_>, top: u32) -> Vec<(u32, NodeShare)> {
         let forest = ranked.forest;
-        let branch: Vec<(u32, Part)> =
+        let branch: Vec<(u32, NodeShare)> =
             self.parts.range(top..forest.end(top)).map(|(node, part)| (*node, *part)).collect();
         let above: Vec<u32> = forest.ancestors(top).collect();
         let left_alone = above.first().filter(|parent| self.parts[parent].children == 2).map(|parent| {
@@ -213,7 +213,7 @@ impl Bucket {
     }
 
     /// Adds a branch that was taken out of another bucket.
-    pub(super) fn give(&mut self, ranked: Ranked<'_>, branch: &[(u32, Part)]) {
+    pub(super) fn add_branch(&mut self, ranked: RankedForest<'_>, branch: &[(u32, NodeShare)]) {
         let mut at = 0;
         while at < branch.len() {
             let (node, _) = branch[at];
@@ -228,7 +228,7 @@ impl Bucket {
     }
 
     /// Adds a branch of which this bucket has no node.
-    fn attach(&mut self, ranked: Ranked<'_>, branch: &[(u32, Part)]) {
+    fn attach(&mut self, ranked: RankedForest<'_>, branch: &[(u32, NodeShare)]) {
         let forest = ranked.forest;
         let (top, new) = branch[0];
         let (here, missing): (Vec<u32>, Vec<u32>) =
@@ -240,7 +240,7 @@ impl Bucket {
         let mut cost = new.cost;
         for node in &missing {
             cost += forest.cost(*node);
-            self.insert(forest, *node, Part { leaves: new.leaves, children: 1, cost });
+            self.insert(forest, *node, NodeShare { leaves: new.leaves, children: 1, cost });
         }
         for (node, part) in branch {
             self.insert(forest, *node, *part);
@@ -261,7 +261,7 @@ impl Bucket {
         self.learn_moves(ranked, branch.chain(here).chain(until_now_alone));
     }
 
-    fn insert(&mut self, forest: &Forest, node: u32, part: Part) {
+    fn insert(&mut self, forest: &Forest, node: u32, part: NodeShare) {
         self.parts.insert(node, part);
         if part.leaves < forest.leaves(node) {
             self.partial.insert(node);
@@ -269,7 +269,7 @@ impl Bucket {
     }
 
     /// Before a change: drops the moves that it may alter, of those nodes that are the deepest of their chains.
-    fn forget_moves(&mut self, ranked: Ranked<'_>, nodes: impl Iterator<Item = u32>) {
+    fn forget_moves(&mut self, ranked: RankedForest<'_>, nodes: impl Iterator<Item = u32>) {
         if let Some(mut moves) = self.moves.take() {
             for node in nodes.filter(|node| self.parts[node].children != 1) {
                 moves.remove(&self.move_of(ranked, node));
@@ -279,7 +279,7 @@ impl Bucket {
     }
 
     /// After a change: puts them back.
-    fn learn_moves(&mut self, ranked: Ranked<'_>, nodes: impl Iterator<Item = u32>) {
+    fn learn_moves(&mut self, ranked: RankedForest<'_>, nodes: impl Iterator<Item = u32>) {
         if let Some(mut moves) = self.moves.take() {
             for node in nodes.filter(|node| self.parts[node].children != 1) {
                 moves.insert(self.move_of(ranked, node));
@@ -290,11 +290,11 @@ impl Bucket {
 
     /// Whether everything kept up to date is what a new look at the parts would find.
     #[cfg(test)]
-    pub(super) fn is_consistent(&self, ranked: Ranked<'_>) -> bool {
+    pub(super) fn is_consistent(&self, ranked: RankedForest<'_>) -> bool {
         let forest = ranked.forest;
         let mut seen = Self { parts: BTreeMap::new(), ..Self::default() };
         for (leaf, _) in self.parts.iter().filter(|(_, part)| part.children == 0) {
-            seen.attach(ranked, &[(*leaf, Part { leaves: 1, children: 0, cost: forest.cost(*leaf) })]);
+            seen.attach(ranked, &[(*leaf, NodeShare { leaves: 1, children: 0, cost: forest.cost(*leaf) })]);
         }
         if self.moves.is_some() {
             seen.list_moves(ranked);

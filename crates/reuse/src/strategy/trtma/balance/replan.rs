@@ -14,12 +14,12 @@
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
-use super::bucket::{Bucket, Part};
+use super::bucket::{BalancedBucket, NodeShare};
 use super::search::{SingleBalance, most_tried};
 use crate::buckets::{Buckets, PartitionError};
-use crate::problem::{Member, Problem};
+use crate::merge_problem::{Member, MergeProblem};
 use crate::strategy::trtma::TrtmaOptions;
-use crate::strategy::trtma::forest::{Forest, Places, Ranked};
+use crate::strategy::trtma::forest::{Forest, ForestIndex, RankedForest};
 use crate::tree::ReuseTree;
 
 /// The plan there was.
@@ -61,7 +61,7 @@ impl Replanned {
 /// # Errors
 /// When the previous buckets do not hold the first instances of the problem, each once.
 pub fn replan(
-    problem: &Problem,
+    problem: &MergeProblem,
     tree: &ReuseTree,
     previous: Previous<'_>,
     begun: impl Fn(Member) -> bool,
@@ -95,7 +95,7 @@ pub fn replan(
 }
 
 /// The bucket of each instance, when there is one of each and none is missing before the last.
-fn bucket_of(problem: &Problem, buckets: &Buckets) -> Result<Vec<u32>, PartitionError> {
+fn bucket_of(problem: &MergeProblem, buckets: &Buckets) -> Result<Vec<u32>, PartitionError> {
     let instances = buckets.iter().map(<[Member]>::len).sum();
     let mut found = vec![0; instances];
     for member in buckets.iter().flatten() {
@@ -113,12 +113,12 @@ fn bucket_of(problem: &Problem, buckets: &Buckets) -> Result<Vec<u32>, Partition
 
 /// What waits, by bucket.
 struct Plan<'a> {
-    ranked: Ranked<'a>,
-    places: &'a Places,
+    ranked: RankedForest<'a>,
+    places: &'a ForestIndex,
     max_buckets: usize,
     /// Every input is its own class of buckets, or all are one where inputs are mixed anyway.
     mixed: bool,
-    buckets: Vec<Bucket>,
+    buckets: Vec<BalancedBucket>,
     classes: Vec<u32>,
     /// Buckets in which something waits, the cheapest first.
     active: BTreeSet<(u64, usize)>,
@@ -129,7 +129,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(
         forest: &'a Forest,
-        places: &'a Places,
+        places: &'a ForestIndex,
         waiting: &[Vec<Member>],
         max_buckets: NonZeroUsize,
     ) -> Self {
@@ -138,7 +138,7 @@ impl<'a> Plan<'a> {
             |members: &Vec<Member>| members.windows(2).any(|pair| input(&pair[0]) != input(&pair[1]));
         let mixed = places.of_input.len() > max_buckets.get() || waiting.iter().any(several);
         let mut plan = Self {
-            ranked: Ranked { forest, ranks: None },
+            ranked: RankedForest { forest, ranks: None },
             places,
             max_buckets: max_buckets.get(),
             mixed,
@@ -153,7 +153,7 @@ impl<'a> Plan<'a> {
                 members.iter().map(|member| places.of_member[member.0 as usize]).collect();
             heads.sort_unstable();
             let class = members.first().map_or(0, |member| plan.class(*member));
-            plan.open(Bucket::of_branches(forest, &heads), class);
+            plan.open(BalancedBucket::of_branches(forest, &heads), class);
         }
         plan
     }
@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
         if self.mixed { 0 } else { self.places.input_of[member.0 as usize] }
     }
 
-    fn open(&mut self, bucket: Bucket, class: u32) -> usize {
+    fn open(&mut self, bucket: BalancedBucket, class: u32) -> usize {
         self.buckets.push(bucket);
         self.classes.push(class);
         let number = self.buckets.len() - 1;
@@ -197,9 +197,9 @@ impl<'a> Plan<'a> {
         self.put(to, &branch);
     }
 
-    fn put(&mut self, bucket: usize, branch: &[(u32, Part)]) {
+    fn put(&mut self, bucket: usize, branch: &[(u32, NodeShare)]) {
         self.deactivate(bucket);
-        self.buckets[bucket].give(self.ranked, branch);
+        self.buckets[bucket].add_branch(self.ranked, branch);
         self.activate(bucket);
     }
 
@@ -262,7 +262,7 @@ impl<'a> Plan<'a> {
         for member in members {
             let leaf = self.places.of_member[member.0 as usize];
             let class = self.class(member);
-            let alone = Bucket::of_branches(forest, &[leaf]);
+            let alone = BalancedBucket::of_branches(forest, &[leaf]);
             let makespan = self.active.last().map_or(0, |(cost, _)| *cost);
             let with = |bucket: usize| {
                 let bucket = &self.buckets[bucket];
@@ -274,17 +274,17 @@ impl<'a> Plan<'a> {
             let some = || [closest, self.cheapest_of(class)].into_iter().flatten();
             let bucket = match some().find(|bucket| with(*bucket) <= makespan) {
                 Some(bucket) => bucket,
-                None if self.active.len() < self.max_buckets => self.open(Bucket::default(), class),
+                None if self.active.len() < self.max_buckets => self.open(BalancedBucket::default(), class),
                 None => match some().min_by_key(|bucket| with(*bucket)) {
                     Some(bucket) => bucket,
                     None => {
                         self.give_one_up();
-                        self.open(Bucket::default(), class)
+                        self.open(BalancedBucket::default(), class)
                     }
                 },
             };
             let cost = alone.parts[&leaf].cost;
-            self.put(bucket, &[(leaf, Part { leaves: 1, children: 0, cost })]);
+            self.put(bucket, &[(leaf, NodeShare { leaves: 1, children: 0, cost })]);
             for node in forest.ancestors(leaf).filter(|node| forest.parent(*node).is_some()) {
                 having.entry(node).or_insert(bucket);
             }
@@ -297,7 +297,7 @@ impl<'a> Plan<'a> {
         while let Some((_, big)) = self.active.last().copied().filter(|(_, bucket)| *bucket < old) {
             let class = self.classes[big];
             let small = if self.active.len() < self.max_buckets {
-                self.open(Bucket::default(), class)
+                self.open(BalancedBucket::default(), class)
             } else {
                 let of_class = self.active_of_class.get(&class).into_iter().flatten();
                 let Some((_, small)) = of_class.copied().find(|(_, bucket)| *bucket >= old) else { return };

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bucket::{Bucket, Move};
-use crate::strategy::trtma::forest::Ranked;
-use crate::strategy::trtma::{Pruning, Search, TrtmaOptions};
+use super::bucket::{BalancedBucket, BranchMove};
+use crate::strategy::trtma::forest::RankedForest;
+use crate::strategy::trtma::{MoveSearch, Pruning, TrtmaOptions};
 
 /// Shapes that a search tries on either side of the imbalance, the nearest first: at most `AT_FIRST`, and `LATER`
 /// once there were `A_NODE` tries for each node to be balanced. Where buckets share nothing a search needs two.
@@ -37,10 +37,10 @@ pub(super) struct Improvement {
 
 /// One search between two buckets.
 pub(super) struct SingleBalance<'a> {
-    ranked: Ranked<'a>,
+    ranked: RankedForest<'a>,
     options: TrtmaOptions,
-    big: &'a Bucket,
-    small: &'a Bucket,
+    big: &'a BalancedBucket,
+    small: &'a BalancedBucket,
     most_tried: u64,
     best: Option<(u64, u32, Improvement)>,
     /// Nodes tried.
@@ -49,10 +49,10 @@ pub(super) struct SingleBalance<'a> {
 
 impl<'a> SingleBalance<'a> {
     pub(super) fn new(
-        ranked: Ranked<'a>,
+        ranked: RankedForest<'a>,
         options: TrtmaOptions,
-        big: &'a Bucket,
-        small: &'a Bucket,
+        big: &'a BalancedBucket,
+        small: &'a BalancedBucket,
         most_tried: u64,
     ) -> Self {
         Self { ranked, options, big, small, most_tried, best: None, tried: 0 }
@@ -61,10 +61,10 @@ impl<'a> SingleBalance<'a> {
     /// Looks for the move that leaves the least imbalance; of equal ones for the one a search comes by first.
     /// In the journal's order only moves count that lower the makespan, too.
     pub(super) fn search(
-        ranked: Ranked<'a>,
+        ranked: RankedForest<'a>,
         options: TrtmaOptions,
-        big: &'a mut Bucket,
-        small: &'a Bucket,
+        big: &'a mut BalancedBucket,
+        small: &'a BalancedBucket,
         most_tried: u64,
     ) -> (Option<Improvement>, u64) {
         if options.pruning == Pruning::All {
@@ -102,7 +102,7 @@ impl<'a> SingleBalance<'a> {
             let big = self.big.cost - self.big.parts[&top].cost;
             let small = self.small.cost + self.small.added(forest, self.big, top);
             let (imbalance, makespan) = (big.abs_diff(small), big.max(small));
-            let lowers = self.options.search == Search::BestImbalanceFirst || makespan < self.big.cost;
+            let lowers = self.options.search == MoveSearch::BestImbalanceFirst || makespan < self.big.cost;
             let rank = self.ranked.rank(top);
             let better = match self.best {
                 Some((least, first, _)) => (imbalance, rank) < (least, first),
@@ -161,24 +161,24 @@ impl<'a> SingleBalance<'a> {
             }
         }
         let target = self.imbalance();
-        self.look(|this, from: Option<Move>| {
-            let end = from.unwrap_or(Move::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
+        self.look(|this, from: Option<BranchMove>| {
+            let end = from.unwrap_or(BranchMove::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
             let moves = this.big.moves()?;
             let shape = moves.range(..end).next_back()?.shape();
-            let first = moves.range(Move::of_shape(shape, 0)..).next()?;
-            (target - first.weight <= this.bound()).then_some((*first, Move::of_shape(shape, 0)))
+            let first = moves.range(BranchMove::of_shape(shape, 0)..).next()?;
+            (target - first.weight <= this.bound()).then_some((*first, BranchMove::of_shape(shape, 0)))
         });
-        self.look(|this, from: Option<Move>| {
-            let start = from.unwrap_or(Move::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
+        self.look(|this, from: Option<BranchMove>| {
+            let start = from.unwrap_or(BranchMove::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
             let first = this.big.moves()?.range(start..).next()?;
             let nearest = first.weight.saturating_sub(most_shared).saturating_sub(target);
-            (nearest <= this.bound()).then_some((*first, Move::of_shape(first.shape(), u32::MAX)))
+            (nearest <= this.bound()).then_some((*first, BranchMove::of_shape(first.shape(), u32::MAX)))
         });
     }
 
     /// Tries one move after the other, as long as `next` names any: given where to go on, the move and where to
     /// go on from there.
-    fn look(&mut self, next: impl Fn(&Self, Option<Move>) -> Option<(Move, Move)>) {
+    fn look(&mut self, next: impl Fn(&Self, Option<BranchMove>) -> Option<(BranchMove, BranchMove)>) {
         let (mut from, mut shapes) = (None, 0);
         while shapes < self.most_tried
             && let Some((candidate, go_on)) = next(self, from)

@@ -4,14 +4,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::problem::{Costs, Problem};
-use crate::strategy::trtma::forest::Places;
+use crate::merge_problem::{MergeProblem, TaskCosts};
+use crate::strategy::trtma::forest::ForestIndex;
 use crate::strategy::trtma::{Pruning, TrtmaOptions};
 use crate::tree::ReuseTree;
 
 const OPTIONS: TrtmaOptions = TrtmaOptions {
-    search: Search::MakespanInside,
-    small_bucket: SmallBucket::Last,
+    search: MoveSearch::MakespanInside,
+    small_bucket: PartnerRule::Last,
     pruning: Pruning::None,
     skip_chains: true,
 };
@@ -24,16 +24,17 @@ struct Example<'a> {
 }
 
 impl Example<'_> {
-    fn forest(&self) -> (Forest, Places, u64) {
+    fn forest(&self) -> (Forest, ForestIndex, u64) {
         let levels = self.keys[0].len();
         let problem =
-            Problem::new(levels, vec![0; self.keys.len()], self.keys.concat(), Costs::Count).unwrap();
+            MergeProblem::new(levels, vec![0; self.keys.len()], self.keys.concat(), TaskCosts::Count)
+                .unwrap();
         let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
         let unit = forest.path_cost(places.of_member[0]) / levels as u64;
         (forest, places, unit)
     }
 
-    fn groups(&self, forest: &Forest, places: &Places) -> Vec<Group> {
+    fn groups(&self, forest: &Forest, places: &ForestIndex) -> Vec<Group> {
         let group = |members: &&[u32]| {
             let mut heads: Vec<u32> =
                 members.iter().map(|member| places.of_member[*member as usize]).collect();
@@ -51,7 +52,7 @@ impl Example<'_> {
         let groups = self.groups(&forest, &places);
         let before = groups.iter().map(|group| group.cost / unit).collect();
         let ranks = ranks(&forest, options.search);
-        let ranked = Ranked { forest: &forest, ranks: ranks.as_deref() };
+        let ranked = RankedForest { forest: &forest, ranks: ranks.as_deref() };
         let mut pool = Pool::new(ranked, groups.clone());
         let mut inconsistent = 0;
         while let Some((big, small, found)) = pool.best_move(options, &mut Balanced::default())
@@ -104,7 +105,7 @@ fn figure_10_moves_one_leaf() {
 fn figure_10_attempts() {
     let (forest, places, unit) = FIGURE_10.forest();
     let groups = FIGURE_10.groups(&forest, &places);
-    let [big, small] = [1, 2].map(|group: usize| Bucket::new(&forest, &groups[group]));
+    let [big, small] = [1, 2].map(|group: usize| BalancedBucket::new(&forest, &groups[group]));
     let after = |member: usize, up: usize| {
         let path =
             std::iter::once(places.of_member[member]).chain(forest.ancestors(places.of_member[member]));
@@ -125,10 +126,10 @@ fn the_thesis_stops_at_a_false_improvement() {
         keys: &[&[1, 1, 1], &[1, 2, 1], &[1, 3, 1], &[2, 1, 1], &[2, 1, 2]],
         buckets: &[&[0, 1, 2], &[3, 4]],
     };
-    for search in [Search::MakespanInside, Search::BestImbalanceFirst] {
+    for search in [MoveSearch::MakespanInside, MoveSearch::BestImbalanceFirst] {
         let (before, after, done) = example.balance(TrtmaOptions { search, ..OPTIONS });
         assert_eq!((before, after), (vec![7, 4], vec![7, 4]));
-        assert_eq!(done.ended_falsely, search == Search::BestImbalanceFirst);
+        assert_eq!(done.ended_falsely, search == MoveSearch::BestImbalanceFirst);
     }
 }
 
@@ -149,11 +150,16 @@ fn figure_3_13_prunes_11_nodes_to_7() {
     let example = Example { keys: &keys, buckets: &[&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], &[11]] };
     let (forest, places, _) = example.forest();
     let groups = example.groups(&forest, &places);
-    let [big, small] = [0, 1].map(|group: usize| Bucket::new(&forest, &groups[group]));
+    let [big, small] = [0, 1].map(|group: usize| BalancedBucket::new(&forest, &groups[group]));
     let tried = |pruning, skip_chains| {
         let options = TrtmaOptions { pruning, skip_chains, ..OPTIONS };
-        let mut search =
-            SingleBalance::new(Ranked { forest: &forest, ranks: None }, options, &big, &small, u64::MAX);
+        let mut search = SingleBalance::new(
+            RankedForest { forest: &forest, ranks: None },
+            options,
+            &big,
+            &small,
+            u64::MAX,
+        );
         search.walk();
         search.tried
     };
@@ -200,10 +206,10 @@ fn figure_3_14_a_wants_the_bucket_with_most_reuse() {
         buckets: &[&[0, 1, 2], &[3], &[4]],
     };
     let after = |small_bucket| example.balance(TrtmaOptions { small_bucket, ..OPTIONS });
-    let (before, stuck, _) = after(SmallBucket::Last);
+    let (before, stuck, _) = after(PartnerRule::Last);
     assert_eq!((&before, &stuck), (&vec![6, 3, 3], &vec![6, 3, 3]));
-    assert_eq!(after(SmallBucket::MostReuse).1, [5, 5, 3]);
-    assert_eq!(after(SmallBucket::Exhaustive).1, [5, 5, 3]);
+    assert_eq!(after(PartnerRule::MostReuse).1, [5, 5, 3]);
+    assert_eq!(after(PartnerRule::Exhaustive).1, [5, 5, 3]);
 }
 
 /// Thesis Fig. 3.14b: b2 costs 8, b3 is the cheapest and nothing helps; with b1, S7 makes it 7 and 7.
@@ -223,11 +229,11 @@ fn figure_3_14_b_wants_every_bucket_tried() {
         ],
         buckets: &[&[0, 1, 2], &[3, 4, 5, 6], &[7, 8]],
     };
-    for small_bucket in [SmallBucket::Last, SmallBucket::MostReuse] {
+    for small_bucket in [PartnerRule::Last, PartnerRule::MostReuse] {
         let (before, after, _) = example.balance(TrtmaOptions { small_bucket, ..OPTIONS });
         assert_eq!((before, after), (vec![6, 8, 5], vec![6, 8, 5]));
     }
-    let (_, after, _) = example.balance(TrtmaOptions { small_bucket: SmallBucket::Exhaustive, ..OPTIONS });
+    let (_, after, _) = example.balance(TrtmaOptions { small_bucket: PartnerRule::Exhaustive, ..OPTIONS });
     assert_eq!(after, [7, 7, 5]);
 }
 
@@ -265,19 +271,19 @@ proptest! {
         let (big, small): (Vec<u32>, Vec<u32>) =
             (0..keys.len() as u32).partition(|member| in_big(*member as usize, &keys[*member as usize]));
         prop_assume!(!big.is_empty() && !small.is_empty());
-        let costs = Costs::PerLevel(costs.into_iter().map(f64::from).collect());
-        let problem = Problem::new(4, vec![0; keys.len()], keys.concat(), costs).unwrap();
+        let costs = TaskCosts::PerLevel(costs.into_iter().map(f64::from).collect());
+        let problem = MergeProblem::new(4, vec![0; keys.len()], keys.concat(), costs).unwrap();
         let (forest, places) = Forest::build(&problem, &ReuseTree::build(&problem));
         let bucket = |members: &[u32]| {
             let mut heads: Vec<u32> = members.iter().map(|member| places.of_member[*member as usize]).collect();
             heads.sort_unstable();
-            Bucket::of_branches(&forest, &heads)
+            BalancedBucket::of_branches(&forest, &heads)
         };
         let (big, small) = (bucket(&big), bucket(&small));
         prop_assume!(big.cost > small.cost);
-        let search = if thesis { Search::BestImbalanceFirst } else { Search::MakespanInside };
+        let search = if thesis { MoveSearch::BestImbalanceFirst } else { MoveSearch::MakespanInside };
         let ranks = ranks(&forest, search);
-        let ranked = Ranked { forest: &forest, ranks: ranks.as_deref() };
+        let ranked = RankedForest { forest: &forest, ranks: ranks.as_deref() };
         let mut big = big;
         big.list_moves(ranked);
         let found = |pruning, outwards: bool| {

@@ -26,8 +26,8 @@ fn key(name: u8) -> RegionKey {
     RegionKey([name; 16])
 }
 
-fn place(number: u32, id: u64, offset: u32) -> Place {
-    Place { segment: segment(number), offset, body_bytes: offset % 7, id }
+fn place(number: u32, id: u64, offset: u32) -> PackLocation {
+    PackLocation { segment: segment(number), offset, body_bytes: offset % 7, id }
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -78,7 +78,7 @@ proptest! {
                 _ => None,
             };
             for name in 0..3 {
-                let mut expected: Vec<Place> =
+                let mut expected: Vec<PackLocation> =
                     all().filter_map(live).filter(|(found, _)| *found == key(name)).map(|(_, place)| place).collect();
                 let mut found = index.places(key(name));
                 prop_assert_eq!(index.contains(key(name)), !expected.is_empty());
@@ -102,9 +102,9 @@ proptest! {
                     .map(|(name, id)| (key(name), id))
                     .collect();
                 let live_bytes = regions.iter().map(|(_, place)| place.record_bytes()).sum();
-                let expected = Needed { live: regions.len() as u32, live_bytes, stones: needed.len() as u32 };
+                let expected = LiveUsage { live: regions.len() as u32, live_bytes, stones: needed.len() as u32 };
                 prop_assert_eq!(index.needed(segment(number)), expected);
-                prop_assert_eq!(index.stones_in(segment(number)).into_iter().collect::<BTreeSet<_>>(), needed);
+                prop_assert_eq!(index.tombstones_in(segment(number)).into_iter().collect::<BTreeSet<_>>(), needed);
                 prop_assert_eq!(index.regions_in(segment(number)).len(), regions.len());
                 prop_assert_eq!(expected.is_nothing(), expected.bytes() == 0);
             }

@@ -1,0 +1,154 @@
+//! Gives a neighbor what it has asked for.
+
+use super::ExchangeState;
+use super::message::{DenyReason, Message, TransferPath};
+use super::peer::PeerConnection;
+use super::shared_memory::SharedMemoryFolder;
+use bytes::Bytes;
+use pleach_regions::{DataRegion, Digest, ElementType, Head, Raster, RegionKey};
+use serde_bytes::ByteBuf;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Regions of fewer bytes go over the network: shared memory takes two messages more.
+const MIN_SHARED_BYTES: u64 = 128 << 10;
+
+/// The budget for what is sent at once is counted in units of this size, so that its count fits 32 bits.
+pub(super) const UNIT_BYTES: u64 = 64 << 10;
+
+/// Gives a region, and again when it has been asked for meanwhile.
+pub(super) async fn give(
+    hub: Arc<ExchangeState>,
+    neighbor: Arc<PeerConnection>,
+    key: RegionKey,
+    mut way: TransferPath,
+) {
+    loop {
+        give_once(&hub, &neighbor, key, way).await;
+        match neighbor.end_giving(key) {
+            Some(again) => way = again,
+            None => return,
+        }
+    }
+}
+
+async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKey, way: TransferPath) {
+    let Some(region) = find(hub, key).await else {
+        neighbor.say(&Message::NotGiven { key, why: DenyReason::Lacking });
+        return;
+    };
+    let bytes = region.bytes();
+    let units = (bytes.div_ceil(UNIT_BYTES)).clamp(1, hub.sending_units) as u32;
+    // The semaphore is never closed.
+    let Ok(_room) = hub.sending.acquire_many(units).await else { return };
+    let digest = match hub.digest(key) {
+        Some(digest) => digest,
+        None => {
+            let whole = Arc::clone(&region);
+            let Ok(digest) = spawn_blocking(move || whole.digest()).await else { return };
+            hub.keep_digest(key, digest);
+            digest
+        }
+    };
+    if way == TransferPath::Any
+        && region.bytes() >= MIN_SHARED_BYTES
+        && let Some(folder) = hub.folder.as_ref().filter(|_| neighbor.shares())
+        && lend(hub, neighbor, folder, key, &region, digest).await
+    {
+        hub.count(|counts| {
+            counts.sent += 1;
+            counts.sent_shared += 1;
+            counts.sent_bytes += bytes;
+        });
+        return;
+    }
+    let Some((head, body)) = encode(region, digest).await else { return };
+    // The other side knows why it has not arrived.
+    if neighbor.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok() {
+        hub.count(|counts| {
+            counts.sent += 1;
+            counts.sent_bytes += bytes;
+        });
+    }
+}
+
+/// A region from memory, or from below it.
+async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
+    if let Some(region) = hub.ram.get(key) {
+        return Some(region);
+    }
+    let below = hub.below.clone().filter(|below| below.bytes(key).is_some())?;
+    spawn_blocking(move || below.get(key)).await.ok().flatten()
+}
+
+/// Lends a region in shared memory; false when it has to go over the network, or has been asked for again.
+async fn lend(
+    hub: &ExchangeState,
+    neighbor: &PeerConnection,
+    folder: &Arc<SharedMemoryFolder>,
+    key: RegionKey,
+    region: &Arc<DataRegion>,
+    digest: Digest,
+) -> bool {
+    let slots = || neighbor.slots.lock().unwrap_or_else(PoisonError::into_inner);
+    let (slot, gone) = slots().take(folder, region.bytes());
+    if let Some(slot) = gone {
+        neighbor.say(&Message::BufferWithdrawn { slot });
+    }
+    let Some(mut slot) = slot else { return false };
+    let number = slot.number;
+    let whole = Arc::clone(region);
+    let filling = spawn_blocking(move || {
+        let (head, body) = whole.encode_parts(&digest, false);
+        let name = slot.fill(&body);
+        (slot, name.map(|name| (name, head, body.len() as u64)))
+    });
+    let Ok((slot, filled)) = filling.await else { return false };
+    // The folder is full, as a rule.
+    let Ok((name, head, bytes)) = filled else {
+        slots().lose(slot);
+        neighbor.say(&Message::BufferWithdrawn { slot: number });
+        return false;
+    };
+    let returned = neighbor.offer_buffer(number, Arc::clone(&name));
+    let file = name.get().map(str::to_owned);
+    neighbor.say(&Message::BufferOffered { key, slot: number, file, bytes, head: ByteBuf::from(head.0) });
+    let is_read = matches!(timeout(hub.settings.stalled, returned).await, Ok(Ok(true)));
+    if is_read {
+        slots().put_back(slot);
+    } else {
+        // It may still be read: it must not be written to again.
+        neighbor.forget(number);
+        slots().lose(slot);
+        neighbor.say(&Message::BufferWithdrawn { slot: number });
+    }
+    // Whoever could not read it asks again.
+    true
+}
+
+/// The encoding of a region. Images do not become much smaller by any means that is faster than the network; masks and
+/// labels do.
+async fn encode(region: Arc<DataRegion>, digest: Digest) -> Option<(Head, Bytes)> {
+    let is_small = matches!(region.element(), ElementType::Mask | ElementType::Labels);
+    // Pixels are sent from where they are, and tables are short: that takes no time. Anything else is copied.
+    let takes_time = !matches!(region.element(), ElementType::Bgr8 | ElementType::Gray8 | ElementType::Table);
+    let encode = move || {
+        let (head, body) = region.encode_parts(&digest, is_small);
+        match body {
+            Cow::Owned(bytes) => (head, bytes.into()),
+            Cow::Borrowed(_) => (head, Bytes::from_owner(Pixels(Arc::clone(&region)))),
+        }
+    };
+    if takes_time { spawn_blocking(encode).await.ok() } else { Some(encode()) }
+}
+
+/// The pixels of a region, sent from where they are.
+struct Pixels(Arc<DataRegion>);
+
+impl AsRef<[u8]> for Pixels {
+    fn as_ref(&self) -> &[u8] {
+        self.0.raster(self.0.element()).map(Raster::data).unwrap_or_default()
+    }
+}

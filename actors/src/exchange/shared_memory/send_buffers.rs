@@ -1,0 +1,230 @@
+//! Pieces of shared memory that are lent to one peer, again and again: memory that is new to a process costs several
+//! times what it costs to fill it.
+
+use super::{Reserved, SharedMemoryFolder, private};
+use memmap2::{MmapMut, MmapOptions};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Lent to one peer at once. With two, one is filled while the other is read; the others are for what is slow.
+const MOST: usize = 4;
+
+/// One that has not been lent for so long is given back.
+const KEPT: Duration = Duration::from_secs(5);
+
+/// A file in memory. It has a name until the peer has opened it.
+#[derive(Debug)]
+pub(in crate::exchange) struct SendBuffer {
+    pub(in crate::exchange) number: u32,
+    folder: Arc<SharedMemoryFolder>,
+    room: Reserved,
+    open: Option<Open>,
+    last: Instant,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    name: Arc<BufferName>,
+    map: Option<MmapMut>,
+}
+
+/// The name of a file, which it has until this is dropped at the latest.
+#[derive(Debug)]
+pub(in crate::exchange) struct BufferName {
+    path: PathBuf,
+    name: String,
+    is_there: AtomicBool,
+}
+
+impl BufferName {
+    /// As long as there is a file of this name.
+    pub(in crate::exchange) fn get(&self) -> Option<&str> {
+        self.is_there.load(Ordering::Relaxed).then_some(&self.name)
+    }
+
+    /// Whoever has opened the file keeps it, nobody else gets it.
+    pub(in crate::exchange) fn remove(&self) {
+        if self.is_there.swap(false, Ordering::Relaxed) {
+            // Where this fails, it is removed when nobody holds this process's lock.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for BufferName {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl SendBuffer {
+    fn bytes(&self) -> u64 {
+        self.room.bytes
+    }
+
+    /// Puts `content` at its beginning, and says by which name it can be opened.
+    pub(in crate::exchange) fn fill(&mut self, content: &[u8]) -> io::Result<Arc<BufferName>> {
+        if content.len() as u64 > self.bytes() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                // Written the first time: a folder that is full says so, which memory that is mapped cannot.
+                let name = self.folder.file_name()?;
+                let path = self.folder.path.join(&name);
+                let mut file = private(&path)?;
+                let name = Arc::new(BufferName { path, name, is_there: AtomicBool::new(true) });
+                file.write_all(content)?;
+                self.open = Some(Open { file, name: Arc::clone(&name), map: None });
+                return Ok(name);
+            }
+        };
+        let map = match &mut open.map {
+            Some(map) => map,
+            None => {
+                // SAFETY: the file is this process's own, has its full length and is not made shorter. The peer has it
+                // for reading, and reads it only between being told of it and returning it; if it did otherwise, it
+                // would get bytes of another digest.
+                let map = unsafe { MmapOptions::new().populate().map_mut(&open.file)? };
+                open.map.insert(map)
+            }
+        };
+        map[..content.len()].copy_from_slice(content);
+        Ok(Arc::clone(&open.name))
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::exchange) struct SendBuffers {
+    free: Vec<SendBuffer>,
+    lent: usize,
+    next: u32,
+}
+
+impl SendBuffers {
+    /// A slot for so many bytes, and the number of one that had to go for it; none where all are lent or too much is.
+    pub(in crate::exchange) fn take(
+        &mut self,
+        folder: &Arc<SharedMemoryFolder>,
+        bytes: u64,
+    ) -> (Option<SendBuffer>, Option<u32>) {
+        let fits = |slot: &&SendBuffer| slot.bytes() >= bytes;
+        let best = self.free.iter().filter(fits).map(|slot| (slot.bytes(), slot.number)).min();
+        if let Some((_, number)) = best {
+            let at = self.free.iter().position(|slot| slot.number == number);
+            self.lent += 1;
+            return (at.map(|at| self.free.swap_remove(at)), None);
+        }
+        if self.lent >= MOST {
+            return (None, None);
+        }
+        // All that are free are too small.
+        let gone =
+            if self.lent + self.free.len() >= MOST { self.free.pop().map(|slot| slot.number) } else { None };
+        let Some(room) = folder.reserve(bytes) else { return (None, gone) };
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.lent += 1;
+        let slot = SendBuffer { number, folder: Arc::clone(folder), room, open: None, last: Instant::now() };
+        (Some(slot), gone)
+    }
+
+    /// The peer has read a slot.
+    pub(in crate::exchange) fn put_back(&mut self, mut slot: SendBuffer) {
+        self.lent -= 1;
+        slot.last = Instant::now();
+        self.free.push(slot);
+    }
+
+    /// A slot that was taken will not be put back.
+    pub(in crate::exchange) fn lose(&mut self, slot: SendBuffer) {
+        self.lent -= 1;
+        drop(slot);
+    }
+
+    /// The numbers of those that go because they have not been needed.
+    pub(in crate::exchange) fn trim(&mut self) -> Vec<u32> {
+        let (keep, go) =
+            std::mem::take(&mut self.free).into_iter().partition(|slot| slot.last.elapsed() < KEPT);
+        self.free = keep;
+        go.iter().map(|slot: &SendBuffer| slot.number).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::shared_memory::receive_buffers::ReceiveBuffers;
+    use pleach_regions::{DataRegion, Decoder, Raster};
+    use std::path::Path;
+
+    fn files(place: &Path) -> usize {
+        fs::read_dir(place).unwrap().count()
+    }
+
+    /// Lent three times through one file, which has a name only until it is open on both sides.
+    #[test]
+    fn what_is_lent_is_read_as_it_is_and_its_memory_is_lent_again() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(SharedMemoryFolder::open(place.path(), 1 << 20).unwrap());
+        let (mut slots, views) = (SendBuffers::default(), ReceiveBuffers::default());
+        for (value, height) in [(1, 700), (2, 700), (3, 500)] {
+            let region = DataRegion::Gray8(Raster::filled(1000, height, 1, value).unwrap());
+            let (head, body) = region.encode_parts(&region.digest(), false);
+            let (slot, gone) = slots.take(&folder, body.len() as u64);
+            let mut slot = slot.unwrap();
+            assert_eq!((slot.number, gone), (0, None));
+            let name = slot.fill(&body).unwrap();
+            assert_eq!(name.get().is_some(), value == 1);
+            let view = views.open(0, place.path(), name.get(), body.len() as u64).unwrap();
+            name.remove();
+            assert_eq!(files(place.path()), 1, "the lock");
+            let (decoder, body) = view.read(Decoder::new(&head).unwrap());
+            assert_eq!(decoder.finish(body), Ok(region));
+            slots.put_back(slot);
+        }
+        assert!(
+            views.open(1, place.path(), None, 1).is_err()
+                && views.open(0, place.path(), None, 700_001).is_err()
+        );
+    }
+
+    #[test]
+    fn slots_and_their_bytes_are_bounded() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(SharedMemoryFolder::open(place.path(), 100).unwrap());
+        let mut slots = SendBuffers::default();
+        let mut lent: Vec<_> = (0..MOST).filter_map(|_| slots.take(&folder, 10).0).collect();
+        assert_eq!(lent.len(), MOST);
+        assert!(slots.take(&folder, 10).0.is_none(), "all are lent");
+        let first = lent.remove(0);
+        slots.put_back(first);
+        // The one that is free is too small, and goes.
+        let (larger, gone) = slots.take(&folder, 70);
+        assert_eq!((larger.map(|slot| slot.bytes()), gone), (Some(70), Some(0)));
+        lent.drain(..).for_each(|slot| slots.lose(slot));
+        assert!(slots.take(&folder, 101).0.is_none(), "too much is lent");
+        assert_eq!(files(place.path()), 1, "nothing has been filled");
+    }
+
+    #[test]
+    fn a_file_that_nobody_opened_goes_with_its_slot() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Arc::new(SharedMemoryFolder::open(place.path(), 100).unwrap());
+        let mut slots = SendBuffers::default();
+        let mut slot = slots.take(&folder, 10).0.unwrap();
+        let name = slot.fill(&[7; 10]).unwrap();
+        assert!(slot.fill(&[7; 11]).is_err());
+        assert_eq!(files(place.path()), 2);
+        slots.lose(slot);
+        drop(name);
+        assert_eq!(files(place.path()), 1);
+    }
+}

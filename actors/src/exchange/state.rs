@@ -1,0 +1,278 @@
+//! What all parts of an exchange share: who is connected, what is under way, and the bounds of it.
+
+use super::ExchangeStats;
+use super::error::HolderError;
+use super::fetch::Transfer;
+use super::message::Message;
+use super::peer::{self, PeerConnection};
+use super::shared_memory::SharedMemoryFolder;
+use crate::spill::SpillStore;
+use crate::transport::LinkStats;
+use crate::transport::hello::Hello;
+use crate::transport::identity::Role;
+use crate::transport::quic::{Connector, Peer, Server};
+use crate::transport::refusal::{Cause, Refusal};
+use crate::transport::settings::Settings;
+use pleach_regions::{Digest, RamTier, RegionKey};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::{Semaphore, watch};
+
+/// Digests that are remembered; of more, all are forgotten. One takes 48 bytes, and spares digesting a region again
+/// when another worker wants it.
+const DIGESTS: usize = 16 << 10;
+
+/// How long a holder that could not be reached is tried last.
+const AVOIDED: Duration = Duration::from_secs(5);
+
+/// Who is connected, and how that went.
+#[derive(Debug, Default)]
+struct Neighbors {
+    all: Vec<Arc<PeerConnection>>,
+    /// Where they listen.
+    by_address: HashMap<SocketAddr, Arc<PeerConnection>>,
+    /// One opens a connection, the others wait for it.
+    opening: HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>,
+    /// What those have carried that are gone.
+    carried: LinkStats,
+    /// When and why the last attempt failed.
+    failed: HashMap<SocketAddr, (Instant, HolderError)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct ExchangeState {
+    pub(super) handle: Handle,
+    pub(super) address: SocketAddr,
+    pub(super) settings: Settings,
+    pub(super) ram: Arc<RamTier>,
+    pub(super) below: Option<Arc<SpillStore>>,
+    pub(super) folder: Option<Arc<SharedMemoryFolder>>,
+    pub(super) hello: Hello,
+    pub(super) server: Server,
+    pub(super) connector: Connector,
+    pub(super) fetching: Semaphore,
+    pub(super) sending: Semaphore,
+    pub(super) sending_units: u64,
+    /// Received by all that is being done.
+    pub(super) working: watch::Sender<()>,
+    pub(super) now: ExchangeSnapshot,
+}
+
+/// How it stands now.
+#[derive(Debug, Default)]
+pub(super) struct ExchangeSnapshot {
+    neighbors: Mutex<Neighbors>,
+    transfers: Mutex<HashMap<RegionKey, Transfer>>,
+    digests: Mutex<HashMap<RegionKey, Digest>>,
+    counts: Mutex<ExchangeStats>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ExchangeState {
+    pub(super) fn transfers(&self) -> MutexGuard<'_, HashMap<RegionKey, Transfer>> {
+        lock(&self.now.transfers)
+    }
+
+    pub(super) fn counts(&self) -> ExchangeStats {
+        *lock(&self.now.counts)
+    }
+
+    pub(super) fn count(&self, add: impl FnOnce(&mut ExchangeStats)) {
+        add(&mut lock(&self.now.counts));
+    }
+
+    /// The digest of a region that was sent before: a key stands for one content.
+    pub(super) fn digest(&self, key: RegionKey) -> Option<Digest> {
+        lock(&self.now.digests).get(&key).copied()
+    }
+
+    pub(super) fn keep_digest(&self, key: RegionKey, digest: Digest) {
+        let mut digests = lock(&self.now.digests);
+        if digests.len() >= DIGESTS {
+            digests.clear();
+        }
+        digests.insert(key, digest);
+    }
+
+    /// Whether a holder could not be reached a short while ago.
+    pub(super) fn has_failed(&self, holder: SocketAddr) -> bool {
+        let neighbors = lock(&self.now.neighbors);
+        neighbors.failed.get(&canonical(holder)).is_some_and(|(when, _)| when.elapsed() < AVOIDED)
+    }
+
+    /// The neighbor who listens at `address`, and whether it has just been connected to.
+    pub(super) async fn neighbor(
+        self: &Arc<Self>,
+        address: SocketAddr,
+    ) -> Result<(Arc<PeerConnection>, bool), HolderError> {
+        let (address, since) = (canonical(address), Instant::now());
+        let opening = {
+            let mut neighbors = lock(&self.now.neighbors);
+            if let Some(neighbor) = neighbors.by_address.get(&address) {
+                return Ok((Arc::clone(neighbor), false));
+            }
+            Arc::clone(neighbors.opening.entry(address).or_default())
+        };
+        let _only = opening.lock().await;
+        {
+            let mut neighbors = lock(&self.now.neighbors);
+            if let Some(neighbor) = neighbors.by_address.get(&address) {
+                return Ok((Arc::clone(neighbor), true));
+            }
+            // It failed for somebody else while this one waited.
+            if let Some((when, failure)) = neighbors.failed.get(&address)
+                && *when > since
+            {
+                return Err(failure.clone());
+            }
+            if !neighbors.make_room(true, self.settings.neighbors) {
+                neighbors.opening.remove(&address);
+                return Err(HolderError::Busy);
+            }
+        }
+        let connected = self.connector.connect(address, Role::Worker, self.hello.clone()).await;
+        let mut neighbors = lock(&self.now.neighbors);
+        neighbors.opening.remove(&address);
+        match connected {
+            Ok(peer) => {
+                neighbors.failed.remove(&address);
+                let neighbor = self.admit(&mut neighbors, peer, true);
+                neighbors.by_address.insert(address, Arc::clone(&neighbor));
+                Ok((neighbor, true))
+            }
+            Err(refusal) => {
+                neighbors.failed.retain(|_, (when, _)| when.elapsed() < AVOIDED);
+                neighbors.failed.insert(address, (Instant::now(), HolderError::Refused(refusal.clone())));
+                Err(HolderError::Refused(refusal))
+            }
+        }
+    }
+
+    fn admit(
+        self: &Arc<Self>,
+        neighbors: &mut Neighbors,
+        Peer { address, link, incoming, regions, arrivals, .. }: Peer,
+        is_ours: bool,
+    ) -> Arc<PeerConnection> {
+        let neighbor = Arc::new(PeerConnection::new(address, is_ours, link, regions));
+        neighbors.all.push(Arc::clone(&neighbor));
+        // Before anything is asked.
+        neighbor.say(&Message::Listening {
+            port: self.address.port(),
+            place: self.folder.as_ref().map(|folder| folder.place().clone()),
+        });
+        self.spawn(peer::listen(Arc::clone(self), Arc::clone(&neighbor), incoming, arrivals));
+        neighbor
+    }
+
+    /// Takes those in who come.
+    pub(super) async fn let_in(self: Arc<Self>, mut peers: Receiver<Peer>) {
+        while let Some(peer) = peers.recv().await {
+            let mut neighbors = lock(&self.now.neighbors);
+            if neighbors.make_room(false, self.settings.neighbors) {
+                self.admit(&mut neighbors, peer, false);
+            } else {
+                let most = self.settings.neighbors;
+                let text = format!("{most} workers are connected and busy, as many as may be");
+                peer.link.end(&Refusal::new(Cause::Busy, text));
+            }
+        }
+    }
+
+    /// Somebody who came listens at this port: what it has is asked for over the same connection.
+    pub(super) fn is_at(&self, neighbor: &Arc<PeerConnection>, port: u16) {
+        if neighbor.is_ours {
+            return;
+        }
+        let address = canonical(SocketAddr::new(neighbor.address.ip(), port));
+        let mut neighbors = lock(&self.now.neighbors);
+        neighbors.by_address.entry(address).or_insert_with(|| Arc::clone(neighbor));
+    }
+
+    /// A neighbor is gone.
+    pub(super) fn gone(&self, neighbor: &Arc<PeerConnection>) {
+        lock(&self.now.neighbors).remove(neighbor);
+    }
+
+    pub(super) fn neighbors(&self) -> usize {
+        lock(&self.now.neighbors).all.len()
+    }
+
+    pub(super) fn link_figures(&self) -> LinkStats {
+        let neighbors = lock(&self.now.neighbors);
+        let now = neighbors.all.iter().map(|neighbor| neighbor.link_figures());
+        now.fold(neighbors.carried, LinkStats::and)
+    }
+
+    /// Ends all connections; what is under way fails.
+    pub(super) fn end(&self) {
+        // No news for an operator: the manager knows when a worker goes.
+        let refusal = Refusal::new(Cause::Ended, "the worker ends");
+        self.server.end(&refusal);
+        self.connector.end(&refusal);
+    }
+
+    /// Starts something on the network's threads.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let is_working = self.working.subscribe();
+        self.handle.spawn(async move {
+            work.await;
+            drop(is_working);
+        });
+    }
+
+    /// Starts something that takes long, beside the network's threads.
+    pub(super) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        let is_working = self.working.subscribe();
+        self.handle.spawn_blocking(move || {
+            work();
+            drop(is_working);
+        });
+    }
+
+    /// Waits until all that was started has ended, after [`end`](Self::end).
+    pub(super) async fn is_over(&self) {
+        self.working.closed().await;
+    }
+}
+
+impl Neighbors {
+    fn remove(&mut self, neighbor: &Arc<PeerConnection>) {
+        let before = self.all.len();
+        self.all.retain(|other| !Arc::ptr_eq(other, neighbor));
+        if self.all.len() < before {
+            let gone = LinkStats { round_trip: Duration::ZERO, ..neighbor.link_figures() };
+            self.carried = self.carried.and(gone);
+        }
+        self.by_address.retain(|_, other| !Arc::ptr_eq(other, neighbor));
+    }
+
+    /// Room for one more of those that were connected to from here, or of those that came: the one that has been unused
+    /// for longest goes where there is none. False when all are in use.
+    fn make_room(&mut self, is_ours: bool, most: usize) -> bool {
+        let same: Vec<_> = self.all.iter().filter(|other| other.is_ours == is_ours).cloned().collect();
+        if same.len() < most.max(1) {
+            return true;
+        }
+        let unused = same.iter().filter_map(|other| Some((other.unused()?, other)));
+        let Some((_, longest)) = unused.max_by_key(|(unused, _)| *unused) else { return false };
+        let has_ended = longest.end_if_unused(Duration::ZERO);
+        if has_ended {
+            self.remove(longest);
+        }
+        has_ended
+    }
+}
+
+/// The same address in the same form.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

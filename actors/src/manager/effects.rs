@@ -1,0 +1,182 @@
+//! What follows from events: messages to workers, and what is told of studies.
+
+use super::{InstanceFailure, ManagerActor, Progress, REPLAN_AFTER, StudyEvent};
+use crate::transport::codec;
+use actix::prelude::*;
+use pleach_dispatch::manager::Effect;
+use pleach_dispatch::message::{BucketWork, TaskFailure, ToWorker};
+use pleach_dispatch::study::{self, Study};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use tracing::{debug, warn};
+
+impl ManagerActor {
+    pub(super) fn apply_effects(&mut self, ctx: &mut Context<Self>) {
+        // An embedded study is told of every event: nobody looks at it from outside.
+        let mut touched: BTreeSet<PlanId> = match self.service {
+            None => self.studies.keys().copied().collect(),
+            Some(_) => BTreeSet::new(),
+        };
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                Effect::Introduce { worker, study } => self.introduce(worker, study),
+                Effect::Assign { worker, study, lease, work, later } => {
+                    self.meters.waited(self.core.study(study).and_then(|study| study.queue_wait(lease)));
+                    self.say_assigned(worker, study, lease, &work);
+                    self.assign(worker, study, lease, work, later);
+                }
+                Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
+                Effect::Share { worker, lease, .. } => self.send(worker, &ToWorker::StealRequest { lease }),
+                Effect::Copy { worker, study, key, from, replica } => {
+                    let from = self.connection_of(from).and_then(|connection| connection.exchange);
+                    match from {
+                        Some(from) => self.send(worker, &ToWorker::FetchRegion { study, key, from, replica }),
+                        // Nobody can fetch from it.
+                        None => self.core.handle_fetch_failed(worker, study, key),
+                    }
+                }
+                Effect::Replicated { worker, study, lease, instance } => {
+                    self.send(worker, &ToWorker::Replicated { study, lease, instance });
+                }
+                Effect::Study(id, effect) => {
+                    touched.insert(id);
+                    self.follow(id, effect, ctx);
+                }
+                Effect::Over { worker, study } => self.send(worker, &ToWorker::StudyFinished { study }),
+                Effect::Replan(study) => self.schedule_replan(study, ctx),
+                Effect::Drain(worker) => self.send(worker, &ToWorker::Drain),
+                Effect::Dismiss(worker) => self.send(worker, &ToWorker::DrainComplete),
+                Effect::Stop => self.broadcast(&ToWorker::Stop),
+                Effect::Stopped => {
+                    for running in self.studies.values_mut() {
+                        running.outcome.stopped = true;
+                        running.end();
+                    }
+                    ctx.stop();
+                }
+            }
+        }
+        for id in touched {
+            self.tell_progress(id);
+        }
+    }
+
+    fn say_assigned(&self, worker: WorkerId, study: PlanId, lease: LeaseId, work: &BucketWork) {
+        let Some(running) = self.studies.get(&study) else { return };
+        debug!(
+            parent: &running.span,
+            lease = lease.0,
+            bucket = work.bucket.0,
+            stage = work.stage,
+            instances = work.instances.len(),
+            worker = self.name_of(worker),
+            "a bucket is leased"
+        );
+    }
+
+    fn tell_progress(&mut self, id: PlanId) {
+        let unfinished = self.core.study(id).map_or(0, Study::unfinished);
+        let Some(running) = self.studies.get_mut(&id) else { return };
+        let progress = Progress {
+            instances: running.all_instances - unfinished,
+            all_instances: running.all_instances,
+            tasks: running.tasks,
+            failed: running.outcome.failures.len(),
+        };
+        (running.observer)(StudyEvent::Progress(progress));
+    }
+
+    fn follow(&mut self, id: PlanId, effect: study::Effect, ctx: &mut Context<Self>) {
+        if let study::Effect::Release(keys) = effect {
+            return self.broadcast(&ToWorker::Release { keys });
+        }
+        let Some(running) = self.studies.get_mut(&id) else { return };
+        match effect {
+            // What it reported stays: the same again is the same.
+            study::Effect::Reopened(_) => {
+                self.meters.reopened.increment(1);
+                running.outcome.finished = running.outcome.finished.saturating_sub(1);
+            }
+            study::Effect::Failed { instance, origin, cause } => {
+                self.meters.failed.increment(1);
+                (running.observer)(StudyEvent::Failed(instance));
+                if instance == origin {
+                    let TaskFailure { at, cause } = &cause;
+                    warn!(
+                        parent: &running.span,
+                        study = id.study,
+                        instance = instance.0,
+                        "{id}: {instance} has failed at {at}: {cause}"
+                    );
+                }
+                running.outcome.failures.insert(instance, InstanceFailure { origin, cause });
+            }
+            study::Effect::Complete => {
+                self.tell_progress(id);
+                if let Some(mut running) = self.studies.remove(&id) {
+                    running.end();
+                }
+                if self.ends {
+                    self.broadcast(&ToWorker::Shutdown);
+                    ctx.stop();
+                }
+            }
+            study::Effect::Finished(_) | study::Effect::Release(_) | study::Effect::Revoke { .. } => {}
+        }
+    }
+
+    fn introduce(&mut self, worker: WorkerId, study: PlanId) {
+        let Some(plan) = self.core.study(study).map(Study::plan) else { return };
+        let (stages, durable) = (plan.stages.clone(), plan.durable);
+        let least_bytes = self.core.least_bytes(worker, study);
+        let keeps = self.studies.get(&study).is_some_and(|running| running.keeps);
+        self.send(worker, &ToWorker::StartStudy { study, stages, least_bytes, durable, keeps });
+    }
+
+    /// A bucket that no frame can hold fails: it would be waited for for ever.
+    fn assign(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, work: BucketWork, later: bool) {
+        let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+        let mut inputs = BTreeMap::new();
+        if let Some(running) = self.studies.get(&study).filter(|running| !running.inputs.is_empty()) {
+            for key in work.instances.iter().flat_map(|instance| &instance.inputs) {
+                if let Some(input) = running.inputs.get(key) {
+                    inputs.entry(*key).or_insert_with(|| input.clone());
+                }
+            }
+        }
+        let inputs = inputs.into_values().collect();
+        let holders: BTreeSet<WorkerId> =
+            work.elsewhere.iter().flat_map(|region| &region.workers).copied().collect();
+        let address = |holder: WorkerId| self.connections.get(self.connection_of.get(&holder)?)?.exchange;
+        let peers: Vec<(WorkerId, SocketAddr)> =
+            holders.into_iter().filter_map(|holder| Some((holder, address(holder)?))).collect();
+        match codec::encode(&ToWorker::Assign { study, lease, work, later, inputs, peers }) {
+            // A link that is closed will say so.
+            Ok(frame) => {
+                if let Some(connection) = self.connection_of(worker) {
+                    let _ = connection.link.send(frame);
+                }
+            }
+            Err(error) => {
+                let cause = TaskFailure { at: "dispatch".to_owned(), cause: error.to_string() };
+                for instance in ids {
+                    self.core.handle_failed(worker, study, lease, instance, &cause);
+                }
+            }
+        }
+    }
+
+    pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
+        if self.studies.get(&study).is_none_or(|running| running.replanner.is_none()) {
+            return;
+        }
+        self.to_replan.insert(study);
+        if !std::mem::replace(&mut self.replan_is_due, true) {
+            ctx.run_later(REPLAN_AFTER, |actor, ctx| {
+                actor.replan();
+                actor.apply_effects(ctx);
+            });
+        }
+    }
+}

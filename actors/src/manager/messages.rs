@@ -1,0 +1,330 @@
+//! What workers say.
+
+use super::connection::ConnectionId;
+use super::names::Claim;
+use super::{ManagerActor, StudyEvent, agree, named};
+use crate::exchange::{self, SendFileError};
+use crate::transport::{Frame, codec};
+use actix::prelude::*;
+use pleach_dispatch::message::{ReattachState, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
+use pleach_regions::{Digest, Table};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
+
+/// A file that a worker asked for is damaged.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct FileDamaged {
+    worker: WorkerId,
+    digest: [u8; 32],
+}
+
+impl Handler<FileDamaged> for ManagerActor {
+    type Result = ();
+
+    fn handle(&mut self, FileDamaged { worker, digest }: FileDamaged, _: &mut Self::Context) {
+        self.no_file(worker, digest);
+    }
+}
+
+/// A record that is never on disk.
+const NEVER: u64 = u64::MAX;
+
+impl ManagerActor {
+    pub(super) fn receive(&mut self, id: ConnectionId, frame: Frame, ctx: &mut Context<Self>) {
+        if let Some(claim) = self.claims.get_mut(&id) {
+            return claim.keep(frame);
+        }
+        let message = match codec::decode::<ToManager>(&frame) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(id, &error, ctx),
+        };
+        let worker = self.connections.get(&id).and_then(|connection| connection.worker);
+        if worker.is_some() && self.is_left_with_worker(id, &message) {
+            return;
+        }
+        match (message, worker) {
+            (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
+                if let Some(holder) = self.name_holder(id, incarnation, ctx) {
+                    self.claims.insert(id, Claim::new(holder, frame));
+                    return;
+                }
+                self.join(id, slots, incarnation, exchange_port, before);
+            }
+            (ToManager::Request { buckets, after }, Some(worker)) => {
+                self.core.handle_request(worker, buckets, after);
+            }
+            // What earlier messages brought about has been sent with them.
+            (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
+            (ToManager::Done { study, lease, instance, results, tasks, shared }, Some(worker)) => {
+                self.core.handle_output_shared(study, instance, &shared);
+                self.done(id, worker, (study, lease, instance), results, &tasks);
+            }
+            (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
+                self.core.handle_failed(worker, study, lease, instance, &cause);
+                self.count(worker, study, instance, &tasks);
+                self.note_report(id, None);
+            }
+            (ToManager::MissingInput { study, lease, instance, key, tasks }, Some(worker)) => {
+                self.core.handle_missing_input(worker, study, lease, instance, &[key]);
+                self.count(worker, study, instance, &tasks);
+            }
+            (ToManager::ReturnInstances { study, lease, instances }, Some(worker)) => {
+                self.core.handle_returned(worker, study, lease, &instances);
+            }
+            (ToManager::AwaitReplica { study, lease, instance, regions }, Some(worker)) => {
+                self.core.handle_replicate(worker, study, lease, instance, &regions);
+            }
+            (ToManager::RegionFetched { study, key }, Some(worker)) => {
+                self.core.handle_region_fetched(worker, study, key)
+            }
+            (ToManager::FetchFailed { study, key }, Some(worker)) => {
+                self.core.handle_fetch_failed(worker, study, key);
+            }
+            (ToManager::ReplicaDropped { study, key }, Some(worker)) => {
+                self.core.handle_dropped(worker, study, key)
+            }
+            (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
+            (ToManager::StorageUsage { bytes }, Some(_)) => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.bytes = bytes;
+                }
+            }
+            (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
+            (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
+            // Joining twice, or speaking before joining: not a worker of ours.
+            (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
+            (_, None) => self.refuse(id, &"a worker joins before it says anything else", ctx),
+        }
+        self.apply_effects(ctx);
+    }
+
+    fn join(
+        &mut self,
+        id: ConnectionId,
+        slots: u32,
+        incarnation: u64,
+        exchange_port: Option<u16>,
+        before: Option<ReattachState>,
+    ) {
+        let Some(newcomer) = self.connections.get(&id).map(|connection| connection.newcomer.clone()) else {
+            return;
+        };
+        let facts =
+            pleach_dispatch::manager::WorkerInfo { slots, host: newcomer.host, ..newcomer.facts.clone() };
+        let worker = self.core.handle_join(facts);
+        self.meters.joins.increment(1);
+        if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
+            // The clocks of a cluster agree to a second or so, which leases are not cut to.
+            let left = Duration::from_secs(end).saturating_sub(service.clock.now());
+            self.core.handle_time_limit(worker, self.start.elapsed().saturating_add(left));
+        }
+        self.connection_of.insert(worker, id);
+        let number = self.service.as_ref().map_or(0, |service| service.number);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.worker = Some(worker);
+            connection.incarnation = incarnation;
+            let port = newcomer.host.zip(exchange_port);
+            connection.exchange = port.map(|(host, port)| SocketAddr::new(host, port));
+            if self.service.is_some() {
+                connection.send(&ToWorker::Welcome { manager: number });
+            }
+        }
+        info!(worker = newcomer.name, slots, "worker {} has joined with {slots} slots", newcomer.name);
+        if let Some(before) = before.filter(|before| before.manager == number) {
+            self.take_up(worker, before);
+        }
+        let lacking = self.core.missing_operations(worker);
+        if !lacking.is_empty() {
+            let names: Vec<String> =
+                lacking.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            let (name, names) = (&newcomer.name, names.join(", "));
+            warn!(worker = name, "worker {name} lacks {names}: it gets only stages that it can run");
+        }
+    }
+
+    /// What a worker has from before: what is still of use stays with it.
+    fn take_up(&mut self, worker: WorkerId, before: ReattachState) {
+        for study in before.kept.into_iter().filter(|study| !self.kept.contains(study)).collect::<Vec<_>>() {
+            self.send(worker, &ToWorker::DropRetained { study });
+        }
+        for had in before.studies {
+            let study = had.study;
+            let is_known = self.core.study(study).is_some();
+            let needless = self.core.handle_holds(worker, study, &had.held);
+            if !needless.is_empty() {
+                self.send(worker, &ToWorker::Release { keys: needless });
+            }
+            for (lease, instances) in had.leases {
+                let kept = self.core.handle_adopt(worker, study, lease, &instances);
+                let instances = kept.into_iter().collect();
+                self.send(worker, &ToWorker::ResumeLease { study, lease, instances });
+            }
+            if !is_known {
+                self.send(worker, &ToWorker::StudyFinished { study });
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        id: ConnectionId,
+        worker: WorkerId,
+        (study, lease, instance): (PlanId, LeaseId, InstanceId),
+        results: Vec<Table>,
+        tasks: &[TaskReport],
+    ) {
+        let counted = self.core.handle_done(worker, study, lease, instance);
+        let mut record = None;
+        let mut differs = false;
+        if let Some(running) = self.studies.get_mut(&study) {
+            if counted {
+                self.meters.finished.increment(1);
+                running.outcome.finished += 1;
+                if !results.is_empty() {
+                    running.records += 1;
+                    record = Some((study, running.records));
+                    (running.observer)(StudyEvent::Reported { instance, results: &results });
+                    running.outcome.results.insert(instance, results);
+                }
+            } else {
+                differs = !agree(running.outcome.results.get(&instance), &results);
+            }
+        }
+        if differs {
+            let (worker, of) = (self.name_of(worker), named(study, instance));
+            warn!(
+                worker,
+                study = study.study,
+                instance = instance.0,
+                "worker {worker} reports other results for {of} than there are, too late: they are refused"
+            );
+        }
+        self.count(worker, study, instance, tasks);
+        self.note_report(id, record);
+    }
+
+    /// Whether a message is of a study that was halted: its reports are never safe, and so the worker says them again to
+    /// whoever takes the study up. Since reports become safe in order, so are those of other studies that come after them:
+    /// they are on the same disk.
+    fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
+        let (study, is_report) = match message {
+            ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
+            ToManager::MissingInput { study, .. } | ToManager::ReturnInstances { study, .. } => {
+                (*study, false)
+            }
+            _ => return false,
+        };
+        let is_halted = self.studies.get(&study).is_some_and(|running| running.is_halted);
+        if is_halted && is_report {
+            self.note_report(id, Some((study, NEVER)));
+        }
+        is_halted
+    }
+
+    fn note_report(&mut self, id: ConnectionId, record: Option<(PlanId, u64)>) {
+        if self.service.is_none() {
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.queue_ack(record);
+        }
+        if record.is_none() {
+            self.tell_safe(id);
+        }
+    }
+
+    pub(super) fn tell_safe(&mut self, id: ConnectionId) {
+        let studies = &self.studies;
+        let is_safe = |study: PlanId, record: u64| {
+            // Of a study that is over, everything is on disk or unwanted.
+            studies.get(&study).is_none_or(|running| running.durable >= record)
+        };
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.send_acks(is_safe);
+        }
+    }
+
+    /// Tasks are counted whether or not the report was in time: they were run.
+    fn count(&mut self, worker: WorkerId, study: PlanId, instance: InstanceId, tasks: &[TaskReport]) {
+        self.meters.count(tasks);
+        self.core.handle_task_timings(worker, study, instance, tasks);
+        let Some(running) = self.studies.get_mut(&study) else { return };
+        running.outcome.count(tasks);
+        (running.observer)(StudyEvent::Done(tasks));
+        running.tasks += tasks.len() as u64;
+    }
+
+    /// Sends a file by the digest of its content, beside the frames. It is verified first: of a damaged one nothing is sent,
+    /// and the worker hears that there is none once the studies that read it have been ended.
+    fn send_file(&mut self, worker: WorkerId, digest: [u8; 32], ctx: &Context<Self>) {
+        let Some(service) = &self.service else { return };
+        let found = (service.find_file)(&digest);
+        let (network, check) = (service.network.clone(), Arc::clone(&service.check_file));
+        let actor = ctx.address();
+        let name = self.name_of(worker);
+        let Some(connection) = self.connection_of(worker) else { return };
+        match (found, connection.newcomer.regions.clone()) {
+            (Some(path), Some(regions)) => {
+                network.spawn(async move {
+                    let checked = async |again: bool| {
+                        let (check, path) = (Arc::clone(&check), path.clone());
+                        let checked = spawn_blocking(move || check(&digest, &path, again)).await;
+                        checked.unwrap_or(true)
+                    };
+                    if checked(false).await {
+                        let (key, digest) = (exchange::file_key(&Digest(digest)), Digest(digest));
+                        let Err(error) = exchange::send_file(&regions, key, digest, &path).await else {
+                            return;
+                        };
+                        warn!(worker = name, "failed to send an input file to worker {name}: {error}");
+                        // Its looks may have been known: a medium that loses bits does not change them.
+                        if !matches!(error, SendFileError::Changed { .. }) || checked(true).await {
+                            return;
+                        }
+                    }
+                    actor.do_send(FileDamaged { worker, digest });
+                });
+            }
+            _ => self.no_file(worker, digest),
+        }
+    }
+
+    /// Answers a worker that there is no such file.
+    fn no_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
+        if let Some(connection) = self.connection_of(worker) {
+            connection.send(&ToWorker::FileMissing { digest });
+        }
+    }
+
+    /// Ends a connection that breaks the language.
+    pub(super) fn refuse(&mut self, id: ConnectionId, why: &dyn fmt::Display, ctx: &mut Context<Self>) {
+        if let Some(connection) = self.connections.get(&id) {
+            connection.link.refuse(why);
+        }
+        self.close(id, true, ctx);
+    }
+
+    /// A connection has ended; `lost`: without the worker having said so.
+    pub(super) fn close(&mut self, id: ConnectionId, lost: bool, ctx: &mut Context<Self>) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        self.claims.remove(&id);
+        if let Some(worker) = connection.worker {
+            self.connection_of.remove(&worker);
+            self.core.handle_leave(worker, lost);
+            self.meters.gone(lost);
+            if lost {
+                self.studies.values_mut().for_each(|running| running.lost_workers += 1);
+            }
+            let name = &connection.newcomer.name;
+            let how = if lost { "is lost" } else { "has left" };
+            info!(worker = name, lost, "worker {name} {how}");
+            self.apply_effects(ctx);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a bucket's tasks take, of time and of memory: what is believed of it, and what running them says.
+
+use super::StageActor;
+use crate::task::{SHORT_SECONDS, TaskResult};
+use pleach_dispatch::stage::TaskRequest;
+use std::sync::PoisonError;
+
+impl StageActor {
+    /// Whether a task is known to take less than handing it to another thread.
+    pub(super) fn runs_inline(&self, call: &TaskRequest) -> bool {
+        let operation = &*self.operations[call.task];
+        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
+    }
+
+    /// A task has run, and used so much memory.
+    pub(super) fn observe(&self, task: usize, result: &TaskResult) {
+        if let (Some(measured), Ok(_)) = (result.peak_bytes, &result.outputs) {
+            let task_of = &self.stage.tasks[task];
+            let mut estimates = self.around.estimates.lock().unwrap_or_else(PoisonError::into_inner);
+            estimates.observe(&task_of.operation, task_of.version, self.declared_bytes[task], measured);
+        }
+    }
+
+    /// Returns the seconds that the task was believed to take, and believes better from now on.
+    pub(super) fn learn(&self, call: &TaskRequest, result: &TaskResult) -> f64 {
+        let operation = &*self.operations[call.task];
+        let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let predicted = costs.predict(operation, &call.arguments, self.pixels);
+        if result.outputs.is_ok() {
+            costs.observe(operation, &call.arguments, self.pixels, result.seconds);
+        }
+        predicted
+    }
+}

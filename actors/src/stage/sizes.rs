@@ -1,0 +1,49 @@
+//! The sizes that a stage actor goes by: of its tasks, and of what its bucket reads.
+
+use pleach_dispatch::memory_estimates::MemoryEstimates;
+use pleach_dispatch::memory_model::TaskMemory;
+use pleach_dispatch::message::BucketWork;
+use pleach_regions::{RamTier, RegionKey};
+use pleach_workflow::{Operation, Stage};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of inputs that are in memory, and of those that are not.
+pub(crate) fn input_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> (u64, u64) {
+    let count = |(here, missing): (u64, u64), (key, bytes): &(RegionKey, u64)| match ram.bytes(*key) {
+        Some(bytes) => (here + bytes, missing),
+        None => (here, missing + bytes),
+    };
+    inputs.iter().fold((0, 0), count)
+}
+
+/// Bytes of inputs that are not in memory yet.
+pub(crate) fn missing_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> u64 {
+    input_bytes(ram, inputs).1
+}
+
+/// What the tasks of a stage take on images of `pixels` pixels: as declared, corrected by what was measured.
+pub(super) fn task_bytes(
+    stage: &Stage,
+    operations: &[Arc<dyn Operation>],
+    declared_bytes: &[u64],
+    pixels: u64,
+    estimates: &Mutex<MemoryEstimates>,
+) -> Vec<TaskMemory> {
+    let estimates = estimates.lock().unwrap_or_else(PoisonError::into_inner);
+    let tasks = stage.tasks.iter().zip(operations).zip(declared_bytes);
+    let bytes = tasks.map(|((task, operation), &declared)| {
+        let outputs: Vec<u64> = operation.outputs().iter().map(|port| port.element.bytes(pixels)).collect();
+        let all = estimates.bytes(&task.operation, task.version, declared);
+        TaskMemory { scratch: all.saturating_sub(outputs.iter().sum()), outputs }
+    });
+    bytes.collect()
+}
+
+/// The regions that a bucket's instances read, each once; they all read the same, and one suffices to say which.
+pub(super) fn inputs(stage: &Stage, work: &BucketWork) -> Vec<(RegionKey, u64)> {
+    let first = work.instances.first().map_or(&[][..], |instance| &instance.inputs[..]);
+    let mut seen = HashSet::new();
+    let inputs = first.iter().zip(&stage.inputs).filter(|(key, _)| seen.insert(**key));
+    inputs.map(|(key, input)| (*key, input.region.element.bytes(work.pixels))).collect()
+}

@@ -1,0 +1,57 @@
+//! What stands for a task, by what it reads: for the shelf, for what has fallen off it, and for what earlier studies kept.
+
+use super::StageActor;
+use super::execution::TaskKeys;
+use super::live_outputs::RegionInfo;
+use crate::task_cache::{self, TaskLookup};
+use crate::task_results::{self, TaskInputId};
+use pleach_dispatch::stage::{InputLocation, TaskRequest};
+use pleach_regions::RegionIdentity;
+use std::sync::Arc;
+
+impl StageActor {
+    /// What stands for a task: by what its inputs are known to be, and by how they came about.
+    pub(super) fn keys(&self, call: &TaskRequest) -> Option<TaskKeys> {
+        let reads = self.reads(call)?;
+        let task = &self.stage.tasks[call.task];
+        let key = task_results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
+        let origin = task_results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
+        Some(TaskKeys { key, origin })
+    }
+
+    /// For each input: what it is known to hold, and how it came about.
+    fn reads(&self, call: &TaskRequest) -> Option<Vec<(TaskInputId, TaskInputId)>> {
+        let mut reads = Vec::with_capacity(call.inputs.len());
+        for input in &call.inputs {
+            reads.push(match *input {
+                InputLocation::Stage { instance, input } => {
+                    let key = self.work.get(&instance)?.inputs[input];
+                    let identity = self.around.ram.identity(key);
+                    let identity = identity.or_else(|| self.around.past.identities.get(&key).copied());
+                    (identity.map_or(TaskInputId::Stored(key), TaskInputId::Output), TaskInputId::Stored(key))
+                }
+                InputLocation::Task(output) => {
+                    let RegionInfo { identity, origin } = self.held.known(output)?;
+                    (TaskInputId::Output(identity), TaskInputId::Output(origin))
+                }
+            });
+        }
+        Some(reads)
+    }
+
+    /// The task as earlier studies may have run it; `None` where there is no cache, or something that it reads is known
+    /// by its name alone.
+    pub(super) fn cache_lookup(&self, call: &TaskRequest, keys: Option<TaskKeys>) -> Option<TaskLookup> {
+        let cache = Arc::clone(self.around.past.cache.as_ref()?);
+        let inputs: Option<Vec<RegionIdentity>> = self
+            .reads(call)?
+            .into_iter()
+            .map(|(read, _)| match read {
+                TaskInputId::Output(identity) => Some(identity),
+                TaskInputId::Stored(_) => None,
+            })
+            .collect();
+        let components = task_cache::components(&*self.operations[call.task], &call.arguments, &inputs?);
+        Some(TaskLookup { cache, key: keys?.key, components, wanted: call.wanted.clone() })
+    }
+}

@@ -1,0 +1,114 @@
+//! Regions that others have made: fetched from a worker that holds them, or from a tier that all workers share, whichever
+//! has been faster so far. Where one fails the other is tried.
+
+use super::{Loaded, RegionUnavailable, StorageActor};
+use actix::prelude::*;
+use pleach_regions::{DataRegion, RegionKey};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Where regions come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RemoteSource {
+    /// A worker.
+    Worker,
+    /// A shared tier.
+    Shared,
+}
+
+/// How much the last region counts beside all before it.
+const WEIGHT: f64 = 0.2;
+
+/// Seconds a byte, by way; moving averages.
+#[derive(Debug, Default)]
+pub(super) struct FetchRates {
+    worker: Option<f64>,
+    shared: Option<f64>,
+}
+
+impl FetchRates {
+    #[expect(clippy::cast_precision_loss, reason = "an average")]
+    pub(super) fn observe(&mut self, way: RemoteSource, bytes: u64, time: Duration) {
+        let now = time.as_secs_f64() / bytes.max(1) as f64;
+        let average = match way {
+            RemoteSource::Worker => &mut self.worker,
+            RemoteSource::Shared => &mut self.shared,
+        };
+        *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
+    }
+
+    /// The way to try first where there are both. What has not been tried yet is tried; workers first.
+    pub(super) fn preferred(&self) -> RemoteSource {
+        match (self.worker, self.shared) {
+            (Some(worker), Some(shared)) if shared < worker => RemoteSource::Shared,
+            (Some(_), None) => RemoteSource::Shared,
+            _ => RemoteSource::Worker,
+        }
+    }
+}
+
+impl StorageActor {
+    pub(super) fn fetch(
+        &self,
+        key: RegionKey,
+        workers: &[SocketAddr],
+        shared: bool,
+        ctx: &mut Context<Self>,
+    ) {
+        let storage = ctx.address();
+        let below = self.below.clone().filter(|_| shared);
+        let exchange = self.exchange.clone().filter(|_| !workers.is_empty());
+        let first = match (&below, &exchange) {
+            (Some(_), Some(_)) => self.rates.preferred(),
+            (Some(_), None) => RemoteSource::Shared,
+            _ => RemoteSource::Worker,
+        };
+        let second = if first == RemoteSource::Worker { RemoteSource::Shared } else { RemoteSource::Worker };
+        let workers = workers.to_vec();
+        let fetch = async move {
+            for way in [first, second] {
+                let begun = Instant::now();
+                // Whoever could not give it, and why, the manager finds out by asking for it again.
+                let region: Option<Arc<DataRegion>> = match (way, &exchange, &below) {
+                    (RemoteSource::Worker, Some(exchange), _) => exchange.fetch(key, &workers).await.ok(),
+                    (RemoteSource::Shared, _, Some(below)) => {
+                        let (answer, answered) = oneshot::channel();
+                        let from = Arc::clone(below);
+                        // The actor may be gone.
+                        below.spawn(move || _ = answer.send(from.get_shared(key)));
+                        answered.await.ok().flatten()
+                    }
+                    _ => None,
+                };
+                if let Some(region) = region {
+                    let took = Some((way, begun.elapsed()));
+                    return storage.do_send(Loaded { key, result: Ok(region), took });
+                }
+            }
+            storage.do_send(Loaded { key, result: Err(RegionUnavailable::Lacks(key)), took: None });
+        };
+        ctx.spawn(fetch.into_actor(self));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_faster_way_is_tried_first_once_both_are_known() {
+        let mut rates = FetchRates::default();
+        assert_eq!(rates.preferred(), RemoteSource::Worker);
+        rates.observe(RemoteSource::Worker, 1000, Duration::from_millis(2));
+        assert_eq!(rates.preferred(), RemoteSource::Shared, "not tried yet");
+        rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(1));
+        assert_eq!(rates.preferred(), RemoteSource::Shared);
+        // It becomes slow; not by a single region.
+        rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(3));
+        assert_eq!(rates.preferred(), RemoteSource::Shared);
+        (0..10).for_each(|_| rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(3)));
+        assert_eq!(rates.preferred(), RemoteSource::Worker);
+    }
+}

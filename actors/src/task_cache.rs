@@ -1,0 +1,111 @@
+//! What earlier studies have computed: found and kept, task by task, on the threads that run tasks.
+//!
+//! Every task leaves a trace. Of its outputs those are kept that are read faster than they are computed again; without them
+//! a trace still says what they are, which is enough to find what comes after.
+
+use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
+use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, TaskKey};
+use pleach_workflow::{Operation, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes that a cache finds, checks and decodes in a second, or encodes and writes: on a disk no better than most.
+const KEPT_BYTES_PER_SECOND: f64 = 150e6;
+
+/// One task, for the cache.
+pub struct TaskLookup {
+    /// The cache.
+    pub cache: Arc<Cache>,
+    /// What stands for the task: by what is in its inputs, and by nothing else.
+    pub key: TaskKey,
+    /// What the key is made of.
+    pub components: KeyComponents,
+    /// Outputs that somebody will read.
+    pub wanted: Vec<bool>,
+}
+
+impl fmt::Debug for TaskLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recall").field("components", &self.components).finish_non_exhaustive()
+    }
+}
+
+/// A task that an earlier study has run.
+#[derive(Debug)]
+pub(crate) struct CachedTask {
+    /// Those of its outputs that are wanted.
+    pub(crate) outputs: Vec<Option<DataRegion>>,
+    /// Of all of them.
+    pub(crate) digests: Vec<Digest>,
+}
+
+/// What the key of a task is made of, in words.
+#[must_use]
+pub fn components(
+    operation: &dyn Operation,
+    arguments: &[Value],
+    inputs: &[RegionIdentity],
+) -> KeyComponents {
+    let values = operation.arguments().iter().zip(arguments);
+    let inputs = operation.inputs().iter().zip(inputs);
+    KeyComponents {
+        operation: operation.name().to_owned(),
+        version: operation.version(),
+        arguments: values.map(|(argument, value)| (argument.name.to_owned(), value.to_string())).collect(),
+        inputs: inputs.map(|(port, identity)| (port.name.to_owned(), Digest(identity.0))).collect(),
+    }
+}
+
+impl TaskLookup {
+    /// The wanted outputs, if all of them are kept and are what the operation declares.
+    pub(crate) fn find(&self, operation: &dyn Operation) -> Option<CachedTask> {
+        let trace = self.cache.lookup(&CacheKey(self.key.0))?;
+        if trace.outputs.len() != self.wanted.len() || operation.outputs().len() != self.wanted.len() {
+            return None;
+        }
+        let all = || trace.outputs.iter().zip(&self.wanted).zip(operation.outputs());
+        // Nothing is read where something is missing.
+        let is_kept =
+            |output: &Output| output.region().is_some() || self.cache.contains_region(&output.digest);
+        if !all().all(|((output, wanted), _)| !wanted || is_kept(output)) {
+            return None;
+        }
+        let mut outputs = Vec::with_capacity(self.wanted.len());
+        for ((output, wanted), port) in all() {
+            outputs.push(match wanted {
+                true => {
+                    let region = output.region().or_else(|| self.cache.load(&output.digest));
+                    Some(region.filter(|region| region.element() == port.element)?)
+                }
+                false => None,
+            });
+        }
+        let digests = trace.outputs.iter().map(|output| output.digest).collect();
+        Some(CachedTask { outputs, digests })
+    }
+
+    /// Keeps what the task has written, which took so many seconds; without all digests nothing.
+    pub(crate) fn keep(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
+        let Some(digests) = digests.iter().copied().collect::<Option<Vec<Digest>>>() else { return };
+        if digests.len() != outputs.len() {
+            return;
+        }
+        let traced: Vec<Output> =
+            outputs.iter().zip(&digests).map(|(region, digest)| Output::new(region, *digest)).collect();
+        for ((region, digest), output) in outputs.iter().zip(&digests).zip(&traced) {
+            if output.region().is_none() && is_worth_caching(region, seconds) {
+                self.cache.store(digest, region);
+            }
+        }
+        let components = self.components.clone();
+        self.cache.insert(CacheKey(self.key.0), &Trace { outputs: traced, seconds, components });
+    }
+}
+
+/// Whether a region that took so many seconds is found on a disk faster.
+pub(crate) fn is_worth_caching(region: &DataRegion, seconds: f64) -> bool {
+    let packed = if region.element() == ElementType::Mask { 8 } else { 1 };
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let bytes = (region.bytes() / packed) as f64;
+    seconds > bytes / KEPT_BYTES_PER_SECOND
+}

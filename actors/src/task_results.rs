@@ -1,0 +1,337 @@
+//! What the tasks of one worker have computed, for its buckets to find: the shelf, what has fallen off it (`fallen`), and who
+//! is computing what.
+//!
+//! Also what stands for a task: a key made of its operation, the values it consumes, and the identities of what it reads.
+
+mod spilled;
+
+use crate::spill::SpillStore;
+use crate::stage::{ResumeTask, StageActor};
+use crate::task_cache::is_worth_caching;
+use actix::Addr;
+use pleach_dispatch::stage::NodeId;
+use pleach_regions::{self as regions, RegionIdentity, RegionKey, ResultCache, TaskKey};
+use pleach_workflow::{Task, Value};
+use spilled::SpilledResults;
+pub(crate) use spilled::{OutputLocation, SpilledTask};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the module.
+#[derive(Default)]
+pub struct TaskResults {
+    /// Outputs by task.
+    pub(crate) shelf: ResultCache,
+    /// Tasks that are running, and who waits for them.
+    running: HashMap<TaskKey, Vec<(Addr<StageActor>, NodeId)>>,
+    /// For regions in storage: the one from outside the study, such as a tile, that they were made from.
+    source_of: HashMap<RegionKey, RegionKey>,
+    /// How many regions in storage there are of each source.
+    stored: HashMap<RegionKey, usize>,
+    /// What has fallen off the shelf, and is below memory.
+    fallen: SpilledResults,
+    /// The study that each source belongs to.
+    study_of: HashMap<RegionKey, u32>,
+    /// Studies of which another part may follow: what tasks have computed stays when no region of its source is in storage.
+    keeps: HashSet<u32>,
+    /// Of such a study, tasks of which the shelf had outputs when its present part began, and that have not been run since.
+    before: HashMap<u32, HashSet<TaskKey>>,
+}
+
+impl fmt::Debug for TaskResults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Results").field("running", &self.running.len()).finish_non_exhaustive()
+    }
+}
+
+impl TaskResults {
+    pub(crate) fn is_running(&self, key: &TaskKey) -> bool {
+        self.running.contains_key(key)
+    }
+
+    pub(crate) fn begin(&mut self, key: TaskKey) {
+        self.running.entry(key).or_default();
+    }
+
+    /// The task is to go on when the running one is over.
+    pub(crate) fn wait(&mut self, key: TaskKey, stage: Addr<StageActor>, node: NodeId) {
+        self.running.entry(key).or_default().push((stage, node));
+    }
+
+    /// What a region of a study in storage was made from in the end: itself, if it is not known to be made from another.
+    pub(crate) fn root_input(&mut self, key: RegionKey, study: u32) -> RegionKey {
+        if let Some(source) = self.source_of.get(&key) {
+            return *source;
+        }
+        self.study_of.insert(key, study);
+        self.made(key, key);
+        key
+    }
+
+    /// A region is stored that was made from this source.
+    pub(crate) fn made(&mut self, key: RegionKey, source: RegionKey) {
+        if self.source_of.insert(key, source).is_none() {
+            *self.stored.entry(source).or_insert(0) += 1;
+        }
+    }
+
+    /// A region is no longer in storage. With the last one of a source goes what tasks have made of it, unless another part
+    /// of its study may follow: nothing will be made of it again. Returns what of that lies below memory.
+    pub(crate) fn released(&mut self, key: &RegionKey) -> Vec<RegionKey> {
+        let Some(source) = self.source_of.remove(key) else { return Vec::new() };
+        let Some(stored) = self.stored.get_mut(&source) else { return Vec::new() };
+        *stored -= 1;
+        if *stored > 0 {
+            return Vec::new();
+        }
+        self.stored.remove(&source);
+        if self.study_of.get(&source).is_some_and(|study| self.keeps.contains(study)) {
+            return Vec::new();
+        }
+        self.discard(&source)
+    }
+
+    fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
+        self.study_of.remove(source);
+        self.shelf.invalidate(source);
+        self.fallen.discard(source)
+    }
+
+    fn sources(&self, study: u32) -> impl Iterator<Item = &RegionKey> {
+        self.study_of.iter().filter(move |(_, of)| **of == study).map(|(source, _)| source)
+    }
+
+    /// A part of a study begins; with `keeps` another one may follow.
+    pub(crate) fn next(&mut self, study: u32, keeps: bool) {
+        let tasks = |source| self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source));
+        let before: HashSet<TaskKey> = self.sources(study).flat_map(tasks).copied().collect();
+        if keeps {
+            self.keeps.insert(study);
+        } else {
+            self.keeps.remove(&study);
+        }
+        if before.is_empty() {
+            self.before.remove(&study);
+        } else {
+            self.before.insert(study, before);
+        }
+    }
+
+    /// Whether a task was run for an earlier part of the study, and not again since.
+    pub(crate) fn is_from_before(&self, study: u32, key: &TaskKey) -> bool {
+        self.before.get(&study).is_some_and(|before| before.contains(key))
+    }
+
+    /// A task has been run.
+    pub(crate) fn record_run(&mut self, study: u32, key: &TaskKey) {
+        self.before.get_mut(&study).map(|before| before.remove(key));
+    }
+
+    /// Studies of which something may have been kept.
+    pub(crate) fn kept(&self) -> Vec<u32> {
+        let mut studies: Vec<u32> = self.keeps.iter().chain(self.study_of.values()).copied().collect();
+        studies.sort_unstable();
+        studies.dedup();
+        studies
+    }
+
+    /// No part of the study follows: what was kept of it goes. Returns what of that lies below memory.
+    pub(crate) fn forget(&mut self, study: u32) -> Vec<RegionKey> {
+        self.keeps.remove(&study);
+        self.before.remove(&study);
+        // The others go when they are released.
+        let unread = |source: &&RegionKey| !self.stored.contains_key(source);
+        let sources: Vec<RegionKey> = self.sources(study).filter(unread).copied().collect();
+        sources.iter().flat_map(|source| self.discard(source)).collect()
+    }
+
+    /// What is known of a task's outputs that are not all on the shelf: where the wanted ones are, if all of them are.
+    pub(crate) fn find_spilled(&self, key: &TaskKey, wanted: &[bool]) -> Option<SpilledTask> {
+        self.fallen.find(key, wanted, &self.shelf)
+    }
+
+    /// The task is over, whatever came of it.
+    pub(crate) fn end(&mut self, key: &TaskKey) {
+        for (stage, node) in self.running.remove(key).unwrap_or_default() {
+            stage.do_send(ResumeTask(node));
+        }
+    }
+}
+
+/// Moves what has fallen off the shelf below memory, on other threads, where it is found faster there than it is computed
+/// again. What cannot be written soon enough is gone: its memory is wanted.
+pub(crate) fn spill_evicted(
+    results: &Arc<Mutex<TaskResults>>,
+    below: &Arc<SpillStore>,
+    all: Vec<regions::EvictedResult>,
+) {
+    for fallen in all {
+        let (key, bytes) = (spilled::key(&fallen.identity), fallen.region.bytes());
+        let is_there = below.bytes(key).is_some();
+        let is_worth = is_there || is_worth_caching(&fallen.region, fallen.seconds);
+        if !is_worth || !(is_there || below.begin_writing(bytes)) {
+            continue;
+        }
+        let (results, to) = (Arc::clone(results), Arc::clone(below));
+        below.spawn(move || {
+            let is_kept = is_there || to.write_evictable(key, &fallen.region, fallen.seconds);
+            if !is_there {
+                to.end_writing(bytes);
+            }
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nothing may be made of its source any more.
+            let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));
+            if is_kept && is_wanted {
+                results.fallen.add(fallen);
+            } else if is_kept {
+                drop(results);
+                to.remove(key);
+            }
+        });
+    }
+}
+
+/// Raised when the bytes that are hashed change.
+const SCHEME: &[u8] = b"pleach task 1";
+
+/// What a task reads, for its key.
+#[derive(Clone, Copy, Debug)]
+pub enum TaskInputId {
+    /// A region in storage; its key says how it came about.
+    Stored(RegionKey),
+    /// An output of another task.
+    Output(RegionIdentity),
+}
+
+/// The key of a task that consumes these values and reads these regions.
+#[must_use]
+pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = TaskInputId>) -> TaskKey {
+    let mut hash = blake3::Hasher::new();
+    hash.update(SCHEME);
+    hash.update(&(task.operation.len() as u64).to_le_bytes());
+    hash.update(task.operation.as_bytes());
+    hash.update(&task.version.to_le_bytes());
+    // Operations of one version have so many arguments and read so much: no counts are needed.
+    for argument in arguments {
+        let (tag, bytes) = match argument {
+            Value::Integer(number) => (b'i', number.to_le_bytes()),
+            Value::Real(real) => (b'r', real.get().to_bits().to_le_bytes()),
+        };
+        hash.update(&[tag]);
+        hash.update(&bytes);
+    }
+    for read in reads {
+        match read {
+            TaskInputId::Stored(key) => hash.update(b"s").update(&key.0),
+            TaskInputId::Output(identity) => hash.update(b"o").update(&identity.0),
+        };
+    }
+    TaskKey(*hash.finalize().as_bytes())
+}
+
+/// What stands for an output of a task where its digest is not known: how it came about.
+#[must_use]
+pub fn provenance_id(key: &TaskKey, output: usize) -> RegionIdentity {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"pleach derived 1");
+    hash.update(&key.0);
+    hash.update(&(output as u64).to_le_bytes());
+    RegionIdentity(*hash.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_regions::{CachedRegion, DataRegion, Raster};
+    use pleach_workflow::ValueType;
+    use std::collections::HashSet;
+
+    fn task(operation: &str, version: u32) -> Task {
+        let (name, description) = (String::new(), String::new());
+        let (arguments, reads, writes) = (Vec::new(), Vec::new(), Vec::new());
+        Task { name, description, operation: operation.to_owned(), version, arguments, reads, writes }
+    }
+
+    #[test]
+    fn each_part_changes_the_key() {
+        let one = Value::from_f64(1.0, ValueType::Real).unwrap();
+        let same = [1; 32];
+        let stored = RegionKey([1; 16]);
+        let mut seen = HashSet::new();
+        let mut new = |operation, version, values: &[Value], reads: &[TaskInputId]| {
+            seen.insert(key(&task(operation, version), values, reads.iter().copied()).0)
+        };
+        assert!(new("a", 1, &[], &[]));
+        assert!(new("b", 1, &[], &[]));
+        assert!(new("a", 2, &[], &[]));
+        assert!(new("a", 1, &[Value::Integer(1)], &[]));
+        assert!(new("a", 1, &[Value::Integer(2)], &[]));
+        assert!(new("a", 1, &[one], &[]));
+        assert!(new("a", 1, &[], &[TaskInputId::Stored(stored)]));
+        assert!(new("a", 1, &[], &[TaskInputId::Output(RegionIdentity(same))]));
+        assert!(new("a", 1, &[], &[TaskInputId::Output(RegionIdentity(same)), TaskInputId::Stored(stored)]));
+        assert!(new("a", 1, &[], &[TaskInputId::Stored(stored), TaskInputId::Output(RegionIdentity(same))]));
+        let key = key(&task("a", 1), &[], std::iter::empty());
+        assert_ne!(provenance_id(&key, 0), provenance_id(&key, 1));
+        assert_ne!(provenance_id(&key, 0).0, key.0);
+    }
+
+    fn task_key(number: u8) -> TaskKey {
+        TaskKey([number; 32])
+    }
+
+    /// A bucket of a study reads a region, and a task of it puts its output on the shelf.
+    fn run(results: &mut TaskResults, study: u32, region: RegionKey, number: u8) {
+        let made = Arc::new(DataRegion::Mask(Raster::filled(1, 1, 1, number).unwrap()));
+        let outputs = vec![Some(CachedRegion { identity: RegionIdentity([number; 32]), region: made })];
+        let source = results.root_input(region, study);
+        results.shelf.insert(task_key(number), task_key(number), Some(source), outputs, 1.0);
+        results.shelf.release(&RegionIdentity([number; 32]));
+    }
+
+    fn is_there(results: &mut TaskResults, number: u8) -> bool {
+        let found = results.shelf.take(&task_key(number), &[true]).is_some();
+        if found {
+            results.shelf.release(&RegionIdentity([number; 32]));
+        }
+        found
+    }
+
+    #[test]
+    fn what_a_part_has_computed_stays_for_the_next_one_and_goes_with_the_last() {
+        let (one, other) = (RegionKey([1; 16]), RegionKey([2; 16]));
+        let mut results = TaskResults::default();
+        results.next(7, true);
+        results.next(8, false);
+        run(&mut results, 7, one, 1);
+        run(&mut results, 8, other, 2);
+        assert!(results.released(&one).is_empty() && results.released(&other).is_empty());
+        assert!(is_there(&mut results, 1), "another part follows");
+        assert!(!is_there(&mut results, 2), "of the other study none does");
+        assert_eq!(results.kept(), [7]);
+
+        // The last part: what is here is from before, until it is run again.
+        results.next(7, false);
+        assert!(results.is_from_before(7, &task_key(1)) && !results.is_from_before(8, &task_key(1)));
+        results.record_run(7, &task_key(1));
+        assert!(!results.is_from_before(7, &task_key(1)));
+        assert!(is_there(&mut results, 1), "it may have run on other workers only");
+        assert_eq!(results.kept(), [7]);
+        results.forget(7);
+        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
+        assert!(results.shelf.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_when_a_study_is_forgotten_goes_when_it_is_released() {
+        let key = RegionKey([1; 16]);
+        let mut results = TaskResults::default();
+        results.next(7, true);
+        run(&mut results, 7, key, 1);
+        results.forget(7);
+        assert!(is_there(&mut results, 1));
+        results.released(&key);
+        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
+    }
+}

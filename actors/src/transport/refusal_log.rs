@@ -1,0 +1,134 @@
+//! What an operator is told of peers that were turned away: once per cause and address, and never in a flood.
+//!
+//! Addresses of half-open connections can be forged, so neither how many notices there are nor how many addresses are
+//! remembered may depend on how many there were. What was not said is counted, and the count said with the next notice.
+
+use super::refusal::{Cause, Refusal};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// The same cause at the same address is said again after this long: often enough to see that it goes on.
+pub const AGAIN: Duration = Duration::from_secs(3600);
+
+/// At most so many notices within [`WITHIN`], whatever they are about.
+pub const MOST: usize = 20;
+
+/// See [`MOST`]: a screen a minute.
+pub const WITHIN: Duration = Duration::from_secs(60);
+
+/// Addresses and causes remembered; of more, the oldest may be said twice.
+pub const REMEMBERED: usize = 1024;
+
+/// One peer was turned away, and perhaps others before it that nothing was said about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusalNotice {
+    /// Where it came from.
+    pub peer: IpAddr,
+    /// Why.
+    pub refusal: Refusal,
+    /// Refusals since the last notice that were not told.
+    pub untold: u64,
+}
+
+impl fmt::Display for RefusalNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.peer, self.refusal)?;
+        match self.untold {
+            0 => Ok(()),
+            untold => write!(f, " (and {untold} refused before that were not told)"),
+        }
+    }
+}
+
+/// Decides what is told. Time is an argument, since 1970 or since any other moment.
+#[derive(Debug, Default)]
+pub struct RefusalLimiter {
+    told: HashMap<(Cause, IpAddr), Duration>,
+    /// The same, the oldest first.
+    order: VecDeque<(Cause, IpAddr)>,
+    /// When the latest notices were.
+    recent: VecDeque<Duration>,
+    untold: u64,
+}
+
+impl RefusalLimiter {
+    /// A peer was turned away: what to tell, if anything.
+    pub fn note(&mut self, now: Duration, peer: IpAddr, refusal: &Refusal) -> Option<RefusalNotice> {
+        let what = (refusal.cause, peer);
+        let is_old = |then: &Duration| now.abs_diff(*then) >= AGAIN;
+        let is_known = self.told.get(&what).is_some_and(|then| !is_old(then));
+        while self.recent.front().is_some_and(|then| now.abs_diff(*then) >= WITHIN) {
+            self.recent.pop_front();
+        }
+        if is_known || self.recent.len() >= MOST {
+            self.untold += 1;
+            return None;
+        }
+        self.recent.push_back(now);
+        if self.told.insert(what, now).is_some() {
+            self.order.retain(|known| *known != what);
+        }
+        self.order.push_back(what);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.told.remove(&oldest);
+        }
+        Some(RefusalNotice { peer, refusal: refusal.clone(), untold: std::mem::take(&mut self.untold) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::Ipv4Addr;
+
+    fn address(n: u32) -> IpAddr {
+        Ipv4Addr::from(n).into()
+    }
+
+    fn refusal(cause: Cause) -> Refusal {
+        Refusal { cause, text: "no".to_owned() }
+    }
+
+    #[test]
+    fn once_per_cause_and_address() {
+        let mut notices = RefusalLimiter::default();
+        let mut note = |seconds, peer, cause| {
+            notices
+                .note(Duration::from_secs(seconds), address(peer), &refusal(cause))
+                .map(|notice| notice.untold)
+        };
+        assert_eq!(note(0, 1, Cause::Expired), Some(0));
+        assert_eq!(note(1, 1, Cause::Expired), None);
+        assert_eq!(note(2, 1, Cause::Expired), None);
+        assert_eq!(note(3, 1, Cause::Role), Some(2));
+        assert_eq!(note(4, 2, Cause::Expired), Some(0));
+        assert_eq!(note(4000, 1, Cause::Expired), Some(0), "it still goes on");
+    }
+
+    proptest! {
+        /// However many come from wherever: notices and memory are bounded, and everyone is counted.
+        #[test]
+        fn a_flood_is_counted(peers in prop::collection::vec((0..5000u32, 0..7200u64), 1..4000)) {
+            let mut notices = RefusalLimiter::default();
+            let mut told: Vec<Duration> = Vec::new();
+            let mut untold = 0;
+            let mut peers = peers;
+            peers.sort_by_key(|(_, seconds)| *seconds);
+            for (peer, seconds) in &peers {
+                let now = Duration::from_secs(*seconds);
+                if let Some(notice) = notices.note(now, address(*peer), &refusal(Cause::Deadline)) {
+                    told.push(now);
+                    untold += notice.untold;
+                }
+                prop_assert!(notices.told.len() <= REMEMBERED && notices.order.len() == notices.told.len());
+            }
+            prop_assert_eq!(told.len() as u64 + untold + notices.untold, peers.len() as u64);
+            prop_assert!(told.windows(MOST + 1).all(|some| some[MOST] - some[0] >= WITHIN));
+        }
+    }
+}

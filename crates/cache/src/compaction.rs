@@ -1,0 +1,91 @@
+//! Small segments become one: every run of a study leaves a segment, and a hundred short studies should not leave a
+//! hundred open files.
+//!
+//! Records that nobody would find any more stay behind: second ones of the same id, and buried ones. What is copied is
+//! on the medium before its originals are removed; it is the only place where the cache waits for that.
+
+use crate::eviction::make_room;
+use crate::folder::Folder;
+use crate::index::Index;
+use crate::record::HEADER_BYTES;
+use crate::segment::{RecordLocation, START, Segment};
+use crate::writer::{Writer, new_segment};
+use pleach_files::OpenFile;
+use std::io;
+use std::sync::Arc;
+
+/// So many small segments are left alone: merging fewer would copy the same entries every time a cache is opened.
+pub(crate) const SMALL_SEGMENTS: usize = 16;
+
+/// A segment is small below this part of what it may become.
+const SMALL_PART: u64 = 4;
+
+/// A closed segment that may be merged.
+#[derive(Debug)]
+pub(crate) struct SealedSegment {
+    pub(crate) number: u64,
+    pub(crate) bytes: u64,
+    pub(crate) used_seconds: u64,
+}
+
+/// Merges the small ones among `closed`, where there are many and room for their entries, and says what was evicted for
+/// that. The folder is locked.
+pub(crate) fn merge(
+    folder: &Folder,
+    lock: &dyn OpenFile,
+    limit_bytes: u64,
+    index: &mut Index,
+    closed: Vec<SealedSegment>,
+    now_seconds: u64,
+) -> io::Result<Vec<u64>> {
+    let segment_bytes = Writer::segment_bytes(limit_bytes);
+    let mut sources: Vec<SealedSegment> =
+        closed.into_iter().filter(|segment| segment.bytes < segment_bytes / SMALL_PART).collect();
+    if sources.len() < SMALL_SEGMENTS {
+        return Ok(Vec::new());
+    }
+    // Those used least recently first: a merged segment is as recent as the most recent of its sources.
+    sources.sort_unstable_by_key(|segment| (segment.used_seconds, segment.number));
+    let mut bytes = START;
+    sources.retain(|segment| {
+        bytes += segment.bytes;
+        bytes <= segment_bytes
+    });
+    let bytes = START + sources.iter().map(|segment| segment.bytes).sum::<u64>();
+    let Some(evicted) = make_room(folder, bytes, limit_bytes, now_seconds)? else { return Ok(Vec::new()) };
+    evicted.iter().for_each(|number| index.forget(*number));
+    sources.retain(|segment| !evicted.contains(&segment.number));
+    let used_seconds = sources.iter().map(|segment| segment.used_seconds).max().unwrap_or(now_seconds);
+
+    let target = Arc::new(new_segment(folder, lock, bytes, used_seconds)?);
+    let mut end = START;
+    for source in &sources {
+        let Some((segment, _)) = index.known(source.number) else { continue };
+        for place in index.of_segment(source.number) {
+            end += copy(&segment, &place, &target, end, index)?;
+        }
+    }
+    target.file.set_length(end)?;
+    target.file.sync()?;
+    target.file.unlock()?;
+    index.know(&target, end);
+    for source in &sources {
+        index.forget(source.number);
+        folder.remove(source.number)?;
+    }
+    Ok(evicted)
+}
+
+/// Copies a record to `end` and says how many bytes that took: none where it is not what was written.
+fn copy(
+    from: &Segment,
+    place: &RecordLocation,
+    to: &Segment,
+    end: u64,
+    index: &mut Index,
+) -> io::Result<u64> {
+    let Some((header, body)) = from.read(place)? else { return Ok(0) };
+    let copied = to.write(end, &header, &body)?;
+    index.add(&header, copied);
+    Ok(HEADER_BYTES as u64 + place.body_bytes)
+}

@@ -1,0 +1,119 @@
+//! What operations are believed to cost: what they declare, corrected by what was measured.
+//!
+//! An operation scales with the image as it declares; how far its declaration is off is learned, from every run a little.
+//! Where a parameter has few values, such as a connectivity of 4 or 8, each of them is learned apart.
+
+use pleach_workflow::{Accepts, Operation, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The share of the newest run, once there are enough of them: what a machine does besides changes within minutes.
+const NEWEST: f64 = 0.1;
+
+/// Runs after which something is known.
+const SEVERAL: u64 = 8;
+
+/// What is learned apart: an operation by name and version, and the values of its parameters that have few.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Class {
+    operation: String,
+    version: u32,
+    /// As text, which orders and travels; empty: of all values together.
+    values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    runs: u64,
+    /// Measured by declared seconds: the mean of the first runs, then exponentially weighted.
+    ratio: f64,
+}
+
+/// The model: corrections of declared seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CostModel(BTreeMap<Class, Seen>);
+
+impl CostModel {
+    /// Seconds that one run is believed to take on an image of `pixels` pixels.
+    #[must_use]
+    pub fn predict(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> f64 {
+        operation.cost_seconds(pixels) * self.ratio(operation, arguments)
+    }
+
+    /// As [`predict`](Self::predict), where that has been learned from several runs.
+    #[must_use]
+    pub fn known(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> Option<f64> {
+        let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
+        let known = seen.filter(|seen| seen.runs >= SEVERAL);
+        known.map(|seen| operation.cost_seconds(pixels) * seen.ratio)
+    }
+
+    /// How many times what it declares one run is believed to take; 1 where nothing has been learned.
+    #[must_use]
+    pub fn ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> f64 {
+        let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
+        seen.map_or(1.0, |seen| seen.ratio)
+    }
+
+    /// One run took `seconds`. What cannot be, such as an infinite time, is not learned from.
+    #[expect(clippy::cast_precision_loss, reason = "a weight")]
+    pub fn observe(&mut self, operation: &dyn Operation, arguments: &[Value], pixels: u64, seconds: f64) {
+        let ratio = seconds / operation.cost_seconds(pixels);
+        if !ratio.is_finite() || ratio < 0.0 {
+            return;
+        }
+        for class in classes(operation, arguments) {
+            let seen = self.0.entry(class).or_insert(Seen { runs: 0, ratio });
+            seen.runs = seen.runs.saturating_add(1);
+            seen.ratio += (ratio - seen.ratio) * NEWEST.max(1.0 / seen.runs as f64);
+        }
+    }
+
+    /// Takes over what another model has seen more runs of.
+    pub fn merge(&mut self, other: &Self) {
+        for (class, seen) in &other.0 {
+            let own = self.0.entry(class.clone()).or_insert(*seen);
+            if own.runs < seen.runs {
+                *own = *seen;
+            }
+        }
+    }
+
+    /// As lines of text for another study, ascending.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let line = |(class, seen): (&Class, &Seen)| {
+            let values = class.values.join(",");
+            format!("{}\t{}\t{values}\t{}\t{:e}", class.operation, class.version, seen.runs, seen.ratio)
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    /// What [`lines`](Self::lines) gave; lines that say nothing sensible are left out.
+    #[must_use]
+    pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+        let read = |line: &str| {
+            let mut fields = line.split('\t');
+            let operation = fields.next()?.to_owned();
+            let version = fields.next()?.parse().ok()?;
+            let values =
+                fields.next()?.split(',').filter(|value| !value.is_empty()).map(str::to_owned).collect();
+            let runs = fields.next()?.parse().ok()?;
+            let ratio: f64 = fields.next()?.parse().ok()?;
+            let sensible = ratio.is_finite() && ratio >= 0.0 && runs > 0 && fields.next().is_none();
+            sensible.then_some((Class { operation, version, values }, Seen { runs, ratio }))
+        };
+        Self(lines.into_iter().filter_map(read).collect())
+    }
+}
+
+/// What a run is learned from as: the values of its parameters with few, if there are any, and all runs together.
+fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item = Class> {
+    let few = operation.arguments().iter().zip(arguments);
+    let few = few.filter(|(argument, _)| matches!(argument.accepts, Accepts::OneOf(_)));
+    let values: Vec<String> = few.map(|(_, value)| value.to_string()).collect();
+    let class =
+        |values| Class { operation: operation.name().to_owned(), version: operation.version(), values };
+    let apart = (!values.is_empty()).then(|| class(values));
+    apart.into_iter().chain([class(Vec::new())])
+}

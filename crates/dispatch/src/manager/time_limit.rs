@@ -1,0 +1,65 @@
+//! Workers that end at a known time: nothing is granted to them of which they are not expected to finish anything.
+//!
+//! What an instance takes is measured, on average and by the worker's speed; what has not been measured may be granted. The
+//! worker knows better what its next task takes, and hands back what it cannot finish (`worker/end`): of that stage of the
+//! study it gets nothing more, since its time only becomes less.
+
+use super::{Manager, WorkerEntry};
+use crate::{LeaseId, PlanId, WorkerId};
+use std::borrow::Cow;
+use std::time::Duration;
+
+impl Manager {
+    /// A worker has to end at this time, since whatever the shell counts from; of several times the first counts.
+    pub fn handle_time_limit(&mut self, worker: WorkerId, end: Duration) {
+        if let Some(member) = self.members.get_mut(&worker) {
+            member.end = Some(member.end.map_or(end, |known| known.min(end)));
+            self.ending.insert(worker);
+        }
+    }
+
+    /// By stage, what a worker can run of a study now.
+    pub(super) fn runs<'a>(
+        &'a self,
+        worker: WorkerId,
+        member: &'a WorkerEntry,
+        id: PlanId,
+    ) -> Option<Cow<'a, [bool]>> {
+        let suited = member.studies.get(&id)?;
+        if member.end.is_none() {
+            return Some(Cow::Borrowed(&suited.runs));
+        }
+        let runs = suited.runs.iter().zip(&suited.late).enumerate();
+        let in_time = |stage| self.instances_left(worker, id, stage).is_none_or(|instances| instances > 0);
+        Some(runs.map(|(stage, (runs, late))| *runs && !late && in_time(stage)).collect())
+    }
+
+    /// How many instances of a stage a worker is expected to finish in a slot before it has to end; `None`: it need not, or
+    /// nobody knows what they take.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative, and saturates"
+    )]
+    pub(super) fn instances_left(&self, worker: WorkerId, id: PlanId, stage: usize) -> Option<usize> {
+        let end = self.members.get(&worker)?.end?;
+        let left = end.saturating_sub(self.now).as_secs_f64();
+        if left <= 0.0 {
+            return Some(0);
+        }
+        let takes = self.studies.get(&id)?.seconds_per_instance(stage)? / self.speed_of(worker);
+        Some((left / takes) as usize)
+    }
+
+    /// A worker hands back instances that nobody has asked it for: it has not the time for their stage.
+    pub(super) fn note_late(&mut self, worker: WorkerId, id: PlanId, lease: LeaseId) {
+        let Some(study) = self.studies.get(&id).filter(|study| !study.is_asked_back(lease)) else { return };
+        let own = study.leased(lease).is_some_and(|(of, _)| of == worker);
+        let Some(stage) = study.stage_of(lease).filter(|_| own) else { return };
+        let ending = self.members.get_mut(&worker).filter(|member| member.end.is_some() && !member.draining);
+        let late = ending.and_then(|member| member.studies.get_mut(&id)?.late.get_mut(stage));
+        if let Some(late) = late {
+            *late = true;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What so many workers take and cost: work is a fluid, slots are where it flows, and workers that are still to come begin
+//! later.
+
+use super::WorkDemand;
+use super::pool::{PoolWorkers, WorkerPool, groups};
+
+/// What is predicted of some numbers of workers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MakespanForecast {
+    /// Until all is done; infinite where nobody works.
+    pub seconds: f64,
+    /// Of all workers that are paid, until then.
+    pub cost: f64,
+}
+
+/// Workers, by when they are there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WorkerSupply {
+    /// When, how many slots; ascending by time.
+    arrivals: Vec<(f64, f64)>,
+    /// Of each pool.
+    pub(super) workers: Vec<u32>,
+}
+
+impl WorkerSupply {
+    /// So many workers of each pool: those that are there first, then those that start, then new ones.
+    pub(super) fn of(pools: &[WorkerPool], workers: &[u32]) -> Self {
+        let mut staff = Self { arrivals: Vec::new(), workers: vec![0; pools.len()] };
+        for (number, (pool, &wanted)) in pools.iter().zip(workers).enumerate() {
+            let mut left = wanted;
+            for group in groups(number, pool) {
+                let count = group.count.min(left);
+                left -= count;
+                staff.add(pools, PoolWorkers { count, ..group });
+            }
+        }
+        staff
+    }
+
+    pub(super) fn add(&mut self, pools: &[WorkerPool], group: PoolWorkers) {
+        if group.count == 0 {
+            return;
+        }
+        self.workers[group.pool] += group.count;
+        let slots = pools[group.pool].slots * f64::from(group.count);
+        let place = self.arrivals.partition_point(|(at, _)| *at < group.at_seconds);
+        match self.arrivals.get_mut(place) {
+            Some((at, there)) if *at == group.at_seconds => *there += slots,
+            _ => self.arrivals.insert(place, (group.at_seconds, slots)),
+        }
+    }
+
+    pub(super) fn slots(&self) -> f64 {
+        self.arrivals.iter().map(|(_, slots)| slots).sum()
+    }
+
+    /// When so much work is done.
+    fn time_for(&self, work_seconds: f64) -> f64 {
+        if work_seconds <= 0.0 {
+            return 0.0;
+        }
+        let (mut done, mut slots, mut now) = (0.0, 0.0, 0.0);
+        for (at, more) in &self.arrivals {
+            let by_then = done + slots * (at - now);
+            if by_then >= work_seconds {
+                break;
+            }
+            (done, slots, now) = (by_then, slots + more, *at);
+        }
+        if slots > 0.0 { now + (work_seconds - done) / slots } else { f64::INFINITY }
+    }
+
+    /// When a share of what is left is done. The last piece is waited for by all slots but one (Graham 1966).
+    pub(super) fn seconds(&self, need: &WorkDemand, share: f64) -> f64 {
+        let slots = self.slots();
+        let (work, longest) = need.cut_for(slots);
+        if work * share <= 0.0 {
+            return 0.0;
+        }
+        let waiting = (1.0 - 1.0 / slots.max(1.0)) * longest;
+        self.time_for(work * share) + waiting
+    }
+
+    /// The whole.
+    pub(super) fn forecast(&self, need: &WorkDemand, pools: &[WorkerPool]) -> MakespanForecast {
+        let seconds = self.seconds(need, 1.0);
+        let all = pools.iter().zip(&self.workers).filter(|(pool, _)| pool.price_per_hour > 0.0);
+        let cost = all.map(|(pool, workers)| match workers {
+            0 => 0.0,
+            workers => f64::from(*workers) * pool.cost(seconds),
+        });
+        MakespanForecast { seconds, cost: cost.sum() }
+    }
+}
+
+impl MakespanForecast {
+    /// What so many workers of each pool take for what is left, and cost.
+    #[must_use]
+    pub fn of(need: &WorkDemand, pools: &[WorkerPool], workers: &[u32]) -> Self {
+        WorkerSupply::of(pools, workers).forecast(need, pools)
+    }
+
+    /// Seconds until a share of what is left is done by so many workers of each pool; infinite without any.
+    #[must_use]
+    pub fn seconds_of_share(need: &WorkDemand, pools: &[WorkerPool], workers: &[u32], share: f64) -> f64 {
+        WorkerSupply::of(pools, workers).seconds(need, share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(price_per_hour: f64, startup_seconds: f64, running: u32) -> WorkerPool {
+        WorkerPool {
+            name: String::new(),
+            slots: 2.0,
+            price_per_hour,
+            billing_seconds: 0.0,
+            startup_seconds,
+            min: 0,
+            max: 100,
+            running,
+            starting: 0,
+            starting_seconds: 0.0,
+        }
+    }
+
+    #[test]
+    fn those_that_come_later_take_a_part() {
+        let pools = [pool(0.0, 0.0, 5), pool(36.0, 60.0, 0)];
+        // Ten slots alone take 100 s for 1000 s of work.
+        let need = WorkDemand::of(1000.0, 0.0);
+        assert_eq!(
+            MakespanForecast::of(&need, &pools, &[5, 0]),
+            MakespanForecast { seconds: 100.0, cost: 0.0 }
+        );
+        // After 60 s 400 are left, which 20 slots take 20 s for; 5 workers are paid for 80 s at a hundredth a second.
+        let both = MakespanForecast::of(&need, &pools, &[5, 5]);
+        assert!((both.seconds - 80.0).abs() < 1e-9 && (both.cost - 4.0).abs() < 1e-9, "{both:?}");
+        // What is done before they come does not wait for them.
+        assert_eq!(MakespanForecast::of(&WorkDemand::of(500.0, 0.0), &pools, &[5, 50]).seconds, 50.0);
+        assert_eq!(MakespanForecast::of(&need, &pools, &[0, 0]).seconds, f64::INFINITY);
+        assert_eq!(
+            MakespanForecast::of(&WorkDemand::default(), &pools, &[0, 0]),
+            MakespanForecast { seconds: 0.0, cost: 0.0 }
+        );
+    }
+
+    #[test]
+    fn the_last_piece_is_waited_for() {
+        let pools = [pool(0.0, 0.0, 5)];
+        assert_eq!(
+            MakespanForecast::of(&WorkDemand::of(1000.0, 20.0), &pools, &[5]).seconds,
+            100.0 + 0.9 * 20.0
+        );
+        // One slot waits for nobody.
+        let one = [WorkerPool { slots: 1.0, ..pool(0.0, 0.0, 1) }];
+        assert_eq!(MakespanForecast::of(&WorkDemand::of(1000.0, 20.0), &one, &[1]).seconds, 1000.0);
+    }
+}

@@ -1,0 +1,159 @@
+//! What is left of a study: its tasks that are not done, each kind at what it was foreseen to take and, the more of them are
+//! done, at what they took.
+
+use crate::message::{TaskOutcome, TaskReport};
+use std::collections::BTreeMap;
+
+/// A kind of task counts as foreseen as if so many had been done that took what was foreseen: single ones differ.
+const FORESEEN_COUNTS: f64 = 4.0;
+
+/// One task of one stage.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    left: u64,
+    /// Seconds of one, as the cost model has it.
+    foreseen_seconds: f64,
+    /// Reported, those that did not have to run among them.
+    done: u64,
+    ran: u64,
+    ran_seconds: f64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct RemainingWork {
+    /// By stage and task.
+    kinds: BTreeMap<(u32, u32), Kind>,
+}
+
+impl RemainingWork {
+    /// So many tasks of each stage and task, of so many seconds each.
+    #[must_use]
+    pub fn new(kinds: impl IntoIterator<Item = ((u32, u32), u64, f64)>) -> Self {
+        let kind = |(place, left, foreseen_seconds): (_, _, f64)| {
+            let foreseen_seconds = if foreseen_seconds.is_finite() { foreseen_seconds.max(0.0) } else { 0.0 };
+            (place, Kind { left, foreseen_seconds, ..Kind::default() })
+        };
+        Self { kinds: kinds.into_iter().map(kind).collect() }
+    }
+
+    /// Tasks are done. Times that cannot be are passed over: they come from outside.
+    pub fn done(&mut self, tasks: &[TaskReport]) {
+        for report in tasks {
+            let Some(kind) = self.kinds.get_mut(&(report.stage, report.task)) else { continue };
+            kind.left = kind.left.saturating_sub(1);
+            kind.done += 1;
+            if let TaskOutcome::Ran { seconds, .. } = report.done
+                && seconds.is_finite()
+                && seconds >= 0.0
+            {
+                kind.ran += 1;
+                kind.ran_seconds += seconds;
+            }
+        }
+    }
+
+    /// Seconds of work that are left, of one slot.
+    #[must_use]
+    pub fn work_seconds(&self) -> f64 {
+        let ratio = self.ratio();
+        self.kinds.values().map(|kind| kind.left as f64 * kind.each(ratio)).sum()
+    }
+
+    /// The share of the predicted work that is done, from 0 to 1; `None` where there was nothing to do. It never falls: what
+    /// tasks took does not change it.
+    #[must_use]
+    pub fn share_done(&self) -> Option<f64> {
+        let sums = |of: fn(&Kind) -> f64| {
+            let done: f64 = self.kinds.values().map(|kind| kind.done as f64 * of(kind)).sum();
+            let all: f64 = self.kinds.values().map(|kind| (kind.done + kind.left) as f64 * of(kind)).sum();
+            (all > 0.0).then_some(done / all)
+        };
+        // Tasks of which nothing is predicted count alike.
+        sums(|kind| kind.foreseen_seconds).or_else(|| sums(|_| 1.0))
+    }
+
+    /// Seconds of the dearest run that may be left: one task of each kind of which there are any, one after the other.
+    #[must_use]
+    pub fn run_seconds(&self) -> f64 {
+        let ratio = self.ratio();
+        self.kinds.values().filter(|kind| kind.left > 0).map(|kind| kind.each_run(ratio)).sum()
+    }
+
+    /// What tasks took by what they were foreseen to: what has not been run is believed to be off by as much.
+    fn ratio(&self) -> f64 {
+        let ran = self.kinds.values().filter(|kind| kind.foreseen_seconds > 0.0);
+        let (mut took, mut foreseen) = (0.0, 0.0);
+        for kind in ran {
+            took += kind.ran_seconds;
+            foreseen += kind.ran as f64 * kind.foreseen_seconds;
+        }
+        if foreseen > 0.0 { took / foreseen } else { 1.0 }
+    }
+}
+
+impl Kind {
+    /// Seconds of one that is left, as far as others of its kind did not have to run.
+    fn each(&self, ratio: f64) -> f64 {
+        let foreseen = self.foreseen_seconds * ratio;
+        (self.ran_seconds + FORESEEN_COUNTS * foreseen) / (self.done as f64 + FORESEEN_COUNTS)
+    }
+
+    /// Seconds of one that has to run.
+    fn each_run(&self, ratio: f64) -> f64 {
+        let foreseen = self.foreseen_seconds * ratio;
+        (self.ran_seconds + FORESEEN_COUNTS * foreseen) / (self.ran as f64 + FORESEEN_COUNTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::ReuseSource;
+
+    fn report(task: u32, done: TaskOutcome) -> TaskReport {
+        TaskReport { task, stage: 0, done, cache_seconds: 0.0 }
+    }
+
+    fn ran(task: u32, seconds: f64) -> TaskReport {
+        report(task, TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 })
+    }
+
+    #[test]
+    fn share_done_grows_by_predicted_work_whatever_tasks_took() {
+        let mut left = RemainingWork::new([((0, 0), 2, 1.0), ((0, 1), 2, 9.0)]);
+        assert_eq!(left.share_done(), Some(0.0));
+        left.done(&[ran(0, 500.0)]);
+        assert_eq!(left.share_done(), Some(0.05));
+        left.done(&[ran(0, 0.0), report(1, TaskOutcome::Reused(ReuseSource::Value)), ran(1, 1.0)]);
+        assert_eq!(left.share_done(), Some(1.0));
+        assert_eq!(RemainingWork::new([]).share_done(), None);
+        let mut unpredicted = RemainingWork::new([((0, 0), 4, 0.0)]);
+        unpredicted.done(&[ran(0, 1.0)]);
+        assert_eq!(unpredicted.share_done(), Some(0.25));
+    }
+
+    #[test]
+    fn what_is_measured_takes_the_place_of_what_was_foreseen() {
+        let mut left = RemainingWork::new([((0, 0), 100, 2.0), ((0, 1), 50, 4.0)]);
+        assert_eq!(left.work_seconds(), 400.0);
+        assert_eq!(left.run_seconds(), 6.0);
+        // Everything takes twice as long, and what has not been run is believed to.
+        left.done(&vec![ran(0, 4.0); 60]);
+        assert!((left.work_seconds() - (40.0 * 4.0 + 50.0 * 8.0)).abs() < 1e-9);
+        // What is reused takes no time, and what is left of its kind is believed to be reused as often.
+        let mut left = RemainingWork::new([((0, 0), 100, 2.0)]);
+        left.done(&vec![ran(0, 2.0); 25]);
+        left.done(&vec![report(0, TaskOutcome::Reused(ReuseSource::Dataflow)); 25]);
+        assert!((left.work_seconds() - 50.0 * (25.0 * 2.0 + 8.0) / 54.0).abs() < 1e-9);
+        assert!((left.run_seconds() - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_left_is_no_work_whatever_is_reported() {
+        let mut left = RemainingWork::new([((0, 0), 1, 1.0)]);
+        left.done(&[ran(0, 1.0), ran(0, 1.0), ran(7, 1.0), ran(0, f64::NAN), ran(0, -1.0)]);
+        assert_eq!((left.work_seconds(), left.run_seconds()), (0.0, 0.0));
+        assert_eq!(RemainingWork::default().work_seconds(), 0.0);
+    }
+}

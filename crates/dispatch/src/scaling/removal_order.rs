@@ -1,0 +1,47 @@
+//! Who goes first where there are more workers than wanted: those that are missed least.
+
+use std::cmp::Reverse;
+
+/// What a worker has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerLoad<N> {
+    /// Its name.
+    pub name: N,
+    /// Buckets that it has.
+    pub leases: usize,
+    /// Bytes of data regions that it holds, which others would have to fetch or compute again.
+    pub bytes: u64,
+    /// When it came, by whatever counts up: of equals, those that came last go first.
+    pub came: u64,
+}
+
+/// The workers in the order in which they should leave: the least loaded first, of these those that hold least, of these
+/// those that came last.
+#[must_use]
+pub fn removal_order<N: Ord>(mut workers: Vec<WorkerLoad<N>>) -> Vec<WorkerLoad<N>> {
+    workers.sort_by(|a, b| {
+        let key = |load: &WorkerLoad<N>| (load.leases, load.bytes, Reverse(load.came));
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    workers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_loaded_and_of_these_who_holds_least_goes_first() {
+        let load = |name: &'static str, leases, bytes, came| WorkerLoad { name, leases, bytes, came };
+        let workers = vec![
+            load("busy", 2, 0, 1),
+            load("full", 0, 900, 2),
+            load("old", 0, 10, 3),
+            load("new", 0, 10, 4),
+            load("b", 1, 5, 5),
+            load("a", 1, 5, 5),
+        ];
+        let order: Vec<&str> = removal_order(workers).into_iter().map(|load| load.name).collect();
+        assert_eq!(order, ["new", "old", "full", "a", "b", "busy"]);
+    }
+}

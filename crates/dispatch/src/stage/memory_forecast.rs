@@ -1,0 +1,193 @@
+//! How many bytes a bucket will need: its graph executed ahead of time, on sizes instead of regions.
+//!
+//! The tasks that run end first; then the rest runs one task at a time, in the graph's order, which does not depend on
+//! the order in which tasks ended so far. Whenever an instance is finished, what it leaves in storage is read by others
+//! before this bucket goes on: later stages come first on a worker. Only what is known to have to wait stays.
+
+use super::graph::{BucketGraph, NodeState};
+use super::interface::{NodeId, OutputId};
+use crate::memory_model::{MemoryForecast, OutputConsumption, TaskMemory};
+use std::collections::BTreeSet;
+
+/// Graphs of up to so many tasks are executed ahead for every forecast, larger ones are judged by a bound that is
+/// computed once: a forecast is asked for with every task, and must not cost what a task costs.
+const EXACT_TASKS: usize = 2048;
+
+/// The sizes of a bucket's tasks, and bounds that follow from them.
+#[derive(Debug)]
+pub(super) struct TaskSizes {
+    /// By level.
+    tasks: Vec<TaskMemory>,
+    /// By node: the most that is held from there on when all is executed in order, one task at a time.
+    most_from: Vec<u64>,
+    /// What one finished instance leaves in storage.
+    store_bytes: u64,
+    /// What it takes to have that read and let go of, itself included.
+    drain: OutputConsumption,
+}
+
+impl TaskSizes {
+    /// `tasks` has one entry for each task of the stage.
+    pub(super) fn new(
+        graph: &BucketGraph,
+        tasks: Vec<TaskMemory>,
+        store_bytes: u64,
+        drain: OutputConsumption,
+    ) -> Self {
+        // What is left must at least be there.
+        let drain = OutputConsumption { bytes: drain.bytes.max(store_bytes), ..drain };
+        let mut sizes = Self { tasks, most_from: Vec::new(), store_bytes, drain };
+        sizes.most_from = sizes.most_from(graph);
+        sizes
+    }
+
+    pub(super) fn store_bytes(&self) -> u64 {
+        self.store_bytes
+    }
+
+    /// What a task takes: while it runs, or afterwards by what its instances leave, which each stores for itself.
+    pub(super) fn takes(&self, graph: &BucketGraph, node: NodeId) -> u64 {
+        let mut reads: Vec<OutputId> = read_by(graph, node).collect();
+        reads.sort_unstable();
+        let last_reads = reads.chunk_by(|a, b| a == b).filter(|reads| graph.readers(reads[0]) == reads.len());
+        let let_go: u64 = last_reads.map(|reads| self.of(graph, reads[0])).sum();
+        let after = (self.wanted(graph, node) + self.left(graph, node)).saturating_sub(let_go);
+        self.tasks[graph.nodes[node.index()].level].running().max(after)
+    }
+
+    /// The bytes of an output.
+    pub(super) fn of(&self, graph: &BucketGraph, output: OutputId) -> u64 {
+        self.tasks[graph.nodes[output.node.index()].level].outputs[output.output]
+    }
+
+    /// The wanted outputs of a task.
+    pub(super) fn wanted(&self, graph: &BucketGraph, node: NodeId) -> u64 {
+        wanted(graph, &graph.readers, node, &self.tasks[graph.nodes[node.index()].level])
+    }
+
+    /// What the bucket, which holds so much, needs when `running` end and then all that is open is run.
+    pub(super) fn forecast(
+        &self,
+        graph: &BucketGraph,
+        running: &BTreeSet<NodeId>,
+        held_bytes: u64,
+    ) -> MemoryForecast {
+        if graph.nodes.len() > EXACT_TASKS {
+            return self.bounded(graph, running, held_bytes);
+        }
+        let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
+        // What several instances leave that end at about the same time is there all at once.
+        let left: u64 = running.iter().map(|&node| self.left(graph, node)).sum();
+        running.iter().for_each(|&node| ahead.complete(node));
+        let growth_bytes = ahead.held.saturating_add_unsigned(left).max(0).unsigned_abs();
+        // What an earlier instance has left may have to be read first: its readers are on their way, or its readers' are.
+        let mut most = growth_bytes + self.drain.bytes;
+        let staying: u64 = running.iter().map(|&node| graph.nodes[node.index()].staying).sum();
+        ahead.held = ahead.held.saturating_add_unsigned(self.store_bytes * staying);
+        // What readers leave, such as inputs they have brought, they leave once.
+        let mut rest_bytes = self.drain.rest_bytes;
+        let ends = |node: &NodeId| !graph.nodes[node.index()].leaves.is_empty();
+        if running.iter().any(ends) {
+            ahead.held = ahead.held.saturating_add_unsigned(std::mem::take(&mut rest_bytes));
+        }
+        // Parents come before children, so what is reached has no open parent.
+        let rest = (0..graph.nodes.len() as u32).map(NodeId);
+        let open =
+            |node: &NodeId| graph.nodes[node.index()].state == NodeState::Open && !running.contains(node);
+        for node in rest.filter(open) {
+            let at = &graph.nodes[node.index()];
+            most = most.max(ahead.with(self.tasks[at.level].running()));
+            ahead.complete(node);
+            if !at.leaves.is_empty() {
+                most = most.max(ahead.with(self.drain.bytes.max(self.left(graph, node))));
+                let rest_bytes = std::mem::take(&mut rest_bytes);
+                ahead.held = ahead.held.saturating_add_unsigned(self.store_bytes * at.staying + rest_bytes);
+            }
+        }
+        MemoryForecast { growth_bytes, finish_bytes: most }
+    }
+
+    /// As [`forecast`](Self::forecast), or more. All that is before the first open task has run, or is running: what is
+    /// held from there on is at most what is held when everything is executed in order, and what was written ahead of it.
+    fn bounded(&self, graph: &BucketGraph, running: &BTreeSet<NodeId>, held_bytes: u64) -> MemoryForecast {
+        let keeps = |&node: &NodeId| self.wanted(graph, node) + self.left(graph, node);
+        let growth_bytes: u64 = running.iter().map(keeps).sum();
+        let mut finish_bytes = growth_bytes + self.drain.bytes;
+        if let Some(first) = graph.first_open(running) {
+            let ahead = graph.done_after(first).chain(running.range(first..).copied());
+            let ahead_bytes: u64 = ahead.map(|node| self.wanted(graph, node)).sum();
+            let most = self.most_from[first.index()] + ahead_bytes;
+            finish_bytes = finish_bytes.max(most.saturating_sub(held_bytes));
+        }
+        MemoryForecast { growth_bytes, finish_bytes: finish_bytes + self.staying(graph) }
+    }
+
+    /// What instances that are not finished yet, and their readers, will leave for longer than the bucket lasts.
+    pub(super) fn staying(&self, graph: &BucketGraph) -> u64 {
+        graph.staying * self.store_bytes + self.drain.rest_bytes
+    }
+
+    /// What the instances that end with a task leave in storage.
+    fn left(&self, graph: &BucketGraph, node: NodeId) -> u64 {
+        self.store_bytes * graph.nodes[node.index()].leaves.len() as u64
+    }
+
+    /// As the field of that name, for a graph of which nothing has run.
+    fn most_from(&self, graph: &BucketGraph) -> Vec<u64> {
+        let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
+        let mut most: Vec<u64> = Vec::with_capacity(graph.nodes.len());
+        for (node, at) in (0u32..).map(NodeId).zip(&graph.nodes) {
+            let before = ahead.with(self.tasks[at.level].running());
+            ahead.complete(node);
+            let leaves = if at.leaves.is_empty() { 0 } else { self.drain.bytes.max(self.left(graph, node)) };
+            most.push(before.max(ahead.with(leaves)));
+        }
+        for later in (1..most.len()).rev() {
+            most[later - 1] = most[later - 1].max(most[later]);
+        }
+        most
+    }
+}
+
+fn wanted(graph: &BucketGraph, readers: &[u32], node: NodeId, bytes: &TaskMemory) -> u64 {
+    let first = graph.nodes[node.index()].first_output;
+    let read = |&(output, _): &(usize, &u64)| readers[first + output] > 0;
+    bytes.outputs.iter().enumerate().filter(read).map(|(_, bytes)| bytes).sum()
+}
+
+/// The outputs that a task and the instances that end with it read, each as often as it is read.
+fn read_by(graph: &BucketGraph, node: NodeId) -> impl Iterator<Item = OutputId> {
+    let at = &graph.nodes[node.index()];
+    at.leaves.iter().flat_map(|_| &at.gives).chain(&at.reads).copied()
+}
+
+/// The bucket, some tasks later.
+struct Ahead<'a> {
+    graph: &'a BucketGraph,
+    sizes: &'a TaskSizes,
+    /// As [`BucketGraph::readers`].
+    readers: Vec<u32>,
+    /// Bytes held, beyond those held now.
+    held: i64,
+}
+
+impl Ahead<'_> {
+    /// Bytes held with `more`, beyond those held now.
+    fn with(&self, more: u64) -> u64 {
+        self.held.saturating_add_unsigned(more).max(0).unsigned_abs()
+    }
+
+    fn complete(&mut self, node: NodeId) {
+        let at = &self.graph.nodes[node.index()];
+        let kept = wanted(self.graph, &self.readers, node, &self.sizes.tasks[at.level]);
+        self.held = self.held.saturating_add_unsigned(kept);
+        for output in read_by(self.graph, node) {
+            let readers =
+                &mut self.readers[self.graph.nodes[output.node.index()].first_output + output.output];
+            *readers -= 1;
+            if *readers == 0 {
+                self.held = self.held.saturating_sub_unsigned(self.sizes.of(self.graph, output));
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The order of siblings in which a tree, executed depth-first, needs least.
+//!
+//! Whatever an output's readers are, every child of the task that wrote it has some below itself. So all of it is held
+//! until the last child is reached, and only there can it be let go of on the way: the child that needs most by itself
+//! comes last, and no other order needs less. The others keep the order they had.
+
+use super::tree::{BucketTree, NodeIndex};
+use crate::memory_model::TaskMemory;
+use pleach_workflow::{Stage, TaskInput};
+
+/// Puts siblings in order. Linear in nodes, times the square of the stage's tasks.
+pub(super) fn order(tree: &mut BucketTree, stage: &Stage, tasks: &[TaskMemory]) {
+    let levels = Levels::new(stage, tasks);
+    // Children come after their parents, so a node's subtree is in order before the node itself is looked at.
+    for index in (0..tree.nodes.len()).rev() {
+        let mut children = std::mem::take(&mut tree.nodes[index].children);
+        let needs = |child: &NodeIndex| levels.needs(tree, *child);
+        // Of equal ones the last one stays the last.
+        if children.len() > 1
+            && let Some((dearest, _)) = children.iter().enumerate().max_by_key(|(_, child)| needs(child))
+        {
+            let dearest = children.remove(dearest);
+            children.push(dearest);
+        }
+        tree.nodes[index].children = children;
+    }
+}
+
+/// What tasks write and let go of, by level.
+struct Levels<'a> {
+    tasks: &'a [TaskMemory],
+    /// What is read of a task's outputs.
+    keeps: Vec<u64>,
+    /// `lets_go[writer][reader]`: what is read of a task's outputs by another one last.
+    lets_go: Vec<Vec<u64>>,
+}
+
+impl<'a> Levels<'a> {
+    fn new(stage: &Stage, tasks: &'a [TaskMemory]) -> Self {
+        let mut levels =
+            Self { tasks, keeps: vec![0; tasks.len()], lets_go: vec![vec![0; tasks.len()]; tasks.len()] };
+        for (writer, bytes) in tasks.iter().enumerate() {
+            for (output, bytes) in bytes.outputs.iter().enumerate() {
+                let read = TaskInput::Task { task: writer, output };
+                let given = stage.outputs.iter().any(|out| (out.task, out.output) == (writer, output));
+                let reader = stage.tasks.iter().rposition(|task| task.reads.contains(&read));
+                // An instance's outputs are handed over with its last task.
+                if let Some(reader) = if given { tasks.len().checked_sub(1) } else { reader } {
+                    levels.keeps[writer] += bytes;
+                    levels.lets_go[writer][reader] += bytes;
+                }
+            }
+        }
+        levels
+    }
+
+    /// The most that a subtree adds to what is held.
+    fn needs(&self, tree: &BucketTree, root: NodeIndex) -> u64 {
+        let (mut held, mut most) = (0, 0);
+        self.walk(tree, root, tree.nodes[root].level, &mut held, &mut most);
+        most
+    }
+
+    /// Executes a node and what is below; from level `last` on, every node on the way to it is its parent's last child.
+    /// As deep as a stage has tasks.
+    fn walk(&self, tree: &BucketTree, node: NodeIndex, last: usize, held: &mut u64, most: &mut u64) {
+        let at = &tree.nodes[node];
+        *most = (*most).max(*held + self.tasks[at.level].running());
+        *held += self.keeps[at.level];
+        *held -= self.lets_go[last..=at.level].iter().map(|readers| readers[at.level]).sum::<u64>();
+        for child in &at.children {
+            let last = if Some(child) == at.children.last() { last } else { at.level + 1 };
+            self.walk(tree, *child, last, held, most);
+        }
+    }
+}

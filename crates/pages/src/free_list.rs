@@ -1,0 +1,96 @@
+//! The books: which blocks are idle, how many bytes are live, and what has to go when there are too many.
+//!
+//! Pure bookkeeping: addresses are carried and compared with nothing, and no system call is made.
+
+/// An idle block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) start: *mut u8,
+    pub(crate) bytes: usize,
+}
+
+// SAFETY: nobody uses an idle block's memory, and it does not matter which thread has it next.
+unsafe impl Send for Block {}
+
+/// Idle blocks at most; then the longest idle goes. Ten times what a study of small tiles keeps, and at two words each
+/// cheap to search.
+const SLOTS: usize = 1024;
+
+const NONE: Block = Block { start: std::ptr::null_mut(), bytes: 0 };
+
+/// Live bytes, and the idle blocks in the order in which they became idle.
+pub(crate) struct FreeList {
+    blocks: [Block; SLOTS],
+    count: usize,
+    idle_bytes: u64,
+    live_bytes: u64,
+    pub(crate) limit_bytes: u64,
+}
+
+impl FreeList {
+    pub(crate) const fn new(limit_bytes: u64) -> Self {
+        Self { blocks: [NONE; SLOTS], count: 0, idle_bytes: 0, live_bytes: 0, limit_bytes }
+    }
+
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        self.idle_bytes
+    }
+
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// An idle block of exactly `bytes`, live from now on; the latest, whose contents a cache may still hold.
+    pub(crate) fn reuse(&mut self, bytes: usize) -> Option<*mut u8> {
+        let index = self.blocks[..self.count].iter().rposition(|block| block.bytes == bytes)?;
+        let block = self.remove(index);
+        self.live_bytes += bytes as u64;
+        Some(block.start)
+    }
+
+    /// Counts `bytes` as live, before they are taken from the system: what [`Self::surplus`] returns goes first.
+    pub(crate) fn grow(&mut self, bytes: usize) {
+        // Threads that all ask for half of the address space must be refused, not stopped by an overflow.
+        self.live_bytes = self.live_bytes.wrapping_add(bytes as u64);
+    }
+
+    /// Counts `bytes` as no longer live, after they went back to the system.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        self.live_bytes = self.live_bytes.wrapping_sub(bytes as u64);
+    }
+
+    /// Puts a live block on the shelf, unless there is too much already.
+    pub(crate) fn keep(&mut self, block: Block) -> bool {
+        let room = self.count < SLOTS && !self.is_over();
+        if room {
+            self.blocks[self.count] = block;
+            self.count += 1;
+            self.idle_bytes += block.bytes as u64;
+            self.live_bytes -= block.bytes as u64;
+        }
+        room
+    }
+
+    /// The longest idle block, off the shelf, when there are more bytes than `limit_bytes` or no free slot.
+    pub(crate) fn surplus(&mut self) -> Option<Block> {
+        let full = self.count == SLOTS || self.is_over();
+        (full && self.count > 0).then(|| self.remove(0))
+    }
+
+    /// The longest idle block, off the shelf.
+    pub(crate) fn oldest(&mut self) -> Option<Block> {
+        (self.count > 0).then(|| self.remove(0))
+    }
+
+    fn is_over(&self) -> bool {
+        self.live_bytes.wrapping_add(self.idle_bytes) > self.limit_bytes
+    }
+
+    fn remove(&mut self, index: usize) -> Block {
+        let block = self.blocks[index];
+        self.blocks.copy_within(index + 1..self.count, index);
+        self.count -= 1;
+        self.idle_bytes -= block.bytes as u64;
+        block
+    }
+}

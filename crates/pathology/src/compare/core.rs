@@ -1,0 +1,70 @@
+//! The same comparisons on the window of a slide's tile: of pixels those of the core count, of objects those whose
+//! centroid is there, so that what lies on a border counts once. Whose a pair is, is said in `objects/owned.rs`.
+
+use super::{count, metrics, object_metrics};
+use crate::objects::compare_owned;
+use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
+use pleach_regions::{DataRegion, ElementType};
+use pleach_workflow::OperationError;
+
+pub(crate) const CORE_MASKS: TypedOperation = TypedOperation {
+    name: "compare.core-masks",
+    version: 1,
+    arguments: &[],
+    inputs: &[
+        port("mask", ElementType::Mask),
+        port("reference", ElementType::Mask),
+        port("core", ElementType::Table),
+    ],
+    outputs: &[port("metrics", ElementType::Table)],
+    nanoseconds_a_pixel: 0.2,
+    bytes_a_pixel: 0.0,
+    fixed_bytes: 0,
+    within_core: None,
+    run: masks,
+};
+
+pub(crate) const OWNED_OBJECTS: TypedOperation = TypedOperation {
+    name: "compare.owned-objects",
+    version: 1,
+    arguments: &[],
+    inputs: &[
+        port("mask", ElementType::Mask),
+        port("reference", ElementType::Labels),
+        port("core", ElementType::Table),
+    ],
+    outputs: &[port("object_metrics", ElementType::Table)],
+    // As without a core: what is not owned is looked at all the same.
+    nanoseconds_a_pixel: 2.5,
+    bytes_a_pixel: 2.0,
+    fixed_bytes: 0,
+    within_core: None,
+    run: objects,
+};
+
+fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let (mask, reference, core) = (inputs.pixels(0)?, inputs.pixels(1)?, inputs.core(2)?);
+    let (mut both, mut either) = (0, 0);
+    for row in core.y_px as usize..(core.y_px + core.height_px) as usize {
+        let start = row * inputs.width() + core.x_px as usize;
+        let row = start..start + core.width_px as usize;
+        let (in_both, in_either) = count(&mask[row.clone()], &reference[row]);
+        both += in_both;
+        either += in_either;
+    }
+    Ok(vec![DataRegion::Table(metrics(both, either))])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
+fn objects(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
+    let compared = compare_owned(&inputs.objects(0)?, &inputs.objects(1)?, inputs.core(2)?);
+    let metrics = [
+        compared.dice(),
+        compared.jaccard(),
+        compared.pair_dice(),
+        compared.recall(),
+        compared.objects as f64,
+        compared.mean_area(),
+    ];
+    Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
+}

@@ -1,0 +1,206 @@
+//! Tiles, masks and label maps in files: PNG, JPEG and TIFF in, PNG out; and polygons in GeoJSON, read as a mask or
+//! label map.
+//!
+//! The format of an image is told by the content, never by the file's name. Of a TIFF (or BigTIFF) the first image is
+//! read; an orientation noted in a file is not followed. Whole-slide formats and their pyramids are not read here.
+//!
+//! Headers are looked at before a decoder believes them, so that no file costs more memory than the pixels it can hold;
+//! `tests/hostile_images` says what it may cost, and shows it.
+
+mod encode;
+mod geojson;
+mod jpeg;
+mod png;
+mod read;
+mod reference;
+mod tiff;
+mod write;
+
+pub use encode::{is_image, jpeg_bytes, png_bytes, tiff_bytes};
+pub use geojson::{MAX_GEOJSON_BYTES, MAX_POSITION_PX, read_polygons};
+pub use read::{TileInfo, probe, read_bgr, read_labels, read_mask};
+pub use reference::{check_reference, read_reference};
+pub use write::{write_bgr, write_gray, write_labels, write_mask};
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Longest side of an image that is read. Tiles are 4,096; a header that says more is mistaken or hostile.
+pub const MAX_SIDE_PX: u32 = 65_536;
+
+/// Most bytes that an image may decode to, as it is in the file or as B, G, R.
+pub const MAX_BYTES: u64 = 2 << 30;
+
+/// Why a tile could not be read or written. Each message is one line: the file, what is wrong, what is allowed.
+#[derive(Debug, Error)]
+pub enum ImageFileError {
+    /// It is missing, or may not be read, or reading failed.
+    #[error("{}: cannot be read: {cause}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// It is a folder.
+    #[error("{}: is a folder; a PNG, JPEG or TIFF file is wanted", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It is a pipe, a socket or a device.
+    #[error("{}: is no regular file; a PNG, JPEG or TIFF file is wanted", path.display())]
+    NoFile {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// There is nothing in it.
+    #[error("{}: the file is empty; a PNG, JPEG or TIFF image is wanted", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its first bytes are no known image's.
+    #[error("{}: the content is not an image that can be read; PNG, JPEG and TIFF are", path.display())]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The image breaks off or contradicts itself.
+    #[error("{}: the image is damaged or cut short: {cause}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the decoder said.
+        cause: image::ImageError,
+    },
+    /// Its pixels are of a kind that is not read.
+    #[error("{}: {found} pixels are not read; gray and color of 8 or 16 bits a channel are", path.display())]
+    UnsupportedPixels {
+        /// The file.
+        path: PathBuf,
+        /// What kind.
+        found: String,
+    },
+    /// It is an image of a kind that is not read.
+    #[error("{}: {found} is not read; {allowed} is", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What kind.
+        found: String,
+        /// What is read instead.
+        allowed: &'static str,
+    },
+    /// It is larger than allowed.
+    #[error("{}: {width_px} x {height_px} px is too large; up to {MAX_SIDE_PX} px a side and {} MiB decoded are allowed", path.display(), MAX_BYTES >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Width in its header, pixels.
+        width_px: u32,
+        /// Height in its header, pixels.
+        height_px: u32,
+    },
+    /// The file itself is longer than any image that is read.
+    #[error("{}: {bytes} bytes are too many; a JPEG file of up to {} MiB is allowed", path.display(), MAX_BYTES >> 20)]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length, bytes.
+        bytes: u64,
+    },
+    /// A label map in color: which color is which object is not known.
+    #[error("{}: colors do not number objects; a gray image (0 is background, any other value one object), or one color on black, is wanted for labels", path.display())]
+    ColorLabels {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A reference that has another size than its tile.
+    #[error("{}: {} x {} px, but its tile {} has {} x {} px; a reference mask has its tile's size", path.display(), found.width_px, found.height_px, tile.display(), wanted.width_px, wanted.height_px)]
+    SizeDiffers {
+        /// The reference file.
+        path: PathBuf,
+        /// Its size.
+        found: TileInfo,
+        /// The tile's file.
+        tile: PathBuf,
+        /// The tile's size.
+        wanted: TileInfo,
+    },
+    /// A GeoJSON file is larger than is read.
+    #[error("{}: {found_bytes} bytes of GeoJSON are too many; {} MiB are allowed", path.display(), MAX_GEOJSON_BYTES >> 20)]
+    GeoJsonTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found_bytes: u64,
+    },
+    /// The file is no JSON, or no collection of polygons.
+    #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted", path.display())]
+    NotGeoJson {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, such as `features[3].geometry: `; empty for the whole.
+        place: String,
+        /// What the parser said.
+        cause: serde_json::Error,
+    },
+    /// The outline of a feature encloses nothing.
+    #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are wanted", path.display())]
+    ShortRing {
+        /// The file.
+        path: PathBuf,
+        /// The feature, from 0.
+        feature: usize,
+        /// Positions that differ from the one before.
+        positions: usize,
+    },
+    /// A position is far from any image.
+    #[error("{}: features[{feature}]: position {value} is beyond {MAX_POSITION_PX} px; positions are pixels from the tile's top left corner", path.display())]
+    FarPosition {
+        /// The file.
+        path: PathBuf,
+        /// The feature, from 0.
+        feature: usize,
+        /// The coordinate.
+        value: f64,
+    },
+    /// All features lie outside the tile.
+    #[error("{}: none of its {features} features covers a pixel of the tile of {width_px} x {height_px} px; positions are pixels from the tile's top left corner", path.display())]
+    NothingInside {
+        /// The file.
+        path: PathBuf,
+        /// How many there are.
+        features: usize,
+        /// Width of the tile, pixels.
+        width_px: u32,
+        /// Height of the tile, pixels.
+        height_px: u32,
+    },
+    /// The raster to write does not have the channels that the kind of file does.
+    #[error("{}: {found} channels cannot be written; {wanted} can", path.display())]
+    Channels {
+        /// The file.
+        path: PathBuf,
+        /// Channels written to such a file.
+        wanted: u8,
+        /// Channels given.
+        found: u8,
+    },
+    /// It could not be turned into the bytes of an image file.
+    #[error("cannot be encoded as an image: {cause}")]
+    NotEncoded {
+        /// What is wrong with it.
+        cause: io::Error,
+    },
+    /// It could not be written. Nothing was changed under its name.
+    #[error("{}: cannot be written: {cause}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}

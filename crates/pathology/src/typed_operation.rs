@@ -1,0 +1,244 @@
+//! An operation as a declaration plus one function: what is declared is checked here, once for all operations.
+//!
+//! The functions behind the declarations can rely on it: so many inputs, of these element types, of one size; so
+//! many arguments, each accepted. What an operation computes is not known here.
+
+use crate::kernels::Connectivity;
+use crate::objects::PixelObjects;
+use pleach_regions::{
+    DataRegion, ElementType, PartError, PixelRectangle, Raster, ShapeError, Table, WrongElement,
+};
+use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value, core_of};
+
+/// Any 8-bit gray level.
+pub(crate) const BYTE: Accepts = Accepts::Integers { low: 0, high: 255 };
+
+/// Any area in pixels that a tile can have.
+pub(crate) const AREA: Accepts = Accepts::Integers { low: 0, high: i32::MAX as i64 };
+
+/// A ratio of two gray levels; 255 / 1.1920929e-7 would be the largest, a million is beyond any use.
+pub(crate) const RATIO: Accepts = Accepts::Reals { low: 0.0, high: 1e6 };
+
+/// The two connectivities of a square grid. The original took others for one of these by accident.
+pub(crate) const CONNECTIVITY: Accepts = Accepts::OneOf(&[4, 8]);
+
+/// Shorthand for a parameter in a declaration.
+pub(crate) const fn argument(name: &'static str, accepts: Accepts) -> Argument {
+    Argument { name, accepts }
+}
+
+/// Shorthand for an input or output in a declaration.
+pub(crate) const fn port(name: &'static str, element: ElementType) -> Port {
+    Port { name, element }
+}
+
+/// A declared operation.
+pub(crate) struct TypedOperation {
+    pub(crate) name: &'static str,
+    pub(crate) version: u32,
+    pub(crate) arguments: &'static [Argument],
+    pub(crate) inputs: &'static [Port],
+    pub(crate) outputs: &'static [Port],
+    /// Measured: the yardsticks of `benches/yardstick.rs` (4096 × 4096 px, defaults, blocks recycled) of 1.74 s each, as
+    /// on one core of a 2.6 GHz Xeon.
+    pub(crate) nanoseconds_a_pixel: f64,
+    /// Outputs and scratch alive at the same time: metered on tissue (`tests/memory.rs`), with a little to spare.
+    pub(crate) bytes_a_pixel: f64,
+    /// The same, for what does not grow with the image.
+    pub(crate) fixed_bytes: u64,
+    /// The form of it that measures within the core of a window.
+    pub(crate) within_core: Option<&'static TypedOperation>,
+    pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
+}
+
+impl Operation for TypedOperation {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn arguments(&self) -> &[Argument] {
+        self.arguments
+    }
+
+    fn inputs(&self) -> &[Port] {
+        self.inputs
+    }
+
+    fn outputs(&self) -> &[Port] {
+        self.outputs
+    }
+
+    fn within_core(&self) -> Option<(&'static str, u32)> {
+        self.within_core.map(|within| (within.name, within.version))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn cost_seconds(&self, pixels: u64) -> f64 {
+        pixels as f64 * self.nanoseconds_a_pixel * 1e-9
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate; a cast from f64 saturates"
+    )]
+    fn memory_bytes(&self, pixels: u64) -> u64 {
+        ((pixels as f64 * self.bytes_a_pixel).ceil() as u64).saturating_add(self.fixed_bytes)
+    }
+
+    fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
+        let inputs = Inputs::check(self.inputs, inputs)?;
+        let arguments = Arguments::check(self.arguments, arguments)?;
+        let outputs = (self.run)(&inputs, &arguments)?;
+        debug_assert!(
+            outputs.iter().map(DataRegion::element).eq(self.outputs.iter().map(|port| port.element)),
+            "{} returns what it declares",
+            self.name
+        );
+        Ok(outputs)
+    }
+}
+
+/// Inputs of the declared number and types, all images of one size.
+pub(crate) struct Inputs<'a> {
+    ports: &'static [Port],
+    regions: &'a [&'a DataRegion],
+    width_px: u32,
+    height_px: u32,
+}
+
+impl<'a> Inputs<'a> {
+    fn check(ports: &'static [Port], regions: &'a [&'a DataRegion]) -> Result<Self, OperationError> {
+        let (wanted, found) = (ports.len(), regions.len());
+        if wanted != found {
+            return Err(OperationError::Arity { what: "inputs", wanted, found });
+        }
+        let mut size = None;
+        for (port, region) in ports.iter().zip(regions) {
+            let found = region.element();
+            if !port.element.accepts(found) {
+                return Err(WrongElement { wanted: port.element, found }.into());
+            }
+            if let Ok(raster) = region.raster(found) {
+                check_channels(found, raster)?;
+            }
+            let Some((width, height)) = region.size_px() else { continue };
+            match size {
+                Some((w, h)) if (w, h) != (width, height) => {
+                    return Err(OperationError::SizesDiffer(w, h, width, height));
+                }
+                _ => size = Some((width, height)),
+            }
+        }
+        let (width_px, height_px) = size.unwrap_or_default();
+        Ok(Self { ports, regions, width_px, height_px })
+    }
+
+    /// Width of every image, pixels.
+    pub(crate) fn width(&self) -> usize {
+        self.width_px as usize
+    }
+
+    /// The bytes of raster input `index`: one a pixel, or B, G, R.
+    pub(crate) fn pixels(&self, index: usize) -> Result<&'a [u8], OperationError> {
+        Ok(self.regions[index].raster(self.ports[index].element)?.data())
+    }
+
+    /// The objects of input `index`: of a label map, or of a mask where one was given instead.
+    pub(crate) fn objects(&self, index: usize) -> Result<PixelObjects, OperationError> {
+        match self.regions[index] {
+            DataRegion::Labels(map) => Ok(PixelObjects::of_labels(map.labels(), self.width())),
+            mask => Ok(PixelObjects::of_mask(mask.raster(ElementType::Mask)?.data(), self.width())),
+        }
+    }
+
+    /// Table input `index`.
+    pub(crate) fn table(&self, index: usize) -> Result<&'a Table, OperationError> {
+        Ok(self.regions[index].table()?)
+    }
+
+    /// The core that table input `index` describes, within the images.
+    pub(crate) fn core(&self, index: usize) -> Result<PixelRectangle, OperationError> {
+        let no_core = |cause: String| OperationError::Library { library: "core", cause: cause.into() };
+        let core =
+            core_of(self.table(index)?).ok_or_else(|| no_core("the table describes none".to_owned()))?;
+        let (width_px, height_px) = (self.width_px, self.height_px);
+        let within = |start: u32, length: u32, all: u32| {
+            length > 0 && start.checked_add(length).is_some_and(|end| end <= all)
+        };
+        if within(core.x_px, core.width_px, width_px) && within(core.y_px, core.height_px, height_px) {
+            return Ok(core);
+        }
+        Err(no_core(PartError { part: core, width_px, height_px }.to_string()))
+    }
+
+    /// A mask of the inputs' size.
+    pub(crate) fn mask(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
+        Ok(DataRegion::Mask(Raster::new(self.width_px, self.height_px, 1, data)?))
+    }
+
+    /// A gray image of the inputs' size.
+    pub(crate) fn gray(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
+        Ok(DataRegion::Gray8(Raster::new(self.width_px, self.height_px, 1, data)?))
+    }
+
+    /// A color image of the inputs' size.
+    pub(crate) fn bgr(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
+        Ok(DataRegion::Bgr8(Raster::new(self.width_px, self.height_px, 3, data)?))
+    }
+}
+
+/// A region's variant does not force its channel count, so it is looked at.
+fn check_channels(element: ElementType, raster: &Raster) -> Result<(), ShapeError> {
+    let channels = if element == ElementType::Bgr8 { 3 } else { 1 };
+    if raster.channels() == channels {
+        return Ok(());
+    }
+    let (width_px, height_px) = (raster.width_px(), raster.height_px());
+    Err(ShapeError { width_px, height_px, channels, bytes: raster.data().len() })
+}
+
+/// Arguments of the declared number, each a value that is accepted.
+pub(crate) struct Arguments<'a>(&'a [Value]);
+
+impl<'a> Arguments<'a> {
+    fn check(declared: &[Argument], values: &'a [Value]) -> Result<Self, OperationError> {
+        let (wanted, found) = (declared.len(), values.len());
+        if wanted != found {
+            return Err(OperationError::Arity { what: "arguments", wanted, found });
+        }
+        match declared.iter().zip(values).find(|(argument, value)| !argument.accepts.contains(**value)) {
+            Some((&Argument { name, accepts }, &value)) => {
+                Err(OperationError::BadArgument { argument: name, value, accepts })
+            }
+            None => Ok(Self(values)),
+        }
+    }
+
+    /// Argument `index`, a real number.
+    pub(crate) fn real(&self, index: usize) -> f64 {
+        self.0[index].as_f64()
+    }
+
+    /// Argument `index`, declared as [`BYTE`].
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0..=255")]
+    pub(crate) fn byte(&self, index: usize) -> u8 {
+        self.real(index) as u8
+    }
+
+    /// Argument `index`, declared as [`AREA`]; pixels.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0..2^31")]
+    pub(crate) fn area(&self, index: usize) -> u64 {
+        self.real(index) as u64
+    }
+
+    /// Argument `index`, declared as [`CONNECTIVITY`].
+    pub(crate) fn connectivity(&self, index: usize) -> Connectivity {
+        if self.byte(index) == 4 { Connectivity::Four } else { Connectivity::Eight }
+    }
+}

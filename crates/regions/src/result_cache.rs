@@ -1,0 +1,412 @@
+//! The shelf: what tasks have computed, under the keys of the tasks, for whoever needs the same again.
+//!
+//! A region on the shelf is *in use* while somebody holds it, and *idle* otherwise. Idle regions are kept as long as
+//! there is room, and go first: those that save the least time for their bytes and have not been asked for in a while
+//! (GreedyDual-Size, Cao and Irani 1997). Equal regions under several keys are kept once. What is made from one region
+//! has that one for its *source*, and goes with it.
+//!
+//! Nothing here decides how much room there is, or what a key is made of; and nothing depends on a region being here.
+
+use crate::{DataRegion, RegionKey};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// 256 bits that stand for a task, with everything that its outputs depend on: equal keys mean equal outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskKey(pub [u8; 32]);
+
+/// 256 bits that stand for a region: a digest of its content, or of how it came about. Equal identities mean equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionIdentity(pub [u8; 32]);
+
+/// A region that is held, with its identity.
+#[derive(Clone, Debug)]
+pub struct CachedRegion {
+    /// What it is.
+    pub identity: RegionIdentity,
+    /// The region.
+    pub region: Arc<DataRegion>,
+}
+
+/// How much was held of a region before, and is now: whoever counts bytes counts a region once, however many hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefState {
+    /// Nobody held it before.
+    First,
+    /// Somebody else did.
+    Further,
+}
+
+#[derive(Debug)]
+struct Entry {
+    region: Arc<DataRegion>,
+    holders: usize,
+    /// Tasks that have it among their outputs.
+    keys: Vec<TaskKey>,
+    /// Seconds that the dearest of those tasks took.
+    seconds: f64,
+    /// What it is worth; set when it falls idle.
+    worth: Worth,
+    source: Option<RegionKey>,
+    /// Its source has gone: it is not kept when nobody holds it any more.
+    is_last: bool,
+}
+
+/// Ordered as numbers are, and never NaN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Worth(f64);
+
+impl Eq for Worth {}
+
+impl Ord for Worth {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Worth {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What a task wrote.
+#[derive(Debug)]
+struct Outputs {
+    /// `None`: nobody wanted it when the task ran, or it has gone.
+    identities: Vec<Option<RegionIdentity>>,
+    /// As given to [`ResultCache::insert`].
+    origin: TaskKey,
+}
+
+/// A region that had to go, while somebody may still want it.
+#[derive(Clone, Debug)]
+pub struct EvictedResult {
+    /// What it is.
+    pub identity: RegionIdentity,
+    /// The region.
+    pub region: Arc<DataRegion>,
+    /// Seconds that the dearest of the tasks took that have it among their outputs.
+    pub seconds: f64,
+    /// Its source, if it has one.
+    pub source: Option<RegionKey>,
+    /// Those tasks: their origin, and what of their outputs was on the shelf.
+    pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<RegionIdentity>>)>,
+}
+
+/// Outputs found on the shelf, or put there: each with whether others hold it too.
+pub type AcquiredOutputs = Vec<Option<(CachedRegion, RefState)>>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct ResultCache {
+    regions: HashMap<RegionIdentity, Entry>,
+    /// By task.
+    tasks: HashMap<TaskKey, Outputs>,
+    /// Idle regions, the first to go first.
+    idle: BTreeSet<(Worth, RegionIdentity)>,
+    idle_bytes: u64,
+    /// The worth of what went last: what comes later competes with what is left.
+    inflation: f64,
+    by_source: HashMap<RegionKey, Vec<RegionIdentity>>,
+}
+
+impl ResultCache {
+    /// The outputs of a task, if all that are wanted are here, and the origin they were put here with. They are held
+    /// now, until [`release`](Self::release).
+    pub fn take(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
+        let Outputs { identities: outputs, origin } = self.tasks.get(key)?;
+        let origin = *origin;
+        let is_here = |(wanted, output): (&bool, &Option<RegionIdentity>)| !wanted || output.is_some();
+        if outputs.len() != wanted.len() || !wanted.iter().zip(outputs).all(is_here) {
+            return None;
+        }
+        let outputs: Vec<Option<RegionIdentity>> =
+            wanted.iter().zip(outputs).map(|(wanted, output)| output.filter(|_| *wanted)).collect();
+        Some((outputs.into_iter().map(|output| self.hold(output?)).collect(), origin))
+    }
+
+    /// Puts the outputs of a task here, which took so many seconds; the caller holds them, each as it is returned: an
+    /// equal region that was here already takes the place of the one given. `origin` is returned to whoever takes them.
+    pub fn insert(
+        &mut self,
+        key: TaskKey,
+        origin: TaskKey,
+        source: Option<RegionKey>,
+        outputs: Vec<Option<CachedRegion>>,
+        seconds: f64,
+    ) -> AcquiredOutputs {
+        let identities = outputs.iter().map(|output| output.as_ref().map(|output| output.identity)).collect();
+        self.tasks.insert(key, Outputs { identities, origin });
+        let put = outputs.into_iter().map(|output| {
+            let CachedRegion { identity, region } = output?;
+            let entry = self.regions.entry(identity).or_insert_with(|| Entry {
+                region,
+                holders: 0,
+                keys: Vec::new(),
+                seconds: 0.0,
+                worth: Worth(f64::NEG_INFINITY),
+                source,
+                is_last: false,
+            });
+            if entry.keys.is_empty()
+                && let Some(source) = source
+            {
+                self.by_source.entry(source).or_default().push(identity);
+            }
+            if !entry.keys.contains(&key) {
+                entry.keys.push(key);
+            }
+            entry.seconds = entry.seconds.max(seconds);
+            self.hold(identity)
+        });
+        put.collect()
+    }
+
+    /// Holds a region that is here once more.
+    fn hold(&mut self, identity: RegionIdentity) -> Option<(CachedRegion, RefState)> {
+        let entry = self.regions.get_mut(&identity)?;
+        entry.holders += 1;
+        if self.idle.remove(&(entry.worth, identity)) {
+            self.idle_bytes -= entry.region.bytes();
+        }
+        let holders = if entry.holders == 1 { RefState::First } else { RefState::Further };
+        Some((CachedRegion { identity, region: Arc::clone(&entry.region) }, holders))
+    }
+
+    /// One holder fewer; says whether there are others. What nobody holds is idle.
+    pub fn release(&mut self, identity: &RegionIdentity) -> RefState {
+        let Some(entry) = self.regions.get_mut(identity).filter(|entry| entry.holders > 0) else {
+            return RefState::First;
+        };
+        entry.holders -= 1;
+        if entry.holders > 0 {
+            return RefState::Further;
+        }
+        if entry.is_last {
+            self.remove(identity);
+            return RefState::First;
+        }
+        let bytes = entry.region.bytes();
+        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+        let density = entry.seconds / bytes.max(1) as f64;
+        entry.worth = Worth(self.inflation + density);
+        self.idle.insert((entry.worth, *identity));
+        self.idle_bytes += bytes;
+        RefState::First
+    }
+
+    /// Bytes of idle regions.
+    #[must_use]
+    pub fn idle_bytes(&self) -> u64 {
+        self.idle_bytes
+    }
+
+    /// Lets idle regions go until at most so many bytes of them are left; gives those.
+    pub fn shrink_to(&mut self, bytes: u64) -> Vec<EvictedResult> {
+        let mut all = Vec::new();
+        while self.idle_bytes > bytes {
+            let Some((worth, identity)) = self.idle.pop_first() else { break };
+            self.inflation = worth.0;
+            let Some(entry) = self.regions.get(&identity) else { continue };
+            let task = |key: &TaskKey| {
+                let Outputs { identities, origin } = self.tasks.get(key)?;
+                Some((*key, *origin, identities.clone()))
+            };
+            let tasks = entry.keys.iter().filter_map(task).collect();
+            let (region, seconds, source) = (Arc::clone(&entry.region), entry.seconds, entry.source);
+            all.push(EvictedResult { identity, region, seconds, source, tasks });
+            if let Some(bytes) = self.remove(&identity) {
+                self.idle_bytes -= bytes;
+            }
+        }
+        all
+    }
+
+    /// Tasks of which some output is here that was made from this region.
+    pub fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
+        let made = self.by_source.get(source).into_iter().flatten();
+        made.filter_map(|identity| self.regions.get(identity)).flat_map(|entry| &entry.keys)
+    }
+
+    /// A region that is here, whoever holds it.
+    #[must_use]
+    pub fn region(&self, identity: &RegionIdentity) -> Option<&Arc<DataRegion>> {
+        self.regions.get(identity).map(|entry| &entry.region)
+    }
+
+    /// Nothing more will be made from a region: what has been made of it goes, when nobody holds it any more.
+    pub fn invalidate(&mut self, source: &RegionKey) {
+        for identity in self.by_source.remove(source).unwrap_or_default() {
+            let Some(entry) = self.regions.get_mut(&identity) else { continue };
+            if self.idle.remove(&(entry.worth, identity)) {
+                self.idle_bytes -= entry.region.bytes();
+                self.remove(&identity);
+            } else {
+                entry.is_last = true;
+            }
+        }
+    }
+
+    /// Takes a region that is not among the idle ones away; returns its bytes.
+    fn remove(&mut self, identity: &RegionIdentity) -> Option<u64> {
+        let entry = self.regions.remove(identity)?;
+        for key in entry.keys {
+            self.forget(&key, identity);
+        }
+        Some(entry.region.bytes())
+    }
+
+    /// A task is known as long as some output of it is here.
+    fn forget(&mut self, key: &TaskKey, identity: &RegionIdentity) {
+        let Some(Outputs { identities, .. }) = self.tasks.get_mut(key) else { return };
+        for output in identities.iter_mut() {
+            *output = output.filter(|output| output != identity);
+        }
+        if identities.iter().all(Option::is_none) {
+            self.tasks.remove(key);
+        }
+    }
+
+    /// Regions here, in use or idle.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Whether nothing is here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Raster;
+    use proptest::prelude::*;
+
+    fn region(value: u8, bytes: u32) -> CachedRegion {
+        let mut identity = [value; 32];
+        identity[1] = 0;
+        let region = Arc::new(DataRegion::Mask(Raster::filled(bytes, 1, 1, value).unwrap()));
+        CachedRegion { identity: RegionIdentity(identity), region }
+    }
+
+    fn key(value: u8) -> TaskKey {
+        TaskKey([value; 32])
+    }
+
+    #[test]
+    fn equal_regions_of_two_tasks_are_one() {
+        let mut shelf = ResultCache::default();
+        let first = shelf.insert(key(1), key(0), None, vec![Some(region(7, 10))], 1.0);
+        let second = shelf.insert(key(2), key(0), None, vec![Some(region(7, 10))], 1.0);
+        let (first, second) = (first[0].clone().unwrap(), second[0].clone().unwrap());
+        assert!(Arc::ptr_eq(&first.0.region, &second.0.region));
+        assert_eq!((first.1, second.1), (RefState::First, RefState::Further));
+        assert_eq!(shelf.release(&first.0.identity), RefState::Further);
+        assert_eq!(shelf.idle_bytes(), 0);
+        assert_eq!(shelf.release(&first.0.identity), RefState::First);
+        assert_eq!((shelf.idle_bytes(), shelf.len()), (10, 1));
+    }
+
+    #[test]
+    fn a_task_is_found_when_all_that_is_wanted_of_it_is_here() {
+        let mut shelf = ResultCache::default();
+        assert!(shelf.take(&key(1), &[true]).is_none());
+        shelf.insert(key(1), key(0), None, vec![Some(region(1, 5)), None], 1.0);
+        assert!(shelf.take(&key(1), &[true, true]).is_none());
+        let (found, origin) = shelf.take(&key(1), &[true, false]).unwrap();
+        assert_eq!(origin, key(0));
+        assert!(found[0].is_some() && found[1].is_none());
+        shelf.release(&region(1, 5).identity);
+        shelf.release(&region(1, 5).identity);
+        shelf.shrink_to(4);
+        assert!(shelf.is_empty());
+        assert!(shelf.take(&key(1), &[true, false]).is_none());
+    }
+
+    #[test]
+    fn what_saves_least_goes_first_and_age_tells_in_the_end() {
+        let mut shelf = ResultCache::default();
+        for (value, seconds) in [(1, 9.0), (2, 1.0), (3, 5.0)] {
+            shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], seconds);
+            shelf.release(&region(value, 10).identity);
+        }
+        shelf.shrink_to(20);
+        assert!(shelf.take(&key(2), &[true]).is_none());
+        // Whoever comes after others have gone is worth what it saves and what went.
+        for value in 4..20 {
+            shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], 2.0);
+            shelf.release(&region(value, 10).identity);
+            shelf.shrink_to(20);
+        }
+        assert!(shelf.take(&key(1), &[true]).is_none());
+    }
+
+    #[test]
+    fn what_is_made_of_a_region_goes_with_it() {
+        let mut shelf = ResultCache::default();
+        let source = RegionKey([1; 16]);
+        for value in [1, 2] {
+            shelf.insert(key(value), key(0), Some(source), vec![Some(region(value, 10))], 1.0);
+        }
+        shelf.insert(key(3), key(0), None, vec![Some(region(3, 10))], 1.0);
+        shelf.release(&region(1, 10).identity);
+        shelf.release(&region(3, 10).identity);
+        shelf.invalidate(&source);
+        assert_eq!((shelf.idle_bytes(), shelf.len()), (10, 2));
+        shelf.release(&region(2, 10).identity);
+        assert_eq!((shelf.idle_bytes(), shelf.len()), (10, 1));
+    }
+
+    proptest! {
+        /// Bytes are counted as a recount finds them, what is held is never let go of, and keys lead to their regions.
+        #[test]
+        fn books_are_kept(steps in prop::collection::vec((0u8..6, 0u8..8, 0u8..6, 0u64..60), 1..200)) {
+            let mut shelf = ResultCache::default();
+            let mut held: Vec<RegionIdentity> = Vec::new();
+            for (step, task, value, bytes) in steps {
+                match step {
+                    0 => {
+                        let size = u32::from(value) + 1;
+                        let put = shelf.insert(key(task), key(0), Some(RegionKey([task % 3; 16])), vec![Some(region(value, size)), None], f64::from(task));
+                        held.push(put[0].as_ref().unwrap().0.identity);
+                    }
+                    1 => {
+                        if let Some((found, _)) = shelf.take(&key(task), &[true, false]) {
+                            let (shelved, _) = found[0].clone().unwrap();
+                            prop_assert_eq!(shelved.region.bytes(), u64::from(shelved.identity.0[0]) + 1);
+                            held.push(shelved.identity);
+                        }
+                    }
+                    2 => {
+                        if let Some(identity) = held.pop() {
+                            let others = held.contains(&identity);
+                            prop_assert_eq!(shelf.release(&identity) == RefState::Further, others);
+                        }
+                    }
+                    3 => {
+                        let source = RegionKey([task % 3; 16]);
+                        shelf.invalidate(&source);
+                        prop_assert!(!shelf.by_source.contains_key(&source));
+                    }
+                    _ => drop(shelf.shrink_to(bytes)),
+                }
+                let idle = shelf.regions.values().filter(|entry| entry.holders == 0);
+                let idle_bytes: u64 = idle.map(|entry| entry.region.bytes()).sum();
+                prop_assert_eq!(shelf.idle_bytes(), idle_bytes);
+                if step > 3 {
+                    prop_assert!(idle_bytes <= bytes);
+                }
+                prop_assert!(held.iter().all(|identity| shelf.regions.contains_key(identity)));
+                for Outputs { identities, .. } in shelf.tasks.values() {
+                    prop_assert!(identities.iter().any(Option::is_some));
+                    prop_assert!(identities.iter().flatten().all(|identity| shelf.regions.contains_key(identity)));
+                }
+            }
+        }
+    }
+}

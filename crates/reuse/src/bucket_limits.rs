@@ -1,0 +1,203 @@
+//! How many buckets, and how large, when nobody says: enough buckets for the cores, and none that memory would not
+//! hold.
+//!
+//! The papers take three buckets a core. Whether as many as run at once fit the memory is predicted
+//! ([`peak_bytes`]); where they do not, more and smaller buckets are tried, down to single instances. The search
+//! doubles, so the answer is within a factor of two of the fewest that fit. What really is admitted, the worker
+//! decides on real sizes.
+
+use std::num::NonZeroUsize;
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::buckets::Buckets;
+use crate::merge_problem::MergeProblem;
+use crate::peak_memory::{LevelBytes, peak_bytes};
+use crate::strategy::{LeftoverRule, SolveError, Strategy, TrtmaOptions};
+use crate::tree::ReuseTree;
+
+/// Buckets a core, "experimentally found" (paper 001 §4.2.4): enough to even out what costs misjudge.
+pub const BUCKETS_PER_CORE: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
+
+/// What there is to execute buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// Cores of all workers.
+    pub cores: NonZeroUsize,
+    /// Buckets that run at once and share the budget.
+    pub concurrent_buckets: NonZeroUsize,
+    /// Bytes that may be held.
+    pub budget_bytes: u64,
+}
+
+/// What a stage's instances hold.
+#[derive(Debug, Clone, Copy)]
+pub struct StageBytes<'a> {
+    /// What an instance reads, held while its bucket runs.
+    pub input_bytes: u64,
+    /// One entry per level.
+    pub levels: &'a [LevelBytes],
+}
+
+/// Limits for strategies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// For TRTMA.
+    pub max_buckets: NonZeroUsize,
+    /// For RTMA.
+    pub max_bucket_size: NonZeroUsize,
+    /// What the buckets that run at once hold at most, by prediction, with either limit.
+    pub peak_bytes: u64,
+}
+
+/// Why there are no limits that would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LimitsError {
+    /// Not even single instances fit.
+    #[error(
+        "keep {concurrent_buckets} buckets within {budget_bytes} bytes: with one instance each they hold {peak_bytes}; {fitting} would fit"
+    )]
+    Memory {
+        /// Buckets that run at once.
+        concurrent_buckets: usize,
+        /// Bytes that may be held.
+        budget_bytes: u64,
+        /// Bytes they would hold.
+        peak_bytes: u64,
+        /// How many of the largest buckets of one instance fit.
+        fitting: u64,
+    },
+    /// A strategy refused the problem.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+}
+
+/// Chooses the fewest buckets, and the largest, that keep the cores busy and fit the memory.
+///
+/// # Errors
+/// When single instances are too large already.
+///
+/// # Panics
+/// When `bytes.levels` has fewer entries than the problem has levels.
+pub fn choose_limits(
+    problem: &MergeProblem,
+    tree: &ReuseTree,
+    bytes: StageBytes<'_>,
+    machine: Capacity,
+) -> Result<Limits, LimitsError> {
+    let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
+    let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
+    // Depth-first, a bucket holds one output of a level at a time: where that fits, whatever buckets there are do.
+    let any_bucket = most_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
+    let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
+    if any_buckets <= machine.budget_bytes {
+        return Ok(Limits {
+            max_buckets: usual_buckets,
+            max_bucket_size: instances,
+            peak_bytes: any_buckets,
+        });
+    }
+    let at_once = |buckets: &Buckets| concurrent_bytes(problem, tree, buckets, bytes, machine);
+    let single = at_once(&Strategy::Stage.solve(problem, tree)?);
+    if single > machine.budget_bytes {
+        let largest = single.div_ceil(machine.concurrent_buckets.get().min(instances.get()) as u64);
+        return Err(LimitsError::Memory {
+            concurrent_buckets: machine.concurrent_buckets.get(),
+            budget_bytes: machine.budget_bytes,
+            peak_bytes: single,
+            fitting: machine.budget_bytes / largest.max(1),
+        });
+    }
+    let options = TrtmaOptions::default();
+    let mut max_buckets = usual_buckets;
+    let mut with_buckets = single;
+    while max_buckets < instances {
+        with_buckets = at_once(&Strategy::Trtma { max_buckets, options }.solve(problem, tree)?);
+        if with_buckets <= machine.budget_bytes {
+            break;
+        }
+        max_buckets = max_buckets.saturating_add(max_buckets.get()).min(instances);
+        with_buckets = single;
+    }
+    let mut max_bucket_size = instances;
+    let mut with_size = single;
+    while max_bucket_size > NonZeroUsize::MIN {
+        let strategy = Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() };
+        with_size = at_once(&strategy.solve(problem, tree)?);
+        if with_size <= machine.budget_bytes {
+            break;
+        }
+        max_bucket_size = NonZeroUsize::new(max_bucket_size.get() / 2).unwrap_or(NonZeroUsize::MIN);
+        with_size = single;
+    }
+    Ok(Limits { max_buckets, max_bucket_size, peak_bytes: with_buckets.max(with_size) })
+}
+
+/// What no bucket holds more than, beside its inputs.
+fn most_bytes(levels: &[LevelBytes]) -> u64 {
+    let outputs = levels.iter().fold(0, |sum: u64, level| sum.saturating_add(level.output_bytes));
+    let scratch = levels.iter().map(|level| level.scratch_bytes).max();
+    outputs.saturating_add(scratch.unwrap_or(0))
+}
+
+/// What the largest buckets hold, as many of them as run at once.
+fn concurrent_bytes(
+    problem: &MergeProblem,
+    tree: &ReuseTree,
+    buckets: &Buckets,
+    bytes: StageBytes<'_>,
+    machine: Capacity,
+) -> u64 {
+    let peak = |members| peak_bytes(problem, tree, members, bytes.input_bytes, bytes.levels);
+    let mut peaks: Vec<u64> = buckets.iter().map(peak).collect();
+    peaks.sort_unstable_by_key(|peak| std::cmp::Reverse(*peak));
+    peaks.iter().take(machine.concurrent_buckets.get()).fold(0, |sum, peak| sum.saturating_add(*peak))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge_problem::TaskCosts;
+
+    /// Eight instances of three tasks, the first of which two each share. An output is read by the next task, so a
+    /// single instance holds two of 10 bytes at a time; where the first task branches, three.
+    fn limits(cores: usize, concurrent: usize, budget_bytes: u64) -> Result<Limits, LimitsError> {
+        let keys = (0..8).flat_map(|instance| [instance / 2, instance, instance]).collect();
+        let problem = MergeProblem::new(3, vec![0; 8], keys, TaskCosts::Count).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let level = |last_read| LevelBytes { output_bytes: 10, scratch_bytes: 1, last_read };
+        let levels = [level(1), level(2), level(2)];
+        let non_zero = |count| NonZeroUsize::new(count).unwrap();
+        let machine =
+            Capacity { cores: non_zero(cores), concurrent_buckets: non_zero(concurrent), budget_bytes };
+        choose_limits(&problem, &tree, StageBytes { input_bytes: 100, levels: &levels }, machine)
+    }
+
+    #[test]
+    fn three_buckets_a_core_where_memory_allows() {
+        let found = limits(1, 2, 1000).unwrap();
+        assert_eq!((found.max_buckets.get(), found.max_bucket_size.get()), (3, 8));
+        assert_eq!(found.peak_bytes, 2 * 131);
+        assert_eq!(limits(64, 2, 1000).unwrap().max_buckets.get(), 8);
+    }
+
+    #[test]
+    fn less_memory_makes_more_and_smaller_buckets() {
+        let found = limits(1, 2, 2 * 131 - 1).unwrap();
+        assert_eq!((found.max_buckets.get(), found.max_bucket_size.get()), (6, 1));
+        assert_eq!(found.peak_bytes, 2 * 121);
+        let found = limits(1, 1, 131).unwrap();
+        assert_eq!((found.max_buckets.get(), found.max_bucket_size.get()), (3, 8));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_numbers() {
+        let refused = limits(1, 3, 2 * 121).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "keep 3 buckets within 242 bytes: with one instance each they hold 363; 2 would fit"
+        );
+        assert!(limits(1, 2, 2 * 121).is_ok());
+    }
+}

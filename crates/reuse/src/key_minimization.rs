@@ -1,0 +1,347 @@
+//! The smallest key under which a result can be found again: paper 004, "Minimizing Data Size for Efficient Data Reuse".
+//!
+//! Statements (vertices) that are worth reusing read values; those values are what a stored result is found by
+//! (*attributes*), and they may be images. Including the statements that make an image from its name replaces the image
+//! by the name. [`FlowGraph`] says which statements read what others write, [`Target`] is the code to be reused with all
+//! that it may be extended by, and [`Target::attributes`] chooses the extension whose attributes take fewest bytes.
+//!
+//! What the paper says, and where this differs:
+//!
+//! - A statement may join the reused ones when everything that reads what it writes is reused (condition C3). What it
+//!   writes must not be *flow-influenced* either: a branch decided the value, so it stays an attribute, with all the
+//!   values it has had ([`ValueHistory`]). The paper marks loop-carried variables so too; a loop is told here iteration
+//!   by iteration, as far as it has run, and then only variables that branches decide need the mark. That is what
+//!   removes `vec` from the attributes of its Table 2.
+//! - Attributes are what critical vertices read *from outside* of the reused set, as in Fig. 5. Equation (1) taken
+//!   literally counts what they read from each other as well.
+//! - Equation (4) takes a vertex out of the critical ones as soon as one of its predecessors joins, even if it reads
+//!   from others too. Here the attributes of an extended set are always found by (1) and (2).
+//! - The paper follows one chain of predecessors at a time (Fig. 7) and never joins two chains. Here every extension
+//!   that C3 allows is considered: the cheapest is a minimum cut (`minimize/cut.rs`).
+//!
+//! Names and values belong to the caller, who also says how many bytes a variable takes: where that is known at run time
+//! only (Phase 3), the same [`Target`] is asked again then.
+
+mod cut;
+mod history;
+
+pub use history::ValueHistory;
+
+use cut::{FlowNetwork, ends};
+use thiserror::Error;
+
+/// A statement of a [`FlowGraph`], by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Vertex(pub u32);
+
+/// A variable of a [`FlowGraph`], by its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VariableId(pub u32);
+
+/// How a variable comes by its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// What its producer computes is all that decides it.
+    Plain,
+    /// Branches decide it as well: it stays an attribute, with the history of its values.
+    Influenced,
+}
+
+/// A value that passes between statements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variable {
+    /// Who may write it: several where branches do. Nobody: it comes from outside (the paper's source).
+    pub producers: Vec<Vertex>,
+    /// Who reads it.
+    pub consumers: Vec<Vertex>,
+    /// How it comes by its value.
+    pub flow: Flow,
+}
+
+/// Statements and the variables that pass between them, without circles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowGraph {
+    vertices: usize,
+    variables: Vec<Variable>,
+}
+
+/// Why there is no graph, or nothing to minimize in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FlowError {
+    /// A variable or a target names a vertex that is not there.
+    #[error("read the flow graph: vertex {vertex} of {vertices}")]
+    NoVertex {
+        /// The vertex.
+        vertex: u32,
+        /// Vertices there are.
+        vertices: usize,
+    },
+    /// Statements depend on themselves; iterations have to be told apart.
+    #[error("read the flow graph: vertex {vertex} depends on itself")]
+    Circle {
+        /// One of them.
+        vertex: u32,
+    },
+    /// A statement that is not to be reused reads from those that are and writes to them: what it writes would have to be
+    /// known before they are executed.
+    #[error("read the target: vertex {vertex} is not in it, but between its vertices")]
+    Between {
+        /// The statement.
+        vertex: u32,
+    },
+}
+
+impl FlowGraph {
+    /// A graph of `vertices` statements, numbered from 0.
+    ///
+    /// # Errors
+    /// [`FlowError`] when a variable names a statement that is not there, or statements depend on themselves.
+    pub fn new(vertices: usize, variables: Vec<Variable>) -> Result<Self, FlowError> {
+        let graph = Self { vertices, variables };
+        for variable in &graph.variables {
+            graph.check(variable.producers.iter().chain(&variable.consumers))?;
+        }
+        match graph.circle() {
+            Some(vertex) => Err(FlowError::Circle { vertex: vertex as u32 }),
+            None => Ok(graph),
+        }
+    }
+
+    /// The variables, in the order of their ids.
+    #[must_use]
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    fn check<'a>(&self, mut vertices: impl Iterator<Item = &'a Vertex>) -> Result<(), FlowError> {
+        match vertices.find(|vertex| vertex.0 as usize >= self.vertices) {
+            Some(vertex) => Err(FlowError::NoVertex { vertex: vertex.0, vertices: self.vertices }),
+            None => Ok(()),
+        }
+    }
+
+    /// Pairs of statements of which the second reads what the first writes.
+    fn edges(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.variables.iter().flat_map(|variable| {
+            let from = variable.producers.iter();
+            from.flat_map(|u| variable.consumers.iter().map(|v| (u.0 as usize, v.0 as usize)))
+        })
+    }
+
+    /// A statement on a circle, if there is one.
+    fn circle(&self) -> Option<usize> {
+        let mut waits_for = vec![0_u32; self.vertices];
+        let mut readers = vec![Vec::new(); self.vertices];
+        for (u, v) in self.edges() {
+            waits_for[v] += 1;
+            readers[u].push(v);
+        }
+        let mut ready: Vec<usize> = (0..self.vertices).filter(|v| waits_for[*v] == 0).collect();
+        while let Some(u) = ready.pop() {
+            for &v in &readers[u] {
+                waits_for[v] -= 1;
+                if waits_for[v] == 0 {
+                    ready.push(v);
+                }
+            }
+        }
+        waits_for.iter().position(|count| *count > 0)
+    }
+
+    /// What is reached from the marked statements along edges, or against them, themselves included.
+    fn reached(&self, from: &[bool], forward: bool) -> Vec<bool> {
+        let mut reached = from.to_vec();
+        // As many rounds as the longest path has edges; graphs of statements are small.
+        loop {
+            let before = reached.iter().filter(|mark| **mark).count();
+            for (u, v) in self.edges() {
+                let (start, end) = if forward { (u, v) } else { (v, u) };
+                reached[end] |= reached[start];
+            }
+            if reached.iter().filter(|mark| **mark).count() == before {
+                return reached;
+            }
+        }
+    }
+}
+
+/// The statements to be reused (the paper's R), and those that may join them.
+#[derive(Debug, Clone)]
+pub struct Target<'a> {
+    graph: &'a FlowGraph,
+    reused: Vec<bool>,
+    /// Statements of which some extension includes each: all others are outside of all extensions.
+    admissible: Vec<bool>,
+}
+
+/// What a result is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attributes {
+    /// The statements that are reused: those of the target, and those that joined them. In order.
+    pub reused: Vec<Vertex>,
+    /// The variables that are the key, in order; of flow-influenced ones the history of their values.
+    pub variables: Vec<VariableId>,
+    /// Bytes they take.
+    pub bytes: u64,
+}
+
+impl<'a> Target<'a> {
+    /// The statements `reused` are to be reused (Phase 1), and what they may be extended by is found (Phase 2).
+    ///
+    /// # Errors
+    /// [`FlowError`] when one of them is not there, or another statement lies between them.
+    pub fn new(graph: &'a FlowGraph, reused: &[Vertex]) -> Result<Self, FlowError> {
+        graph.check(reused.iter())?;
+        let mut marks = vec![false; graph.vertices];
+        reused.iter().for_each(|vertex| marks[vertex.0 as usize] = true);
+        let (before, after) = (graph.reached(&marks, false), graph.reached(&marks, true));
+        let between = |v: &usize| before[*v] && after[*v] && !marks[*v];
+        if let Some(vertex) = (0..graph.vertices).find(between) {
+            return Err(FlowError::Between { vertex: vertex as u32 });
+        }
+        let admissible = admissible(graph, &marks, &before);
+        Ok(Self { graph, reused: marks, admissible })
+    }
+
+    /// The attributes of the statements as they are (A_R), without any extension. `bytes` is what a variable takes.
+    #[must_use]
+    pub fn initial_attributes(&self, bytes: impl Fn(VariableId) -> u64) -> Attributes {
+        self.attributes_of(&self.reused, bytes)
+    }
+
+    /// The attributes of the extension that takes fewest bytes (Phase 3); of several the one of fewest statements. `bytes`
+    /// is what a variable takes: of a flow-influenced one all values it has had.
+    #[must_use]
+    pub fn attributes(&self, bytes: impl Fn(VariableId) -> u64) -> Attributes {
+        self.attributes_of(&self.cheapest_extension(&bytes), bytes)
+    }
+
+    /// Whether a flow-influenced variable may be among the attributes: then sizes are known at run time only, and
+    /// [`attributes`](Self::attributes) is to be asked then.
+    #[must_use]
+    pub fn depends_on_run_time(&self) -> bool {
+        let may_be_read = |v: &Vertex| self.reused[v.0 as usize] || self.admissible[v.0 as usize];
+        let may_come_from_outside = |u: &Vertex| !self.reused[u.0 as usize];
+        self.graph.variables.iter().any(|variable| {
+            variable.flow == Flow::Influenced
+                && variable.consumers.iter().any(may_be_read)
+                && (variable.producers.is_empty() || variable.producers.iter().any(may_come_from_outside))
+        })
+    }
+
+    /// Attributes of a set of statements: what they read from outside of it.
+    fn attributes_of(&self, set: &[bool], bytes: impl Fn(VariableId) -> u64) -> Attributes {
+        let within = |v: &Vertex| set[v.0 as usize];
+        let from_outside = |variable: &Variable| {
+            variable.consumers.iter().any(within)
+                && (variable.producers.is_empty() || !variable.producers.iter().all(within))
+        };
+        let ids = (0u32..).map(VariableId).zip(&self.graph.variables);
+        let variables: Vec<VariableId> =
+            ids.filter(|(_, variable)| from_outside(variable)).map(|(id, _)| id).collect();
+        let bytes = variables.iter().fold(0_u64, |sum, id| sum.saturating_add(bytes(*id)));
+        let reused = (0u32..).map(Vertex).zip(set).filter(|(_, set)| **set).map(|(vertex, _)| vertex);
+        Attributes { reused: reused.collect(), variables, bytes }
+    }
+
+    /// The statements on the target's side of a minimum cut. On that side are what is reused, and with a statement all
+    /// that reads from it (C3). A variable is paid once, when somebody on that side reads it and one of its
+    /// producers is on the other.
+    fn cheapest_extension(&self, bytes: impl Fn(VariableId) -> u64) -> Vec<bool> {
+        let (vertices, variables) = (self.graph.vertices, &self.graph.variables);
+        let mut network = FlowNetwork::new(vertices + 2 * variables.len());
+        let node = |v: &Vertex| match (self.reused[v.0 as usize], self.admissible[v.0 as usize]) {
+            (true, _) => ends::NEAR,
+            (_, true) => ends::inner(v.0 as usize),
+            _ => ends::FAR,
+        };
+        for (number, (id, variable)) in (0u32..).map(VariableId).zip(variables).enumerate() {
+            let read = ends::inner(vertices + 2 * number);
+            let wanted = ends::inner(vertices + 2 * number + 1);
+            for consumer in variable.consumers.iter().map(node) {
+                network.bind(consumer, read);
+                variable.producers.iter().map(node).for_each(|producer| network.bind(producer, consumer));
+            }
+            network.pay(read, wanted, bytes(id));
+            if variable.producers.is_empty() {
+                network.bind(wanted, ends::FAR);
+            }
+            variable.producers.iter().map(node).for_each(|producer| network.bind(wanted, producer));
+        }
+        let near = network.near_side_of_minimum_cut();
+        (0..vertices).map(|v| self.reused[v] || (self.admissible[v] && near[ends::inner(v)])).collect()
+    }
+}
+
+/// The statements that some extension includes: those that lead to the target, write nothing flow-influenced, and whose
+/// readers are all reused or such statements themselves. (Extensions can be united, so each of these is in the largest.)
+fn admissible(graph: &FlowGraph, reused: &[bool], before: &[bool]) -> Vec<bool> {
+    let mut admissible: Vec<bool> =
+        before.iter().zip(reused).map(|(before, reused)| *before && !reused).collect();
+    loop {
+        let mut changed = false;
+        for variable in &graph.variables {
+            let allowed = |v: &Vertex| reused[v.0 as usize] || admissible[v.0 as usize];
+            if variable.flow == Flow::Plain && variable.consumers.iter().all(allowed) {
+                continue;
+            }
+            for producer in &variable.producers {
+                changed |= std::mem::take(&mut admissible[producer.0 as usize]);
+            }
+        }
+        if !changed {
+            return admissible;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(producers: &[u32], consumers: &[u32]) -> Variable {
+        let vertices = |list: &[u32]| list.iter().copied().map(Vertex).collect();
+        Variable { producers: vertices(producers), consumers: vertices(consumers), flow: Flow::Plain }
+    }
+
+    #[test]
+    fn graphs_and_targets_are_checked() {
+        let error = FlowGraph::new(2, vec![variable(&[0], &[2])]).unwrap_err();
+        assert_eq!(error, FlowError::NoVertex { vertex: 2, vertices: 2 });
+        let error = FlowGraph::new(3, vec![variable(&[0], &[1]), variable(&[1], &[2]), variable(&[2], &[1])]);
+        assert_eq!(error.unwrap_err(), FlowError::Circle { vertex: 1 });
+        let graph = FlowGraph::new(3, vec![variable(&[0], &[1]), variable(&[1], &[2])]).unwrap();
+        let error = Target::new(&graph, &[Vertex(0), Vertex(2)]).unwrap_err();
+        assert_eq!(error, FlowError::Between { vertex: 1 });
+        assert!(Target::new(&graph, &[Vertex(3)]).is_err());
+    }
+
+    #[test]
+    fn a_statement_that_reads_nothing_costs_nothing() {
+        let graph = FlowGraph::new(2, vec![variable(&[0], &[1])]).unwrap();
+        let target = Target::new(&graph, &[Vertex(1)]).unwrap();
+        let found = target.attributes(|_| 5);
+        assert_eq!(found, Attributes { reused: vec![Vertex(0), Vertex(1)], variables: vec![], bytes: 0 });
+        assert!(!target.depends_on_run_time());
+    }
+
+    #[test]
+    fn a_statement_that_somebody_else_reads_does_not_join() {
+        // C3: vertex 0 is read by 1, which is reused, and by 2, which is not.
+        let graph = FlowGraph::new(3, vec![variable(&[], &[0]), variable(&[0], &[1, 2])]).unwrap();
+        let target = Target::new(&graph, &[Vertex(1)]).unwrap();
+        let bytes = |id: VariableId| [1, 1000][id.0 as usize];
+        assert_eq!(target.attributes(bytes), target.initial_attributes(bytes));
+        let target = Target::new(&graph, &[Vertex(1), Vertex(2)]).unwrap();
+        assert_eq!(target.attributes(bytes).variables, [VariableId(0)]);
+    }
+
+    #[test]
+    fn sizes_beyond_counting_are_no_bargain() {
+        let graph =
+            FlowGraph::new(2, vec![variable(&[], &[0]), variable(&[0], &[1]), variable(&[], &[1])]).unwrap();
+        let target = Target::new(&graph, &[Vertex(1)]).unwrap();
+        let found = target.attributes(|id| [1, u64::MAX, u64::MAX][id.0 as usize]);
+        assert_eq!((found.variables, found.bytes), (vec![VariableId(0), VariableId(2)], u64::MAX));
+    }
+}

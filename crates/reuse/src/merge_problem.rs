@@ -1,0 +1,185 @@
+//! The task-level merging problem: the instances of one stage, each with a key per task and a cost per task.
+//!
+//! The tasks of a stage are ordered, and instances share a *prefix* of them: the first tasks, as long as their
+//! keys agree, on the same inputs. Which task a level is, and what its key stands for, the caller knows.
+
+use thiserror::Error;
+
+/// A stage instance of a [`MergeProblem`], by its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u32);
+
+/// What executing a task costs. Two instances that share a task should name the same cost for it; where they do
+/// not, the first of them counts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskCosts {
+    /// Every task costs 1: costs are task counts, as in the papers.
+    Count,
+    /// One cost per level, `levels` long: every instance's task of that level costs the same.
+    PerLevel(Vec<f64>),
+    /// One cost per instance and level, in the layout of the keys.
+    PerTask(Vec<f64>),
+}
+
+/// Stage instances to be grouped into buckets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeProblem {
+    levels: usize,
+    inputs: Vec<u32>,
+    keys: Vec<u32>,
+    costs: TaskCosts,
+}
+
+/// Why tables do not make a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ProblemError {
+    /// A stage has at least one task.
+    #[error("read task keys: a stage needs at least one task")]
+    NoLevels,
+    /// The table of keys is not instances × levels.
+    #[error("read task keys: {found} of them, but {instances} stage instances of {levels} tasks")]
+    Keys {
+        /// Keys given.
+        found: usize,
+        /// Stage instances given.
+        instances: usize,
+        /// Tasks of the stage.
+        levels: usize,
+    },
+    /// The costs are not as many as their kind demands.
+    #[error("read task costs: {found} of them where {expected} are needed")]
+    Costs {
+        /// Costs given.
+        found: usize,
+        /// Costs needed.
+        expected: usize,
+    },
+    /// A cost is negative, infinite or not a number.
+    #[error("read task costs: number {position} is negative or not finite")]
+    Cost {
+        /// Position in the table.
+        position: usize,
+    },
+    /// Ids would not fit 32 bits.
+    #[error("number the tasks: {instances} stage instances of {levels} tasks exceed 32-bit ids")]
+    TooLarge {
+        /// Stage instances given.
+        instances: usize,
+        /// Tasks of the stage.
+        levels: usize,
+    },
+}
+
+impl MergeProblem {
+    /// A problem of `inputs.len()` instances of `levels` tasks.
+    ///
+    /// `inputs[i]` is the identity of what instance `i` reads (see [`InputsId`](crate::InputsId)): instances of
+    /// different inputs share nothing. `keys[i * levels + l]` stands for the parameter values that its task `l`
+    /// consumes, and is compared with keys of the same level only.
+    ///
+    /// # Errors
+    /// When a table has another size, a cost is negative or not finite, or ids exceed 32 bits.
+    pub fn new(
+        levels: usize,
+        inputs: Vec<u32>,
+        keys: Vec<u32>,
+        costs: TaskCosts,
+    ) -> Result<Self, ProblemError> {
+        if levels == 0 {
+            return Err(ProblemError::NoLevels);
+        }
+        let instances = inputs.len();
+        if instances.checked_mul(levels) != Some(keys.len()) {
+            return Err(ProblemError::Keys { found: keys.len(), instances, levels });
+        }
+        if keys.len() > u32::MAX as usize {
+            return Err(ProblemError::TooLarge { instances, levels });
+        }
+        let (table, expected) = match &costs {
+            TaskCosts::Count => (&[][..], 0),
+            TaskCosts::PerLevel(table) => (&table[..], levels),
+            TaskCosts::PerTask(table) => (&table[..], keys.len()),
+        };
+        if table.len() != expected {
+            return Err(ProblemError::Costs { found: table.len(), expected });
+        }
+        if let Some(position) = table.iter().position(|cost| !cost.is_finite() || *cost < 0.0) {
+            return Err(ProblemError::Cost { position });
+        }
+        Ok(Self { levels, inputs, keys, costs })
+    }
+
+    /// How many tasks an instance has: the k of the papers.
+    pub fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// How many instances there are: the n of the papers.
+    pub fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether there is nothing to group.
+    pub fn is_empty(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// The instances, in order.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = Member> + use<> {
+        (0..self.inputs.len() as u32).map(Member)
+    }
+
+    /// The identity of what an instance reads.
+    pub fn inputs(&self, member: Member) -> u32 {
+        self.inputs[member.0 as usize]
+    }
+
+    /// The keys of an instance's tasks, first task first.
+    pub fn keys(&self, member: Member) -> &[u32] {
+        let start = member.0 as usize * self.levels;
+        &self.keys[start..start + self.levels]
+    }
+
+    /// The cost of an instance's task of a level, counted from 0.
+    pub fn cost(&self, member: Member, level: usize) -> f64 {
+        match &self.costs {
+            TaskCosts::Count => 1.0,
+            TaskCosts::PerLevel(costs) => costs[level],
+            TaskCosts::PerTask(costs) => costs[member.0 as usize * self.levels + level],
+        }
+    }
+
+    /// The costs as they were given.
+    pub(crate) fn costs(&self) -> &TaskCosts {
+        &self.costs
+    }
+
+    /// The same instances with other tables of the same sizes.
+    pub(crate) fn with_tasks(&self, keys: Vec<u32>, costs: TaskCosts) -> Self {
+        debug_assert_eq!(keys.len(), self.keys.len());
+        Self { levels: self.levels, inputs: self.inputs.clone(), keys, costs }
+    }
+
+    /// The cost of an instance that shares nothing. Summed from the last task back, as bucket costs are, so that
+    /// a bucket of one costs exactly this.
+    pub fn member_cost(&self, member: Member) -> f64 {
+        (0..self.levels).rev().map(|level| self.cost(member, level)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_must_fit() {
+        let problem = |levels, keys, costs| MergeProblem::new(levels, vec![0, 0], keys, costs).unwrap_err();
+        assert_eq!(problem(0, vec![], TaskCosts::Count), ProblemError::NoLevels);
+        let wrong = ProblemError::Keys { found: 3, instances: 2, levels: 2 };
+        assert_eq!(problem(2, vec![0; 3], TaskCosts::Count), wrong);
+        let wrong = ProblemError::Costs { found: 1, expected: 2 };
+        assert_eq!(problem(2, vec![0; 4], TaskCosts::PerLevel(vec![1.0])), wrong);
+        let costs = TaskCosts::PerTask(vec![1.0, 0.0, f64::NAN, 1.0]);
+        assert_eq!(problem(2, vec![0; 4], costs), ProblemError::Cost { position: 2 });
+    }
+}

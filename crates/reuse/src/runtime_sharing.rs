@@ -1,0 +1,85 @@
+//! When buckets end that take from each other what is there already: each task is executed once, by the bucket that
+//! comes to it first, and the others wait for it where they must.
+//!
+//! A prediction, as [`JobGraph`](crate::JobGraph): moving an output costs nothing, nothing is let go of, and a bucket executes
+//! one task at a time. Which bucket begins when is not decided here.
+
+use crate::dataflow::{Dataflow, TaskId};
+use crate::merge_problem::Member;
+
+/// What has been computed so far, or will have been by buckets that have begun.
+#[derive(Debug, Clone)]
+pub struct SharingSchedule<'a> {
+    dataflow: &'a Dataflow,
+    /// When each task's output is there, in seconds; infinite as long as no bucket has come to it.
+    there: Vec<f64>,
+}
+
+impl<'a> SharingSchedule<'a> {
+    /// Before the first bucket.
+    pub fn new(dataflow: &'a Dataflow) -> Self {
+        Self { dataflow, there: vec![f64::INFINITY; dataflow.len()] }
+    }
+
+    /// Begins a bucket at a time not before that of the last call, and says when it ends: when all tasks of its
+    /// members are done. O(k log k) for k tasks.
+    ///
+    /// It executes what nobody before it does, tasks of the first level first: what others compute meanwhile is needed
+    /// as late as can be.
+    pub fn begin(&mut self, members: &[Member], now_seconds: f64) -> f64 {
+        let rows = members.iter().flat_map(|member| self.dataflow.row(*member));
+        let mut tasks: Vec<TaskId> = rows.copied().collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        let (mut free, mut end) = (now_seconds, now_seconds);
+        for task in tasks {
+            let place = task.0 as usize;
+            if self.there[place].is_infinite() {
+                let reads = self.dataflow.reads(task).iter();
+                let begun = reads.map(|read| self.there[read.0 as usize]).fold(free, f64::max);
+                free = begun + self.dataflow.cost(task);
+                self.there[place] = free;
+            }
+            end = end.max(self.there[place]);
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge_problem::{MergeProblem, TaskCosts};
+    use crate::task_graph::{TaskGraph, TaskReads};
+
+    /// Tasks of 1, 5 and 2 seconds; the third reads the others.
+    fn example() -> Dataflow {
+        let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
+        let graph = TaskGraph::new(vec![reads(&[], true), reads(&[], true), reads(&[0, 1], false)]).unwrap();
+        let keys = vec![1, 1, 1, 2, 1, 1, 1, 1, 2];
+        let problem =
+            MergeProblem::new(3, vec![0; 3], keys, TaskCosts::PerLevel(vec![1.0, 5.0, 2.0])).unwrap();
+        Dataflow::build(&problem, &graph)
+    }
+
+    #[test]
+    fn one_bucket_after_the_other_computes_each_task_once() {
+        let dataflow = example();
+        let mut relay = SharingSchedule::new(&dataflow);
+        assert_eq!(relay.begin(&[Member(0)], 0.0), 8.0);
+        assert_eq!(relay.begin(&[Member(1)], 8.0), 11.0);
+        assert_eq!(relay.begin(&[Member(2)], 11.0), 13.0);
+        // All is there.
+        assert_eq!(relay.begin(&[Member(0), Member(2)], 20.0), 20.0);
+    }
+
+    #[test]
+    fn what_is_being_computed_is_waited_for() {
+        let dataflow = example();
+        let mut relay = SharingSchedule::new(&dataflow);
+        assert_eq!(relay.begin(&[Member(0)], 0.0), 8.0);
+        // Its own first task takes a second; the second task is there at 6.
+        assert_eq!(relay.begin(&[Member(1)], 2.0), 8.0);
+        assert_eq!(relay.begin(&[Member(0)], 3.0), 8.0);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a plan saves: the cost of its buckets, and reuse as a fraction of what stage-level merging leaves.
+//!
+//! Costs are those of the reuse tree built for a bucket alone, from level 1 (the virtual root costs nothing).
+//! Time and memory are not here: see [`JobGraph`](crate::JobGraph) and [`peak_bytes`](crate::peak_bytes).
+
+use serde::Serialize;
+
+use crate::buckets::Buckets;
+use crate::merge_problem::{Member, MergeProblem};
+use crate::tree::ReuseTree;
+
+/// What executing one bucket takes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct BucketCost {
+    /// Tasks: nodes of the bucket's own reuse tree.
+    pub tasks: usize,
+    /// The sum of their costs, in the unit of the problem's costs.
+    pub cost: f64,
+}
+
+/// The cost of each bucket, in order; O(kn) in all.
+///
+/// `counted` says which instances to look at: a bucket costs what those of its members cost (nothing without
+/// any).
+pub fn bucket_costs(
+    tree: &ReuseTree,
+    buckets: &Buckets,
+    counted: impl Fn(Member) -> bool,
+) -> Vec<BucketCost> {
+    // A bucket's tree is the part of the whole tree above its members, so it is enough to mark which bucket came
+    // to a node last: a member's walk up ends where its bucket has been before.
+    let mut last_bucket = vec![usize::MAX; tree.len()];
+    let mut cost_of = |(bucket, members): (usize, &[Member])| {
+        let mut total = BucketCost::default();
+        for member in members.iter().filter(|member| counted(**member)) {
+            for node in tree.upwards(*member) {
+                if std::mem::replace(&mut last_bucket[node.0 as usize], bucket) == bucket {
+                    break;
+                }
+                total.tasks += 1;
+                total.cost += tree.cost(node);
+            }
+        }
+        total
+    };
+    buckets.iter().enumerate().map(&mut cost_of).collect()
+}
+
+/// The fraction of work that a plan avoids: 1 − executed / left after stage-level merging. Negative for a plan
+/// that executes more than stage-level merging would (level `none`); 0 when there is no work.
+pub fn reuse_fraction(executed: f64, after_stage_merging: f64) -> f64 {
+    if after_stage_merging == 0.0 { 0.0 } else { 1.0 - executed / after_stage_merging }
+}
+
+/// What the buckets of one stage amount to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReuseSummary {
+    /// Stage instances counted.
+    pub instances: usize,
+    /// Their tasks, if none is shared: what is left after stage-level merging.
+    pub tasks_after_stage_merging: usize,
+    /// Tasks executed.
+    pub tasks: usize,
+    /// The cost of the tasks left after stage-level merging.
+    pub cost_after_stage_merging: f64,
+    /// The cost of the tasks executed.
+    pub cost: f64,
+    /// Reuse by number of tasks.
+    pub reuse_fraction: f64,
+    /// Reuse by cost of tasks.
+    pub cost_reuse_fraction: f64,
+    /// Buckets with a counted instance.
+    pub buckets: usize,
+    /// The cost of the dearest of them; 0 without any.
+    pub max_bucket_cost: f64,
+    /// The cost of the cheapest of them; 0 without any.
+    pub min_bucket_cost: f64,
+}
+
+impl ReuseSummary {
+    /// The figures of a solution. `counted` leaves out the instances that serve the reference only
+    /// ([`StageInstance::reference_only`](crate::StageInstance)): they are executed, but are not part of the
+    /// study.
+    pub fn new(
+        problem: &MergeProblem,
+        tree: &ReuseTree,
+        buckets: &Buckets,
+        counted: impl Fn(Member) -> bool,
+    ) -> Self {
+        let mut costs = bucket_costs(tree, buckets, &counted);
+        costs.retain(|bucket| bucket.tasks > 0);
+        let tasks = costs.iter().map(|bucket| bucket.tasks).sum();
+        let cost = costs.iter().map(|bucket| bucket.cost).sum();
+        // Summed in the order of the buckets, so that buckets of one give the same number as no buckets.
+        let members = || buckets.iter().flatten().filter(|member| counted(**member));
+        let instances = members().count();
+        let tasks_after_stage_merging = instances * problem.levels();
+        let cost_after_stage_merging = members().map(|member| problem.member_cost(*member)).sum();
+        let bucket_cost = costs.iter().map(|bucket| bucket.cost);
+        Self {
+            instances,
+            tasks_after_stage_merging,
+            tasks,
+            cost_after_stage_merging,
+            cost,
+            reuse_fraction: reuse_fraction(tasks as f64, tasks_after_stage_merging as f64),
+            cost_reuse_fraction: reuse_fraction(cost, cost_after_stage_merging),
+            buckets: costs.len(),
+            max_bucket_cost: bucket_cost.clone().fold(0.0, f64::max),
+            min_bucket_cost: bucket_cost.reduce(f64::min).unwrap_or(0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge_problem::TaskCosts;
+
+    fn figures(costs: TaskCosts, counted: impl Fn(Member) -> bool) -> ReuseSummary {
+        // Two that share their first task, one alone; the last bucket is split from its sibling.
+        let keys = vec![1, 1, 1, 2, 2, 1, 1, 3];
+        let problem = MergeProblem::new(2, vec![0; 4], keys, costs).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let mut buckets = Buckets::default();
+        buckets.push([Member(0), Member(1), Member(2)]);
+        buckets.push([Member(3)]);
+        ReuseSummary::new(&problem, &tree, &buckets, counted)
+    }
+
+    #[test]
+    fn a_bucket_costs_the_nodes_of_its_own_tree() {
+        let found = figures(TaskCosts::Count, |_| true);
+        assert_eq!((found.tasks, found.tasks_after_stage_merging), (7, 8));
+        assert_eq!((found.max_bucket_cost, found.min_bucket_cost), (5.0, 2.0));
+        assert_eq!(found.reuse_fraction, 0.125);
+        // By cost, a shared first task is worth more when it is the dear one.
+        let found = figures(TaskCosts::PerLevel(vec![3.0, 1.0]), |_| true);
+        assert_eq!((found.cost, found.cost_after_stage_merging), (13.0, 16.0));
+        assert_eq!(found.cost_reuse_fraction, 0.1875);
+    }
+
+    #[test]
+    fn what_is_not_counted_is_in_no_figure() {
+        let found = figures(TaskCosts::Count, |member| member != Member(1) && member != Member(3));
+        assert_eq!((found.instances, found.buckets, found.tasks), (2, 1, 4));
+        assert_eq!(found.reuse_fraction, 0.0);
+    }
+
+    /// Thesis Fig. 4.6 with the costs of Table 4.3: three instances that share six tasks, and two that share five.
+    /// Nine tasks each, and yet 1.18 and 1.48 stages' worth.
+    #[test]
+    fn figure_4_6_equal_task_counts_are_not_equal_costs() {
+        let shared =
+            |tasks: u32, instance: u32| (0..7).map(move |task| if task < tasks { 0 } else { instance });
+        let keys: Vec<u32> = [(6, 1), (6, 2), (6, 3)].into_iter().flat_map(|(t, i)| shared(t, i)).collect();
+        let keys = [keys, [(5, 1), (5, 2)].into_iter().flat_map(|(t, i)| shared(t, i)).collect()].concat();
+        let seconds = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
+        let stage: f64 = seconds.iter().sum();
+        let costs = TaskCosts::PerLevel(seconds.map(|seconds| seconds / stage).to_vec());
+        let problem = MergeProblem::new(7, vec![0, 0, 0, 1, 1], keys, costs).unwrap();
+        let tree = ReuseTree::build(&problem);
+        let mut buckets = Buckets::default();
+        buckets.push([Member(0), Member(1), Member(2)]);
+        buckets.push([Member(3), Member(4)]);
+        let costs = bucket_costs(&tree, &buckets, |_| true);
+        assert_eq!(costs.iter().map(|bucket| bucket.tasks).collect::<Vec<_>>(), [9, 9]);
+        assert_eq!([0, 1].map(|bucket: usize| format!("{:.2}", costs[bucket].cost)), ["1.18", "1.49"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! In which order a stage's tasks share most: of all orders in which they can be executed, the one whose reuse tree
+//! costs least for the instances at hand.
+//!
+//! A tree has a node per distinct prefix, and how many distinct prefixes there are depends only on *which* tasks
+//! the prefix has, not on their order. So the best order follows from the cheapest way to every set of tasks that
+//! holds all that its tasks read (a down-set): exact dynamic programming where there are at most
+//! [`MAX_DOWN_SETS`] of them and their instances are few enough, the cheapest next task otherwise. Which tasks
+//! may be swapped at all the caller says with a [`TaskGraph`]; results do not depend on the order.
+
+use std::collections::HashMap;
+
+use crate::interner::Interner;
+use crate::merge_problem::{Member, MergeProblem, TaskCosts};
+use crate::task_graph::{TaskGraph, TaskGraphError};
+
+/// The most down-sets that are compared exactly. A stage whose tasks fork into twelve independent ones has so many.
+pub const MAX_DOWN_SETS: usize = 4096;
+
+/// The most look-ups spent on an exact answer, about ten seconds' worth: down-sets × instances.
+const MAX_LOOK_UPS: usize = 1 << 27;
+
+/// An order of a stage's tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskOrder {
+    /// The task at each position, as numbered in the problem it was found for.
+    pub tasks: Vec<usize>,
+    /// What the reuse tree costs in this order.
+    pub cost: f64,
+    /// Whether no order costs less; otherwise the cheapest next task was taken at each position.
+    pub exact: bool,
+}
+
+/// The order in which the instances share most, by cost. Of equally good orders the one that puts the tasks of
+/// higher number later.
+///
+/// # Panics
+/// When the graph has another number of tasks than the problem has levels.
+pub fn best_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
+    assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
+    let most = MAX_DOWN_SETS.min(MAX_LOOK_UPS / problem.len().max(1));
+    exact_order(problem, graph, most).unwrap_or_else(|| greedy_order(problem, graph))
+}
+
+/// A prefix of tasks: which distinct ones the instances have.
+#[derive(Clone)]
+struct Prefix {
+    /// Of each instance.
+    class_of: Vec<u32>,
+    /// The first instance of each class.
+    first: Vec<Member>,
+}
+
+impl Prefix {
+    fn empty(problem: &MergeProblem) -> Self {
+        let mut inputs = Interner::default();
+        Self::by(problem, |member| inputs.intern(problem.inputs(member)))
+    }
+
+    fn with(&self, problem: &MergeProblem, task: usize) -> Self {
+        let mut classes = Interner::default();
+        Self::by(problem, |member| {
+            classes.intern((self.class_of[member.0 as usize], problem.keys(member)[task]))
+        })
+    }
+
+    fn by(problem: &MergeProblem, mut class: impl FnMut(Member) -> u32) -> Self {
+        let mut prefix = Self { class_of: Vec::with_capacity(problem.len()), first: Vec::new() };
+        for member in problem.members() {
+            let class = class(member);
+            if class as usize == prefix.first.len() {
+                prefix.first.push(member);
+            }
+            prefix.class_of.push(class);
+        }
+        prefix
+    }
+
+    /// What a task costs as the last of this prefix.
+    fn cost(&self, problem: &MergeProblem, task: usize) -> f64 {
+        self.first.iter().map(|member| problem.cost(*member, task)).sum()
+    }
+}
+
+fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option<TaskOrder> {
+    let mut last_costs = LastCosts { problem, graph, most, of: HashMap::new() };
+    if graph.len() > 64 || !last_costs.count_up(0, &mut 0) {
+        return None;
+    }
+    last_costs.visit(0, &Prefix::empty(problem));
+    // From small sets to large ones: the cheapest way there, and its last task.
+    let mut sets: Vec<u64> = last_costs.of.keys().copied().collect();
+    sets.sort_unstable_by_key(|set| (set.count_ones(), *set));
+    let mut cheapest: HashMap<u64, (f64, usize)> = HashMap::from([(0, (0.0, 0))]);
+    for set in &sets {
+        let ways =
+            last_costs.of[set].iter().map(|(task, cost)| (cheapest[&(set & !(1 << task))].0 + cost, *task));
+        let best = ways.reduce(|a, b| if (b.0, a.1) < (a.0, b.1) { b } else { a });
+        cheapest.insert(*set, best.unwrap_or_default());
+    }
+    let mut set = sets.last().copied().unwrap_or(0);
+    let cost = cheapest[&set].0;
+    let mut tasks = Vec::with_capacity(graph.len());
+    while set != 0 {
+        let last = cheapest[&set].1;
+        tasks.push(last);
+        set &= !(1 << last);
+    }
+    tasks.reverse();
+    Some(TaskOrder { tasks, cost, exact: true })
+}
+
+/// What each task costs that can be the last of a down-set, for all down-sets but the empty one. Sets are bits.
+struct LastCosts<'a> {
+    problem: &'a MergeProblem,
+    graph: &'a TaskGraph,
+    most: usize,
+    of: HashMap<u64, Vec<(usize, f64)>>,
+}
+
+impl LastCosts<'_> {
+    /// The tasks that nothing in the set reads.
+    fn lasts(&self, set: u64) -> Vec<usize> {
+        let tasks = || (0..self.graph.len()).filter(move |task| set >> task & 1 == 1);
+        let read =
+            tasks().flat_map(|task| &self.graph.reads(task).tasks).fold(0, |set, read| set | 1 << read);
+        tasks().filter(|task| read >> task & 1 == 0).collect()
+    }
+
+    /// The down-sets reached from this one by one more task, each from one set only: the one that lacks the
+    /// highest of its possible last tasks.
+    fn next(&self, set: u64) -> impl Iterator<Item = (u64, usize)> {
+        let has = move |task: usize| set >> task & 1 == 1;
+        let ready =
+            move |task: &usize| !has(*task) && self.graph.reads(*task).tasks.iter().all(|read| has(*read));
+        let next = (0..self.graph.len()).filter(ready).map(move |task| (set | 1 << task, task));
+        next.filter(|(next, task)| self.lasts(*next).last() == Some(task))
+    }
+
+    /// Whether there are few enough.
+    fn count_up(&self, set: u64, found: &mut usize) -> bool {
+        *found += 1;
+        *found <= self.most && self.next(set).all(|(next, _)| self.count_up(next, found))
+    }
+
+    fn visit(&mut self, set: u64, prefix: &Prefix) {
+        let next: Vec<(u64, usize)> = self.next(set).collect();
+        for (next, task) in next {
+            let prefix = prefix.with(self.problem, task);
+            let lasts = self.lasts(next).into_iter();
+            self.of.insert(next, lasts.map(|last| (last, prefix.cost(self.problem, last))).collect());
+            self.visit(next, &prefix);
+        }
+    }
+}
+
+fn greedy_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
+    let mut prefix = Prefix::empty(problem);
+    let mut order = TaskOrder { tasks: Vec::new(), cost: 0.0, exact: false };
+    while order.tasks.len() < graph.len() {
+        let has = |task: &usize| order.tasks.contains(task);
+        let ready = (0..graph.len()).filter(|task| !has(task) && graph.reads(*task).tasks.iter().all(has));
+        let longer = ready.map(|task| {
+            let prefix = prefix.with(problem, task);
+            (prefix.cost(problem, task), prefix.first.len(), task, prefix)
+        });
+        // Of equally dear ones the one that splits the instances least.
+        let least = longer.reduce(|a, b| if (b.0, b.1) < (a.0, a.1) { b } else { a });
+        let Some((cost, _, task, longer)) = least else { break };
+        order.tasks.push(task);
+        order.cost += cost;
+        prefix = longer;
+    }
+    order
+}
+
+impl MergeProblem {
+    /// The same instances with their tasks in another order: `order[position]` is the task that comes there.
+    ///
+    /// # Errors
+    /// When the order is not one in which the tasks can be executed.
+    pub fn reordered(&self, graph: &TaskGraph, order: &[usize]) -> Result<Self, TaskGraphError> {
+        graph.reordered(order)?;
+        let moved = |member: Member| order.iter().map(move |task| self.keys(member)[*task]);
+        let keys = self.members().flat_map(moved).collect();
+        let costs = match self.costs() {
+            TaskCosts::Count => TaskCosts::Count,
+            TaskCosts::PerLevel(costs) => {
+                TaskCosts::PerLevel(order.iter().map(|task| costs[*task]).collect())
+            }
+            TaskCosts::PerTask(_) => {
+                let moved = |member: Member| order.iter().map(move |task| self.cost(member, *task));
+                TaskCosts::PerTask(self.members().flat_map(moved).collect())
+            }
+        };
+        Ok(self.with_tasks(keys, costs))
+    }
+}

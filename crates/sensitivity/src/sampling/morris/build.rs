@@ -1,0 +1,119 @@
+//! Trajectories: drawn, and written as rows.
+//!
+//! Which of them are kept is not known here.
+
+use super::MorrisError;
+use super::steps::{ParameterStep, StepChoices};
+use crate::rng::{self, RngStream};
+use crate::sampling::groups::Group;
+use crate::sampling::points::UnitPoints;
+use crate::sampling::{Design, Structure, names, resting_value};
+use crate::trajectory::{Step, Trajectories, Trajectory, joint_fraction};
+use pleach_workflow::{Parameter, Value};
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+/// A trajectory before it is rows: the step of each varying parameter, and the order of the groups.
+pub(super) struct TrajectoryDraft {
+    moves: Vec<ParameterStep>,
+    order: Vec<usize>,
+}
+
+/// Draws the trajectory of an index: from its base point where there are some, else from one of its own.
+pub(super) fn walk(
+    steps: &[StepChoices<'_>],
+    groups: usize,
+    base: Option<&UnitPoints>,
+    seed: u64,
+    index: u32,
+) -> Result<TrajectoryDraft, MorrisError> {
+    let purpose = if base.is_some() { RngStream::Order(index) } else { RngStream::Trajectory(index) };
+    let mut generator = rng::generator(seed, purpose);
+    let moves = match base {
+        None => steps
+            .iter()
+            .map(|steps| {
+                let base = generator.random_range(0..steps.bases());
+                steps.step(base, generator.random::<bool>())
+            })
+            .collect::<Result<_, _>>()?,
+        Some(points) => {
+            let places = points.row(index as usize);
+            steps.iter().zip(places).map(|(steps, &place)| steps.step_at(place)).collect::<Result<_, _>>()?
+        }
+    };
+    let mut order: Vec<usize> = (0..groups).collect();
+    order.shuffle(&mut generator);
+    Ok(TrajectoryDraft { moves, order })
+}
+
+/// Rows and their structure, trajectory after trajectory.
+pub(super) struct DesignBuilder<'a> {
+    parameters: &'a [Parameter],
+    /// Columns of the varying parameters.
+    varying: &'a [usize],
+    /// Of each group, places of its parameters in `varying`.
+    members: Vec<Vec<usize>>,
+    resting: Vec<Value>,
+    evaluations: Vec<Vec<Value>>,
+    trajectories: Vec<Trajectory>,
+}
+
+impl<'a> DesignBuilder<'a> {
+    pub(super) fn new(parameters: &'a [Parameter], varying: &'a [usize], groups: &[Group]) -> Self {
+        let place = |column: &usize| varying.binary_search(column).ok();
+        let members = groups.iter().map(|group| group.columns.iter().filter_map(place).collect()).collect();
+        let resting = parameters.iter().map(resting_value).collect();
+        let (evaluations, trajectories) = (Vec::new(), Vec::new());
+        Self { parameters, varying, members, resting, evaluations, trajectories }
+    }
+
+    /// Adds the rows of a trajectory.
+    pub(super) fn add(&mut self, walk: &TrajectoryDraft) {
+        let mut point = self.resting.clone();
+        for (&column, step) in self.varying.iter().zip(&walk.moves) {
+            point[column] = step.from.value;
+        }
+        let first_row = self.evaluations.len();
+        let mut steps = Vec::with_capacity(walk.order.len());
+        for &group in &walk.order {
+            self.evaluations.push(point.clone());
+            for &place in &self.members[group] {
+                point[self.varying[place]] = walk.moves[place].to.value;
+            }
+            steps.push(Step { parameter: group, fraction: self.fraction(walk, group) });
+        }
+        self.evaluations.push(point);
+        self.trajectories.push(Trajectory { first_row, steps });
+    }
+
+    fn fraction(&self, walk: &TrajectoryDraft, group: usize) -> f64 {
+        let fractions: Vec<f64> =
+            self.members[group].iter().map(|&place| walk.moves[place].fraction).collect();
+        joint_fraction(&fractions)
+    }
+
+    /// Points of a trajectory in the unit cube, row after row.
+    pub(super) fn places(&self, walk: &TrajectoryDraft) -> Vec<f64> {
+        let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.place).collect();
+        let mut places = point.clone();
+        for &group in &walk.order {
+            for &place in &self.members[group] {
+                point[place] = walk.moves[place].to.place;
+            }
+            places.extend(&point);
+        }
+        places
+    }
+
+    /// The design, whose steps are those of groups of these names.
+    pub(super) fn finish(self, group_names: Vec<String>) -> Design {
+        let rows = self.evaluations.len();
+        let structure = Trajectories::new(group_names, self.trajectories, rows, false);
+        Design {
+            names: names(self.parameters),
+            evaluations: self.evaluations,
+            structure: Structure::Trajectories(structure),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! A cluster in the hands of somebody who looks at it now and then: nodes come and go as they say, at other sites too, where
+//! what is fetched takes its time and is counted.
+
+use super::{Aborted, Cluster, DueEvent, Node};
+use crate::audit::Violation;
+use crate::recorder::RecordedManager;
+use crate::scenario::{Incident, NodeSpec};
+use pleach_dispatch::scaling::WorkByPartition;
+use pleach_dispatch::study::Study;
+use pleach_dispatch::{InstanceId, PlanId, WorkerId};
+use pleach_regions::RegionKey;
+use pleach_reuse::{Buckets, Member, Previous, ReuseTree, bucket_costs, replan};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+
+/// Where a node is: what is fetched from another site, or from where files are kept, takes its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiteLink {
+    /// Which site.
+    pub site: u32,
+    /// Bytes a second from another site.
+    pub wide_bytes_per_second: f64,
+    /// Bytes a second from where files are kept.
+    pub store_bytes_per_second: f64,
+}
+
+impl Default for SiteLink {
+    /// Of a cluster's own nodes: there is no wide area, and files are at hand.
+    fn default() -> Self {
+        Self { site: 0, wide_bytes_per_second: f64::INFINITY, store_bytes_per_second: f64::INFINITY }
+    }
+}
+
+/// What a slot did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotSpan {
+    /// Whose.
+    pub node: usize,
+    /// The stage of the instance.
+    pub stage: u32,
+    /// From when.
+    pub from_us: u64,
+    /// Until when.
+    pub to_us: u64,
+    /// To its end.
+    pub is_whole: bool,
+}
+
+impl Cluster {
+    /// The same, which records what slots do when.
+    #[must_use]
+    pub fn with_spans(mut self) -> Self {
+        self.spans = Some(Vec::new());
+        self
+    }
+
+    /// The same, which cuts buckets anew so long after workers have come or gone: those that come meanwhile are planned for
+    /// at once.
+    #[must_use]
+    pub fn replanning_after(mut self, seconds: f64) -> Self {
+        self.replan_after_us = (seconds * 1e6) as u64;
+        self
+    }
+
+    /// Whether all studies are over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over.len() >= self.workloads.len()
+    }
+
+    /// Goes on until some time, or all studies are over.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_until(&mut self, at_us: u64) -> Result<(), Aborted> {
+        while !self.is_over() {
+            let Some(Reverse(entry)) = self.queue.peek() else { break };
+            if entry.0 > at_us {
+                break;
+            }
+            let Some(Reverse(entry)) = self.queue.pop() else { break };
+            self.now_us = self.now_us.max(entry.0);
+            self.happen(entry.2)?;
+        }
+        if !self.is_over() {
+            self.now_us = self.now_us.max(at_us);
+        }
+        Ok(())
+    }
+
+    /// Microseconds since the beginning.
+    #[must_use]
+    pub fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// A node comes; gives its number.
+    pub fn join(&mut self, spec: NodeSpec, link: SiteLink) -> usize {
+        let node = self.nodes.len();
+        self.nodes.push(Node::new(spec));
+        self.links.resize(node, SiteLink::default());
+        self.links.push(link);
+        self.at(self.now_us, DueEvent::Connect(node));
+        node
+    }
+
+    /// A node is to leave; one that has not joined yet is told when it is asked again.
+    ///
+    /// # Errors
+    /// The first rule that the manager broke, under audit.
+    pub fn drain(&mut self, node: usize) -> Result<(), Violation> {
+        self.incident(Incident::Drain { node })
+    }
+
+    /// A node is taken away, and told so much before; without that time it loses power.
+    ///
+    /// # Errors
+    /// The first rule that the manager broke, under audit.
+    pub fn interrupt(&mut self, node: usize, notice_seconds: f64) -> Result<(), Violation> {
+        let milliseconds = (notice_seconds * 1e3) as u64;
+        let incident = if milliseconds == 0 {
+            Incident::Crash { node }
+        } else {
+            Incident::LeaseEnd { node, milliseconds }
+        };
+        self.incident(incident)
+    }
+
+    /// When a node went.
+    #[must_use]
+    pub fn ended_us(&self, node: usize) -> Option<u64> {
+        self.nodes[node].ended_us
+    }
+
+    /// Whether the manager knows a node.
+    #[must_use]
+    pub fn is_known(&self, node: usize) -> bool {
+        self.nodes[node].worker.is_some()
+    }
+
+    /// Whether a node is about to leave.
+    #[must_use]
+    pub fn is_leaving(&self, node: usize) -> bool {
+        let here = &self.nodes[node];
+        here.draining || here.end_us.is_some() || !here.up
+    }
+
+    /// Buckets that a node has, and bytes that it holds.
+    #[must_use]
+    pub fn load(&self, node: usize) -> (usize, u64) {
+        let here = &self.nodes[node];
+        let bytes = |(study, key): &(PlanId, RegionKey)| self.workloads[study.index()].bytes_of(*key);
+        (here.runs.len(), here.held.iter().map(bytes).sum())
+    }
+
+    /// Bytes that have left a site.
+    #[must_use]
+    pub fn egress_bytes(&self, site: u32) -> u64 {
+        self.egress_bytes.get(&site).copied().unwrap_or(0)
+    }
+
+    /// What was recorded.
+    #[must_use]
+    pub fn spans(&self) -> &[SlotSpan] {
+        self.spans.as_deref().unwrap_or_default()
+    }
+
+    /// Buckets of a study that are ready or wait, and nobody has.
+    #[must_use]
+    pub fn waiting_buckets(&self, study: PlanId) -> usize {
+        self.state(study).map_or(0, |state| state.unstarted().count())
+    }
+
+    fn state(&self, study: PlanId) -> Option<&Study> {
+        RecordedManager::manager(&self.observed).study(study)
+    }
+
+    /// What is left of a study as it is cut, as the cost model has it: seconds of a worker of speed 1.
+    #[must_use]
+    pub fn work_left(&self, study: PlanId) -> f64 {
+        let Some(state) = self.state(study) else { return 0.0 };
+        let (waiting, leased) = (state.unstarted().map(|(_, open)| open), leased(state));
+        waiting.chain(leased).map(|open| self.chain(study, open)).sum()
+    }
+
+    /// Seconds of some instances one after the other, as a worker executes them.
+    fn chain(&self, study: PlanId, open: &BTreeSet<InstanceId>) -> f64 {
+        let workload = &self.workloads[study.index()];
+        let mut instances: Vec<InstanceId> = open.iter().copied().collect();
+        instances.sort_by_key(|instance| workload.order(*instance));
+        let before = [None].into_iter().chain(instances.iter().copied().map(Some));
+        before.zip(&instances).map(|(before, instance)| workload.foreseen_seconds(before, *instance)).sum()
+    }
+
+    /// The dearest instance that is left: nobody divides one. Looked for among what nobody has begun, one of each bucket.
+    #[must_use]
+    pub fn longest_left(&self, study: PlanId) -> f64 {
+        let Some(state) = self.state(study) else { return 0.0 };
+        let workload = &self.workloads[study.index()];
+        let firsts =
+            state.unstarted().map(|(_, open)| open).chain(leased(state)).filter_map(|open| open.first());
+        firsts.map(|first| workload.foreseen_seconds(None, *first)).fold(0.0, f64::max)
+    }
+
+    /// What would be left if what nobody has begun were cut for so many slots, ascending: three buckets for each, as the
+    /// manager does it. Where it cannot be planned anew, as it is.
+    #[must_use]
+    pub fn cuts(&self, study: PlanId, slots: &[u32]) -> Vec<WorkByPartition> {
+        let longest_seconds = self.longest_left(study);
+        let now = self.work_left(study);
+        let cut = |slots: u32, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds };
+        let as_it_is = || slots.iter().map(|slots| cut(*slots, now)).collect();
+        let Some(state) = self.state(study) else { return Vec::new() };
+        let workload = &self.workloads[study.index()];
+        let second = |open: &&BTreeSet<InstanceId>| open.iter().all(|id| workload.is_second(*id));
+        let old: Vec<&BTreeSet<InstanceId>> =
+            state.unstarted().map(|(_, open)| open).filter(second).collect();
+        let movable: f64 = old.iter().map(|open| self.chain(study, open)).sum();
+        let instances: Vec<InstanceId> = old.iter().flat_map(|open| open.iter().copied()).collect();
+        let Some(before) = NonZeroUsize::new(self.cut_for[study.index()]) else { return as_it_is() };
+        let Some(problem) = workload.problem(&instances).ok().filter(|_| !instances.is_empty()) else {
+            return as_it_is();
+        };
+        let (mut buckets, mut next) = (Buckets::default(), 0);
+        for open in &old {
+            let end = next + open.len() as u32;
+            buckets.push((next..end).map(Member));
+            next = end;
+        }
+        let tree = ReuseTree::build(&problem);
+        let of = |slots: &u32| {
+            let limit = NonZeroUsize::new(3 * *slots as usize)?;
+            let previous = Previous { buckets: &buckets, max_buckets: before };
+            let planned = replan(&problem, &tree, previous, |_| false, limit).ok()?;
+            let costs = bucket_costs(&tree, &planned.buckets(), |_| true);
+            Some(cut(*slots, now - movable + costs.iter().map(|bucket| bucket.cost).sum::<f64>()))
+        };
+        let cuts: Option<Vec<WorkByPartition>> = slots.iter().map(of).collect();
+        cuts.unwrap_or_else(as_it_is)
+    }
+
+    /// A node goes, and with it what it had begun.
+    pub(super) fn end(&mut self, node: usize) {
+        let here = &mut self.nodes[node];
+        here.ended_us.get_or_insert(self.now_us);
+        let speed = here.spec.speed;
+        let begun: Vec<(PlanId, InstanceId, u64)> =
+            here.runs.values().filter_map(|run| Some((run.study, run.current?, run.begun_us))).collect();
+        here.lose_all();
+        for (study, instance, begun_us) in begun {
+            self.figures.lost_seconds += (self.now_us - begun_us) as f64 / 1e6 * speed;
+            self.note_span(node, study, instance, begun_us, false);
+        }
+    }
+
+    pub(super) fn note_span(
+        &mut self,
+        node: usize,
+        study: PlanId,
+        instance: InstanceId,
+        from_us: u64,
+        is_whole: bool,
+    ) {
+        let stage = self.workloads[study.index()].stage(instance);
+        if let Some(spans) = &mut self.spans {
+            spans.push(SlotSpan { node, stage, from_us, to_us: self.now_us, is_whole });
+        }
+    }
+
+    fn link(&self, node: usize) -> SiteLink {
+        self.links.get(node).copied().unwrap_or_default()
+    }
+
+    /// The node to fetch a region from: one of the same site, if there is one.
+    pub(super) fn nearest_with(
+        &self,
+        node: usize,
+        workers: &[WorkerId],
+        study: PlanId,
+        key: RegionKey,
+    ) -> Option<usize> {
+        let holders = workers.iter().filter(|worker| self.has_region(**worker, study, key));
+        let mut holders = holders.filter_map(|worker| self.workers.get(worker).copied());
+        let first = holders.next()?;
+        let site = self.link(node).site;
+        let is_near = |holder: &usize| self.link(*holder).site == site;
+        Some(if is_near(&first) { first } else { holders.find(is_near).unwrap_or(first) })
+    }
+
+    /// Bytes that go from one node to another; gives the seconds that they take more than within a site.
+    pub(super) fn leave_site(&mut self, from: usize, to: usize, bytes: u64) -> f64 {
+        let (from, to) = (self.link(from), self.link(to));
+        if from.site == to.site {
+            return 0.0;
+        }
+        *self.egress_bytes.entry(from.site).or_default() += bytes;
+        bytes as f64 / from.wide_bytes_per_second.min(to.wide_bytes_per_second)
+    }
+
+    /// Seconds that it takes to read the files of an instance that the node has not read yet.
+    pub(super) fn read_files(&mut self, node: usize, study: PlanId, instance: InstanceId) -> f64 {
+        let rate = self.link(node).store_bytes_per_second;
+        let workload = &self.workloads[study.index()];
+        let bytes = workload.file_bytes() as f64;
+        let read = &mut self.nodes[node].files;
+        let new = workload.files(instance).iter().filter(|key| read.insert(**key)).count();
+        if new > 0 { new as f64 * bytes / rate } else { 0.0 }
+    }
+}
+
+/// What is open of each lease, of two of the same instances once.
+fn leased(state: &Study) -> impl Iterator<Item = &BTreeSet<InstanceId>> {
+    let mut seen = BTreeSet::new();
+    state.all_leases().filter_map(move |(_, lease)| {
+        let (_, open) = state.leased(lease)?;
+        seen.insert(*open.first()?).then_some(open)
+    })
+}

@@ -1,0 +1,216 @@
+//! A real study's plan: which tasks its instances consist of, what they share, and what each is believed to take.
+
+use super::Workload;
+use crate::random::Random;
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_regions::RegionKey;
+use pleach_reuse::{MergeProblem, ProblemError, ReuseTree, TaskCosts};
+use std::collections::{BTreeSet, HashMap};
+
+/// The instances of one stage.
+#[derive(Clone, Debug, Default)]
+pub struct StageWorkload {
+    /// Tasks of each.
+    pub levels: usize,
+    /// By member, as the plan numbers them.
+    pub instances: Vec<InstanceId>,
+    /// By member: what it reads, as [`MergeProblem`] has it.
+    pub inputs: Vec<u32>,
+    /// By member and level: the keys of its tasks.
+    pub keys: Vec<u32>,
+    /// By member and level: seconds of its tasks.
+    pub seconds: Vec<f64>,
+}
+
+/// A stage, with what its instances share.
+#[derive(Clone, Debug)]
+struct Stage {
+    trace: StageWorkload,
+    /// By member and level: the node of the reuse tree.
+    nodes: Vec<u32>,
+    /// By member: its place in the tree's order.
+    rank: Vec<u32>,
+    unique_seconds: f64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct RecordedWorkload {
+    stages: Vec<Stage>,
+    /// By instance: its stage, and which member of it.
+    places: Vec<(u32, u32)>,
+    /// By instance: what it stores for others.
+    stored: Vec<Vec<RegionKey>>,
+    /// By instance: what it reads that comes from files.
+    files: Vec<Vec<RegionKey>>,
+    /// The stage whose buckets are cut anew: where most tasks are.
+    merged: usize,
+    /// Bytes of what is stored, on its way to another worker.
+    region_bytes: HashMap<RegionKey, u64>,
+    file_bytes: u64,
+    variation: f64,
+    seed: u64,
+}
+
+impl Workload {
+    /// A real plan. Tasks take what is foreseen times a factor of this coefficient of variation; what instances store has so
+    /// many bytes on its way to another worker, by its key, and each file so many.
+    ///
+    /// # Errors
+    /// [`ProblemError`] when the tables of a stage do not belong together.
+    pub fn traced(
+        plan: ExecutionPlan,
+        stages: Vec<StageWorkload>,
+        (region_bytes, file_bytes): (HashMap<RegionKey, u64>, u64),
+        variation: f64,
+        seed: u64,
+    ) -> Result<Self, ProblemError> {
+        let mut places = vec![(0, 0); plan.instances.len()];
+        for (stage, trace) in (0..).zip(&stages) {
+            for (member, instance) in (0..).zip(&trace.instances) {
+                places[instance.index()] = (stage, member);
+            }
+        }
+        let made: BTreeSet<RegionKey> =
+            plan.instances.iter().flat_map(|instance| &instance.outputs).map(|output| output.key).collect();
+        let stored = plan.instances.iter().map(|instance| {
+            instance.outputs.iter().filter(|output| output.stored).map(|output| output.key).collect()
+        });
+        let files = plan.instances.iter().map(|instance| {
+            let mut files: Vec<RegionKey> =
+                instance.inputs.iter().copied().filter(|key| !made.contains(key)).collect();
+            files.sort_unstable();
+            files.dedup();
+            files
+        });
+        let (stored, files) = (stored.collect(), files.collect());
+        let stages = stages.into_iter().map(Stage::new).collect::<Result<Vec<_>, _>>()?;
+        let tasks = |stage: &Stage| stage.trace.keys.len();
+        let merged = (0..stages.len()).max_by_key(|stage| tasks(&stages[*stage])).unwrap_or(0);
+        let traced = RecordedWorkload {
+            stages,
+            places,
+            stored,
+            files,
+            merged,
+            region_bytes,
+            file_bytes,
+            variation,
+            seed,
+        };
+        Ok(Self::of_trace(plan, traced))
+    }
+}
+
+impl Stage {
+    fn new(trace: StageWorkload) -> Result<Self, ProblemError> {
+        let problem = trace.problem()?;
+        let tree = ReuseTree::build(&problem);
+        let nodes = problem.members().flat_map(|member| {
+            let mut up: Vec<u32> = tree.upwards(member).map(|node| node.0).collect();
+            up.reverse();
+            up
+        });
+        let nodes: Vec<u32> = nodes.collect();
+        let row = |member: &u32| &nodes[*member as usize * trace.levels..][..trace.levels];
+        let mut order: Vec<u32> = (0..trace.instances.len() as u32).collect();
+        order.sort_by(|a, b| row(a).cmp(row(b)));
+        let mut rank = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(place, member)| rank[*member as usize] = place);
+        Ok(Self { unique_seconds: tree.unique_cost(), trace, nodes, rank })
+    }
+
+    fn row(&self, member: u32) -> &[u32] {
+        &self.nodes[member as usize * self.trace.levels..][..self.trace.levels]
+    }
+}
+
+impl StageWorkload {
+    fn problem(&self) -> Result<MergeProblem, ProblemError> {
+        let costs = TaskCosts::PerTask(self.seconds.clone());
+        MergeProblem::new(self.levels, self.inputs.clone(), self.keys.clone(), costs)
+    }
+}
+
+impl RecordedWorkload {
+    fn place(&self, instance: InstanceId) -> (&Stage, u32) {
+        let (stage, member) = self.places[instance.index()];
+        (&self.stages[stage as usize], member)
+    }
+
+    pub(super) fn stage(&self, instance: InstanceId) -> u32 {
+        self.places[instance.index()].0
+    }
+
+    pub(super) fn is_merged(&self, instance: InstanceId) -> bool {
+        self.stage(instance) as usize == self.merged
+    }
+
+    pub(super) fn order(&self, instance: InstanceId) -> (u32, u32) {
+        let (stage, member) = self.place(instance);
+        (self.stage(instance), stage.rank[member as usize])
+    }
+
+    /// Tasks of an instance that the one before it has not done: level, node and seconds as foreseen.
+    fn own(
+        &self,
+        after: Option<InstanceId>,
+        instance: InstanceId,
+    ) -> impl Iterator<Item = (u32, u32, f64)> + '_ {
+        let (stage, member) = self.place(instance);
+        let row = stage.row(member);
+        let before = after.filter(|after| self.stage(*after) == self.stage(instance));
+        let shared = before.map_or(0, |before| {
+            let (_, before) = self.place(before);
+            row.iter().zip(stage.row(before)).take_while(|(a, b)| a == b).count()
+        });
+        let first = member as usize * stage.trace.levels;
+        (shared..row.len()).map(move |level| (level as u32, row[level], stage.trace.seconds[first + level]))
+    }
+
+    pub(super) fn tasks(&self, after: Option<InstanceId>, instance: InstanceId) -> Vec<(u32, f64)> {
+        let stage = u64::from(self.stage(instance));
+        let noise = |node: u32| Random::of(self.seed, &[2, stage, u64::from(node)]).factor(self.variation);
+        self.own(after, instance).map(|(level, node, seconds)| (level, seconds * noise(node))).collect()
+    }
+
+    pub(super) fn foreseen_seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
+        self.own(after, instance).map(|(_, _, seconds)| seconds).sum()
+    }
+
+    pub(super) fn alone_and_unique_seconds(&self) -> (f64, f64) {
+        let alone = self.stages.iter().flat_map(|stage| &stage.trace.seconds).sum();
+        (alone, self.stages.iter().map(|stage| stage.unique_seconds).sum())
+    }
+
+    pub(super) fn stored(&self, instance: InstanceId) -> &[RegionKey] {
+        &self.stored[instance.index()]
+    }
+
+    pub(super) fn files(&self, instance: InstanceId) -> &[RegionKey] {
+        &self.files[instance.index()]
+    }
+
+    pub(super) fn bytes_of(&self, key: RegionKey) -> u64 {
+        self.region_bytes.get(&key).copied().unwrap_or(0)
+    }
+
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Some instances of the merged stage as a problem of their own; others are passed over.
+    pub(super) fn problem(&self, instances: &[InstanceId]) -> Result<MergeProblem, ProblemError> {
+        let trace = &self.stages[self.merged].trace;
+        let levels = trace.levels;
+        let (mut inputs, mut keys, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
+        for instance in instances.iter().filter(|instance| self.is_merged(**instance)) {
+            let member = self.places[instance.index()].1 as usize;
+            inputs.push(trace.inputs[member]);
+            keys.extend_from_slice(&trace.keys[member * levels..][..levels]);
+            seconds.extend_from_slice(&trace.seconds[member * levels..][..levels]);
+        }
+        MergeProblem::new(levels, inputs, keys, TaskCosts::PerTask(seconds))
+    }
+}

@@ -1,0 +1,168 @@
+//! What a folder tier knows it holds: which regions, and how many bytes they and everything around them take.
+//!
+//! Nothing here touches a file.
+
+use super::layout::{LEAVES, shard_of};
+use pleach_regions::RegionKey;
+use std::collections::HashMap;
+
+/// One folder of regions, as it was found.
+#[derive(Debug, Default)]
+pub(super) struct ShardUsage {
+    /// What each region takes of the disk.
+    pub(super) regions: HashMap<RegionKey, u64>,
+    /// What the folder itself takes, and what else lies in it.
+    pub(super) other_bytes: u64,
+}
+
+/// The books of one tier. What is reserved is for regions that are being written.
+#[derive(Debug)]
+pub(super) struct FolderAccounting {
+    leaves: Vec<ShardUsage>,
+    /// Everything, packed regions included.
+    held_bytes: u64,
+    packed_bytes: u64,
+    reserved_bytes: u64,
+}
+
+impl FolderAccounting {
+    /// Books of a folder without regions.
+    pub(super) fn new(overhead_bytes: u64) -> Self {
+        let leaves = (0..LEAVES).map(|_| ShardUsage::default()).collect();
+        Self { leaves, held_bytes: overhead_bytes, packed_bytes: 0, reserved_bytes: 0 }
+    }
+
+    /// What is held and what is reserved.
+    pub(super) fn bytes(&self) -> u64 {
+        self.held_bytes + self.reserved_bytes
+    }
+
+    pub(super) fn reserved_bytes(&self) -> u64 {
+        self.reserved_bytes
+    }
+
+    pub(super) fn contains(&self, key: RegionKey) -> bool {
+        self.leaves[shard_of(key)].regions.contains_key(&key)
+    }
+
+    /// All keys, in any order.
+    pub(super) fn keys(&self) -> Vec<RegionKey> {
+        self.leaves.iter().flat_map(|leaf| leaf.regions.keys().copied()).collect()
+    }
+
+    /// Reserves `bytes` in place of `before`, if all remains within `capacity_bytes`.
+    pub(super) fn reserve(&mut self, before: u64, bytes: u64, capacity_bytes: u64) -> bool {
+        let reserved_bytes = self.reserved_bytes - before;
+        let fits =
+            (self.held_bytes + reserved_bytes).checked_add(bytes).is_some_and(|sum| sum <= capacity_bytes);
+        if fits {
+            self.reserved_bytes = reserved_bytes + bytes;
+        }
+        fits
+    }
+
+    /// Gives a reservation back.
+    pub(super) fn release(&mut self, bytes: u64) {
+        self.reserved_bytes -= bytes;
+    }
+
+    /// Enters a region.
+    pub(super) fn add(&mut self, key: RegionKey, bytes: u64) {
+        let before = self.leaves[shard_of(key)].regions.insert(key, bytes);
+        self.held_bytes = self.held_bytes - before.unwrap_or(0) + bytes;
+    }
+
+    /// Strikes a region out, and says what it took.
+    pub(super) fn forget(&mut self, key: RegionKey) -> Option<u64> {
+        let bytes = self.leaves[shard_of(key)].regions.remove(&key)?;
+        self.held_bytes -= bytes;
+        Some(bytes)
+    }
+
+    /// The folder of `key` has become larger: it takes `more` bytes than before.
+    pub(super) fn grow(&mut self, key: RegionKey, more: u64) {
+        self.leaves[shard_of(key)].other_bytes += more;
+        self.held_bytes += more;
+    }
+
+    /// Bytes that lie outside of the leaves have come.
+    pub(super) fn add_overhead(&mut self, bytes: u64) {
+        self.held_bytes += bytes;
+    }
+
+    /// Bytes that lie outside of the leaves have gone; more than are known of cannot.
+    pub(super) fn remove_overhead(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+    }
+
+    /// All files of packed regions together are found to take so much.
+    pub(super) fn set_packed(&mut self, bytes: u64) {
+        self.held_bytes = self.held_bytes - self.packed_bytes + bytes;
+        self.packed_bytes = bytes;
+    }
+
+    /// A leaf is found to be this one.
+    pub(super) fn replace(&mut self, leaf: usize, found: ShardUsage) {
+        let bytes = |leaf: &ShardUsage| leaf.other_bytes + leaf.regions.values().sum::<u64>();
+        self.held_bytes = self.held_bytes - bytes(&self.leaves[leaf]) + bytes(&found);
+        self.leaves[leaf] = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain map and sums made anew after each step.
+        #[test]
+        fn books_are_kept(steps in prop::collection::vec((0u8..7, 0u8..6, 0u64..100), 1..100)) {
+            const CAPACITY: u64 = 400;
+            let mut books = FolderAccounting::new(7);
+            let (mut model, mut reserved, mut other) = (HashMap::new(), Vec::<u64>::new(), 7);
+            let mut packed = 0;
+            for (step, name, bytes) in steps {
+                let key = RegionKey([name; 16]);
+                let held: u64 = model.values().sum::<u64>() + other + packed;
+                match step {
+                    0 => {
+                        books.add(key, bytes);
+                        model.insert(key, bytes);
+                    }
+                    1 => prop_assert_eq!(books.forget(key), model.remove(&key)),
+                    2 => {
+                        let before = if bytes % 2 == 0 { reserved.pop().unwrap_or(0) } else { 0 };
+                        let all = reserved.iter().sum::<u64>() + bytes;
+                        let fits = books.reserve(before, bytes, CAPACITY);
+                        prop_assert_eq!(fits, held + all <= CAPACITY);
+                        reserved.extend((before > 0 && !fits).then_some(before));
+                        reserved.extend(fits.then_some(bytes));
+                    }
+                    3 => reserved.pop().into_iter().for_each(|bytes| books.release(bytes)),
+                    4 => {
+                        books.add_overhead(bytes);
+                        other += bytes;
+                    }
+                    5 => {
+                        books.set_packed(bytes);
+                        packed = bytes;
+                    }
+                    _ => {
+                        model.retain(|key, _| shard_of(*key) != usize::from(name));
+                        model.insert(key, bytes);
+                        books.replace(shard_of(key), ShardUsage { regions: [(key, bytes)].into(), other_bytes: 0 });
+                    }
+                }
+                let mut keys: Vec<RegionKey> = model.keys().copied().collect();
+                keys.sort_unstable();
+                prop_assert!(keys.iter().all(|key| books.contains(*key)));
+                let mut found = books.keys();
+                found.sort_unstable();
+                prop_assert_eq!(found, keys);
+                prop_assert_eq!(books.reserved_bytes(), reserved.iter().sum::<u64>());
+                prop_assert_eq!(books.bytes(), model.values().chain(&reserved).sum::<u64>() + other + packed);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One wait for the medium for all who have written by then: syncing costs the same for one record and for a hundred.
+//!
+//! Of a shared folder, the board is written after that and before anybody is told.
+
+use super::watermarks::Watermark;
+use super::{Pack, SEGMENT_BYTES, State};
+use crate::TierError;
+use crate::folder::failed;
+use crate::folder::layout::{PACK_NAME, SegmentName};
+use pleach_regions::RegionKey;
+use std::collections::BTreeSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+impl Pack {
+    /// Waits until all that has been written is on the medium. Whoever finds nobody at it syncs for all.
+    pub(super) fn commit_all<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        key: RegionKey,
+    ) -> Result<(), TierError> {
+        let wanted = state.written;
+        while state.synced < wanted {
+            self.check(&state, key)?;
+            if state.is_syncing {
+                state = self.committed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            state.is_syncing = true;
+            let (written, dirty) = (state.written, std::mem::take(&mut state.dirty));
+            let is_folder_dirty = std::mem::take(&mut state.is_folder_dirty);
+            let slot = active_slot(&state);
+            let files: Vec<_> = dirty
+                .iter()
+                .filter_map(|name| Some((*name, Arc::clone(&state.segments.get(name)?.file))))
+                .collect();
+            drop(state);
+            let synced = files
+                .into_iter()
+                .try_for_each(|(name, file)| file.sync().map_err(failed("sync", &self.layout.segment(name))))
+                .and_then(|()| if is_folder_dirty { self.sync_folder() } else { Ok(()) });
+            state = self.state();
+            state.is_syncing = false;
+            let told = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
+            self.committed.notify_all();
+            if let Err(error) = told {
+                state.is_stopped = true;
+                return Err(error);
+            }
+            state.synced = state.synced.max(written);
+            self.look_at(&mut state, &dirty);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is on the medium, while nobody else writes.
+    pub(super) fn commit_here(&self, state: &mut State) -> Result<(), TierError> {
+        let (slot, mut dirty) = (active_slot(state), std::mem::take(&mut state.dirty));
+        // Somebody may just be waiting for what was written before.
+        dirty.extend(state.active);
+        state.is_folder_dirty = false;
+        let synced = dirty
+            .iter()
+            .filter_map(|name| Some((name, state.segments.get(name)?)))
+            .try_for_each(|(name, segment)| {
+                segment.file.sync().map_err(failed("sync", &self.layout.segment(*name)))
+            })
+            .and_then(|()| self.sync_folder())
+            .and_then(|()| slot.map_or(Ok(()), |slot| self.publish(state, slot)));
+        self.look_at(state, &dirty);
+        synced.inspect_err(|_| state.is_stopped = true)
+    }
+
+    /// Closes the active file for good: only a file that nobody writes to any more is on the medium to its end.
+    pub(super) fn seal(&self, state: &mut State) -> Result<(), TierError> {
+        let Some(name) = state.active else { return Ok(()) };
+        let path = self.layout.segment(name);
+        let segment = &state.segments[&name];
+        // What a write that failed has left behind the end.
+        let sealed = segment.file.set_length(segment.end).and_then(|()| segment.file.sync());
+        if let Err(error) = sealed {
+            state.is_stopped = true;
+            return Err(failed("sync", &path)(error));
+        }
+        state.active = None;
+        self.look_at(state, &BTreeSet::from([name]));
+        Ok(())
+    }
+
+    /// Says on the board how far the writer's files are to be read; it never says less than before.
+    pub(super) fn publish(&self, state: &mut State, slot: Watermark) -> Result<(), TierError> {
+        if let (Some(board), Some(owner)) = (&self.board, state.writer)
+            && state.published.is_none_or(|published| published < slot)
+        {
+            board.write(owner, slot)?;
+            state.published = Some(slot);
+        }
+        Ok(())
+    }
+
+    /// Removes files of this process in which nothing is that anybody needs.
+    pub(super) fn remove_empty_segments(&self, state: &mut State) -> Result<(), TierError> {
+        let empty = |state: &State| -> Vec<SegmentName> {
+            let is_empty =
+                |name: &SegmentName| self.owns(state, name.owner) && state.index.needed(*name).is_nothing();
+            state.segments.keys().copied().filter(is_empty).collect()
+        };
+        if empty(state).is_empty() {
+            return Ok(());
+        }
+        // A record that a stone in them buries may have been copied.
+        self.read_new_records(state)?;
+        // Files whose stones were for those removed before.
+        loop {
+            let names = empty(state);
+            if names.is_empty() {
+                return Ok(());
+            }
+            self.drop_segments(state, &names)?;
+        }
+    }
+
+    /// Removes files of this process; they do not come back.
+    pub(super) fn drop_segments(&self, state: &mut State, names: &[SegmentName]) -> Result<(), TierError> {
+        for name in names {
+            self.retire(state, *name)?;
+            let path = self.layout.segment(*name);
+            self.files.remove(&path).map_err(failed("remove", &path))?;
+            state.segments.remove(name);
+            state.index.forget(*name);
+        }
+        self.sync_folder().inspect_err(|_| state.is_stopped = true)
+    }
+
+    /// Nothing more is written to a file, and nobody looks for what has not been read of it.
+    fn retire(&self, state: &mut State, name: SegmentName) -> Result<(), TierError> {
+        state.active = state.active.filter(|active| *active != name);
+        let Some(board) = &self.board else { return Ok(()) };
+        let mut slot = Watermark { number: name.number + 1, end: 0 };
+        if state.writer == Some(name.owner) {
+            state.next_number = state.next_number.max(slot.number);
+            slot.number = state.active.map_or(slot.number, |active| active.number);
+            return self.publish(state, slot);
+        }
+        let slots = board.read(false)?;
+        let is_named = |named: &Watermark| named.number <= name.number;
+        if slots.get(usize::from(name.owner)).copied().flatten().as_ref().is_none_or(is_named) {
+            board.write(name.owner, slot)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync_folder(&self) -> Result<(), TierError> {
+        let path = self.layout.named(PACK_NAME);
+        self.files.sync_folder(&path).map_err(failed("sync", &path))
+    }
+
+    /// Looks at what files take now.
+    pub(super) fn look_at(&self, state: &mut State, names: &BTreeSet<SegmentName>) {
+        for name in names {
+            if let Some(segment) = state.segments.get_mut(name) {
+                let found = self.files.look(&self.layout.segment(*name));
+                // A file that cannot be looked at takes what it may.
+                segment.taken_bytes = found.map_or(SEGMENT_BYTES, |found| found.taken_bytes);
+            }
+        }
+    }
+}
+
+/// What may be read when all that has been written is on the medium.
+fn active_slot(state: &State) -> Option<Watermark> {
+    let name = state.active?;
+    Some(Watermark { number: name.number, end: state.segments[&name].end as u32 })
+}

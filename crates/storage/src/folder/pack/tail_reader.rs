@@ -1,0 +1,167 @@
+//! What other processes have packed: their files, as far as the board says that they are on the medium, behind what has been
+//! read of them already.
+//!
+//! Files are opened anew for that, since a network file system shows what others have written to whoever opens a file. First
+//! the names are listed, then the board is read, then the files: what is in none of those that were listed, and was removed
+//! because it had been copied, is in a file that the board tells of. Nothing here writes.
+
+use super::index::PackLocation;
+use super::record::records;
+use super::watermarks::WriterWatermarks;
+use super::{Pack, SEGMENT_BYTES, Segment, State};
+use crate::TierError;
+use crate::folder::failed;
+use crate::folder::layout::{PACK_NAME, SegmentName, segment_name};
+use pleach_files::{FileMeta, OpenFile, OpenMode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::MutexGuard;
+
+/// So often the files are listed in one go while others remove some of them; then they are listed the next time.
+const TRIES: usize = 4;
+
+impl Pack {
+    /// The files of all owners, and what else lies beside them takes.
+    pub(super) fn listed(&self) -> Result<(BTreeMap<SegmentName, FileMeta>, u64), TierError> {
+        let path = self.layout.named(PACK_NAME);
+        let (mut names, mut other_bytes) = (BTreeMap::new(), 0);
+        for (name, about) in self.files.list(&path).map_err(failed("list", &path))? {
+            match segment_name(&name) {
+                Some(name) if !about.is_folder => drop(names.insert(name, about)),
+                _ => other_bytes += about.taken_bytes,
+            }
+        }
+        Ok((names, other_bytes))
+    }
+
+    /// What is known, after what others have written was read if the board has changed since that was done last. The board is
+    /// read while others go on.
+    pub(super) fn looked(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
+        let Some(board) = &self.board else { return Ok(self.state()) };
+        let slots = board.read(anew)?;
+        let mut state = self.state();
+        let is_same = |owner: usize| {
+            let [now, before] = [&slots, &state.seen].map(|slots| slots.get(owner).copied().flatten());
+            now == before || u16::try_from(owner).is_ok_and(|owner| state.owned.contains_key(&owner))
+        };
+        if state.is_stale || !(0..slots.len().max(state.seen.len())).all(is_same) {
+            self.read_new_records(&mut state)?;
+        }
+        Ok(state)
+    }
+
+    /// Reads what others have written, and forgets what they have removed.
+    pub(super) fn read_new_records(&self, state: &mut State) -> Result<(), TierError> {
+        let Some(board) = &self.board else { return Ok(()) };
+        for _ in 0..TRIES {
+            let (names, other_bytes) = self.listed()?;
+            let slots = board.read(true)?;
+            state.other_bytes = other_bytes;
+            state.is_stale = !self.read_tails(state, &names, &slots)?;
+            state.seen = slots;
+            if !state.is_stale {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether everything that there should be could be read.
+    fn read_tails(
+        &self,
+        state: &mut State,
+        names: &BTreeMap<SegmentName, FileMeta>,
+        slots: &WriterWatermarks,
+    ) -> Result<bool, TierError> {
+        let foreign = |name: &SegmentName| !state.owned.contains_key(&name.owner);
+        let mut wanted: BTreeSet<SegmentName> = names.keys().copied().filter(foreign).collect();
+        // One that was begun after the names were listed.
+        let current = slots.iter().zip(0..=u16::MAX).filter_map(|(slot, owner)| {
+            let slot = slot.filter(|slot| slot.end > 0)?;
+            Some(SegmentName { owner, number: slot.number })
+        });
+        wanted.extend(current.filter(foreign));
+        let gone: Vec<SegmentName> =
+            state.segments.keys().filter(|name| foreign(name) && !wanted.contains(name)).copied().collect();
+        let mut is_all = true;
+        for name in wanted {
+            let Some(slot) = slots.get(usize::from(name.owner)).copied().flatten() else { continue };
+            if slot.number >= name.number {
+                let committed = (slot.number == name.number).then_some(u64::from(slot.end));
+                is_all &= self.read_tail(state, name, committed)?;
+            }
+            if let (Some(about), Some(segment)) = (names.get(&name), state.segments.get_mut(&name)) {
+                segment.taken_bytes = about.taken_bytes;
+            }
+        }
+        if is_all && !gone.is_empty() {
+            // Whose removal they hear of must not come back after what was removed because of it.
+            self.sync_folder()?;
+            for name in gone {
+                state.segments.remove(&name);
+                state.index.forget(name);
+            }
+        }
+        Ok(is_all)
+    }
+
+    /// Reads on in a file of another, up to what is on the medium, or all of one that is whole.
+    fn read_tail(
+        &self,
+        state: &mut State,
+        name: SegmentName,
+        committed: Option<u64>,
+    ) -> Result<bool, TierError> {
+        let known = state.segments.get(&name);
+        let from = known.map_or(0, |segment| segment.end);
+        if known.is_some_and(|segment| segment.is_whole || committed.is_some_and(|end| end <= from)) {
+            return Ok(true);
+        }
+        let path = self.layout.segment(name);
+        let file = match self.files.open_anywhere(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed("read", &path)(error)),
+        };
+        let length_bytes = file.length().map_err(failed("read", &path))?;
+        let end = self.read_records(state, name, &*file, (from, committed.unwrap_or(length_bytes)), false)?;
+        let taken_bytes = state.segments.get(&name).map_or(end, |segment| segment.taken_bytes);
+        let segment =
+            Segment { file: file.into(), end, is_whole: committed.is_none(), taken_bytes, room_bytes: 0 };
+        state.segments.insert(name, segment);
+        Ok(committed.is_none_or(|committed| end >= committed))
+    }
+
+    /// Enters the records of a part of a file, and says how far it goes: to the last record that is whole if it is doubtful
+    /// whether that was ever synced.
+    pub(super) fn read_records(
+        &self,
+        state: &mut State,
+        name: SegmentName,
+        file: &dyn OpenFile,
+        (from, to): (u64, u64),
+        is_doubtful: bool,
+    ) -> Result<u64, TierError> {
+        // No file of ours is longer, and none that is takes more memory.
+        let mut bytes = vec![0; to.min(SEGMENT_BYTES).saturating_sub(from) as usize];
+        let read = file.read_at(&mut bytes, from);
+        bytes.truncate(read.map_err(failed("read", &self.layout.segment(name)))?);
+        let mut end = if is_doubtful { from } else { from + bytes.len() as u64 };
+        for (offset, header) in records(&bytes, is_doubtful) {
+            let offset = from + offset as u64;
+            end = end.max(offset + header.record_bytes());
+            if header.is_stone {
+                state.index.bury(header.key, header.id, name);
+            } else if header.is_live {
+                let place = PackLocation {
+                    segment: name,
+                    offset: offset as u32,
+                    body_bytes: header.body_bytes,
+                    id: header.id,
+                };
+                state.index.enter(header.key, place);
+            }
+        }
+        Ok(end)
+    }
+}

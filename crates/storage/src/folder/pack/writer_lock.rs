@@ -1,0 +1,240 @@
+//! Whose files are whose: a process of a shared folder is an owner from the first time that it writes, by a lock on that
+//! owner's number, which ends with the process. Whoever gets the lock of a number is that owner: those who had it before are
+//! dead, and what they have written is looked through to its end, synced, and told on the board.
+//!
+//! Numbers are taken from the lowest on, so that processes that come later go on in the files of those that were there before.
+//! A private folder has one process, which is everybody. Nothing here decides what is worth compacting.
+
+use super::watermarks::Watermark;
+use super::{Pack, Segment, State};
+use crate::TierError;
+use crate::folder::failed;
+use crate::folder::layout::{PACK_NAME, SegmentName};
+use pleach_files::{FileLock, LockMode, OpenMode};
+use pleach_regions::RegionKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// What trying to lock an owner's number came to.
+enum Tried {
+    Locked(Box<dyn FileLock>),
+    /// Another process is this owner.
+    Alive,
+    /// The file system has no locks.
+    Unsupported,
+}
+
+impl Pack {
+    /// Whether this process may write to the files of an owner, and remove them.
+    pub(super) fn owns(&self, state: &State, owner: u16) -> bool {
+        self.board.is_none() || state.owned.contains_key(&owner)
+    }
+
+    /// Makes this process an owner, and says whether there are locks for that.
+    pub(super) fn acquire_writer(&self, state: &mut State) -> Result<bool, TierError> {
+        if state.writer.is_some() {
+            return Ok(true);
+        }
+        for owner in 0..=u16::MAX {
+            match self.try_lock(owner)? {
+                Tried::Alive => {}
+                Tried::Unsupported => return Ok(false),
+                Tried::Locked(held) => {
+                    self.take_over(state, owner, Some(held))?;
+                    self.write_as(state, owner)?;
+                    // What others have copied of those files before is to be known.
+                    self.read_new_records(state)?;
+                    self.remove_empty_segments(state)?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The owner that this process writes as.
+    pub(super) fn writer(&self, state: &mut State, key: RegionKey) -> Result<u16, TierError> {
+        self.acquire_writer(state)?;
+        let path = self.layout.named(PACK_NAME);
+        state.writer.ok_or_else(|| {
+            let cause =
+                format!("region {key}: the file system has no locks, or too many processes have them");
+            failed("write to", &path)(io::Error::new(io::ErrorKind::Unsupported, cause))
+        })
+    }
+
+    /// Makes an owner that this process is the one that it writes as.
+    pub(super) fn write_as(&self, state: &mut State, owner: u16) -> Result<(), TierError> {
+        let of_owner = state.segments.keys().filter(|name| name.owner == owner);
+        let last = of_owner.max().copied();
+        let slot = self.slot(owner)?;
+        let after_last = last.map(|last| last.number + 1);
+        let after_slot = slot.map(|slot| slot.number + u32::from(slot.end > 0));
+        // No name is used twice while others may remember it; where nothing is known of names, none is likely to be.
+        let fresh = if self.board.is_some() { state.next_id as u32 >> 1 } else { 0 };
+        state.writer = Some(owner);
+        state.next_number = after_last.max(after_slot).unwrap_or(fresh);
+        state.published = slot;
+        let goes_on = |name: &SegmentName| {
+            let segment = &state.segments[name];
+            segment.end < self.segment_bytes && !segment.is_whole
+        };
+        state.active = last.filter(goes_on);
+        Ok(())
+    }
+
+    /// Becomes an owner, and knows all that is in its files. What is found is synced before anybody is told of it.
+    pub(super) fn take_over(
+        &self,
+        state: &mut State,
+        owner: u16,
+        held: Option<Box<dyn FileLock>>,
+    ) -> Result<(), TierError> {
+        state.owned.insert(owner, held);
+        let taken = self.read_through(state, owner);
+        taken.inspect_err(|_| drop(state.owned.remove(&owner)))
+    }
+
+    fn read_through(&self, state: &mut State, owner: u16) -> Result<(), TierError> {
+        let (listed, _) = self.listed()?;
+        let names: BTreeSet<SegmentName> = listed.into_keys().filter(|name| name.owner == owner).collect();
+        let slot = self.slot(owner)?;
+        let gone: Vec<SegmentName> = state
+            .segments
+            .keys()
+            .filter(|name| name.owner == owner && !names.contains(name))
+            .copied()
+            .collect();
+        for name in gone {
+            state.segments.remove(&name);
+            state.index.forget(name);
+        }
+        for name in &names {
+            // Only of the last one something may have been written that was never synced.
+            self.read_owned(state, *name, slot, Some(name) == names.last())?;
+        }
+        self.sync_folder()?;
+        self.look_at(state, &names);
+        let found =
+            |name: &SegmentName| Watermark { number: name.number, end: state.segments[name].end as u32 };
+        let found = names.last().map(found);
+        let told = match slot {
+            // The file that it tells of is gone: the power has failed after that, and before it was told.
+            Some(slot) if slot.end > 0 && found.is_none_or(|found| found.number < slot.number) => {
+                Some(Watermark { number: slot.number + 1, end: 0 })
+            }
+            _ => found,
+        };
+        if let (Some(board), Some(told)) =
+            (&self.board, told.filter(|told| slot.is_none_or(|slot| slot < *told)))
+        {
+            board.write(owner, told)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of a file, cuts what was never whole off its end, and syncs it.
+    fn read_owned(
+        &self,
+        state: &mut State,
+        name: SegmentName,
+        slot: Option<Watermark>,
+        is_last: bool,
+    ) -> Result<(), TierError> {
+        let path = self.layout.segment(name);
+        let file = self.files.open_anywhere(&path, OpenMode::Write).map_err(failed("read", &path))?;
+        let length_bytes = file.length().map_err(failed("read", &path))?;
+        let known = state.segments.get(&name).map_or(0, |segment| segment.end);
+        let is_retired = slot.is_some_and(|slot| slot.number > name.number);
+        let is_whole = !is_last || is_retired;
+        let told = slot.filter(|slot| slot.number == name.number).map_or(0, |slot| u64::from(slot.end));
+        let sure = if is_whole { length_bytes } else { told.min(length_bytes).max(known) };
+        let mut end = self.read_records(state, name, &*file, (known, sure), false)?.max(known);
+        if !is_whole {
+            end = self.read_records(state, name, &*file, (end, length_bytes), true)?;
+            if end < length_bytes {
+                file.set_length(end).map_err(failed("cut", &path))?;
+            }
+        }
+        file.sync().map_err(failed("sync", &path))?;
+        state
+            .segments
+            .insert(name, Segment { file: file.into(), end, is_whole, taken_bytes: 0, room_bytes: 0 });
+        Ok(())
+    }
+
+    /// Takes the places of dead owners for a moment whose files hold something else than they have told.
+    pub(in crate::folder) fn recover_dead_writers(&self) -> Result<(), TierError> {
+        let Some(board) = &self.board else { return Ok(()) };
+        let mut state = self.state();
+        let listed = self.listed()?.0.into_iter();
+        let lasts: BTreeMap<u16, (u32, u64)> =
+            listed.map(|(name, about)| (name.owner, (name.number, about.length_bytes))).collect();
+        let slots = board.read(true)?;
+        let told: BTreeMap<u16, Watermark> =
+            (0..=u16::MAX).zip(slots).filter_map(|(owner, slot)| Some((owner, slot?))).collect();
+        let owners: BTreeSet<u16> = lasts.keys().chain(told.keys()).copied().collect();
+        for owner in owners {
+            let is_settled = match (told.get(&owner), lasts.get(&owner)) {
+                (None, _) => false,
+                (Some(slot), None) => slot.end == 0,
+                (Some(slot), Some(last)) if slot.end == 0 => slot.number > last.0,
+                (Some(slot), Some(last)) => (slot.number, u64::from(slot.end)) == *last,
+            };
+            if !is_settled && self.adopt(&mut state, owner)? {
+                state.owned.remove(&owner);
+            }
+        }
+        self.read_new_records(&mut state)
+    }
+
+    /// Takes the places of dead owners with files that could be compacted, and says who they were.
+    pub(in crate::folder) fn acquire_compactable(&self) -> Result<Vec<u16>, TierError> {
+        let mut state = self.looked(true)?;
+        let is_worn = |(name, segment): (&SegmentName, &Segment)| {
+            let is_worn = segment.end > state.index.needed(*name).bytes();
+            (is_worn && !self.owns(&state, name.owner)).then_some(name.owner)
+        };
+        let worn: BTreeSet<u16> = state.segments.iter().filter_map(is_worn).collect();
+        let mut adopted = Vec::new();
+        for owner in worn {
+            if self.adopt(&mut state, owner)? {
+                adopted.push(owner);
+            }
+        }
+        Ok(adopted)
+    }
+
+    /// Leaves the places of dead owners to whoever comes next.
+    pub(in crate::folder) fn release(&self, adopted: &[u16]) {
+        let mut state = self.state();
+        adopted.iter().for_each(|owner| drop(state.owned.remove(owner)));
+    }
+
+    /// Takes the place of an owner, if it is dead.
+    fn adopt(&self, state: &mut State, owner: u16) -> Result<bool, TierError> {
+        if state.owned.contains_key(&owner) {
+            return Ok(false);
+        }
+        match self.try_lock(owner)? {
+            Tried::Locked(held) => self.take_over(state, owner, Some(held)).map(|()| true),
+            Tried::Alive | Tried::Unsupported => Ok(false),
+        }
+    }
+
+    fn try_lock(&self, owner: u16) -> Result<Tried, TierError> {
+        let path = self.layout.owner(owner);
+        match self.files.lock(&path, LockMode::Exclusive) {
+            Ok(Some(held)) => Ok(Tried::Locked(held)),
+            Ok(None) => Ok(Tried::Alive),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Tried::Unsupported),
+            Err(error) => Err(failed("lock", &path)(error)),
+        }
+    }
+
+    fn slot(&self, owner: u16) -> Result<Option<Watermark>, TierError> {
+        let Some(board) = &self.board else { return Ok(None) };
+        let slots = board.read(true)?;
+        Ok(slots.get(usize::from(owner)).copied().flatten())
+    }
+}

@@ -1,0 +1,189 @@
+//! What a stack knows of its regions: in which levels each is, what it is worth, and who is busy with it.
+//!
+//! Nothing here asks a tier.
+
+use crate::{EvictionPolicy, policy::EvictionQueue};
+use pleach_regions::RegionKey;
+use std::collections::HashMap;
+
+/// What is known of a region besides where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RegionMeta {
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+    pub(super) durable: bool,
+}
+
+impl RegionMeta {
+    /// Of one that was found, by somebody to whom it is worth nothing.
+    const FOUND: Self = Self { bytes: 0, seconds: 0.0, durable: false };
+
+    /// Both were said of the same region.
+    fn and(self, other: Self) -> Self {
+        let (bytes, seconds) = (self.bytes.max(other.bytes), self.seconds.max(other.seconds));
+        Self { bytes, seconds, durable: self.durable || other.durable }
+    }
+
+    /// Whether it may not be given up.
+    pub(super) fn is_pinned(self) -> bool {
+        self.durable || self.seconds == f64::INFINITY
+    }
+
+    fn ranked_seconds(self) -> f64 {
+        if self.is_pinned() { f64::INFINITY } else { self.seconds }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    about: RegionMeta,
+    /// Somebody stores, moves or removes it.
+    is_claimed: bool,
+    /// The level in which it makes no room for others.
+    kept_in: Option<usize>,
+    /// The level that it was brought to before anybody asked for it, until somebody does, and its bytes.
+    ahead: Option<(usize, u64)>,
+}
+
+impl Entry {
+    fn found() -> Self {
+        Self { about: RegionMeta::FOUND, is_claimed: false, kept_in: None, ahead: None }
+    }
+}
+
+/// The books of one stack.
+#[derive(Debug)]
+pub(super) struct StackIndex {
+    entries: HashMap<RegionKey, Entry>,
+    levels: Vec<EvictionQueue>,
+    /// Bytes in memory of what was brought somewhere and has not been asked for yet.
+    ahead_bytes: u64,
+}
+
+impl StackIndex {
+    pub(super) fn new(policies: impl Iterator<Item = EvictionPolicy>) -> Self {
+        Self { entries: HashMap::new(), levels: policies.map(EvictionQueue::new).collect(), ahead_bytes: 0 }
+    }
+
+    /// Enters a region that a level held before.
+    pub(super) fn find(&mut self, level: usize, key: RegionKey) {
+        self.entries.entry(key).or_insert_with(Entry::found);
+        self.touch(level, key);
+    }
+
+    /// Claims a region for whoever asks, unless somebody has; `about` is what is said of it now.
+    pub(super) fn claim(&mut self, key: RegionKey, about: Option<RegionMeta>) -> bool {
+        let entry = self.entries.entry(key).or_insert_with(Entry::found);
+        if entry.is_claimed {
+            return false;
+        }
+        entry.is_claimed = true;
+        self.update_meta(key, about.unwrap_or(RegionMeta::FOUND));
+        true
+    }
+
+    /// Notes what is said of a region besides what is known.
+    pub(super) fn update_meta(&mut self, key: RegionKey, about: RegionMeta) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let before = entry.about;
+        entry.about = before.and(about);
+        if entry.about != before {
+            // It is worth more wherever it is.
+            for level in 0..self.levels.len() {
+                if self.levels[level].contains(key) {
+                    self.touch(level, key);
+                }
+            }
+        }
+    }
+
+    /// A region is to stay in a level, as long as it is there.
+    pub(super) fn keep(&mut self, level: usize, key: RegionKey) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.kept_in = Some(level);
+        }
+    }
+
+    /// A claimed region is about to be brought to a level before anybody asks for it; false if there is too much of that
+    /// then.
+    pub(super) fn begin_ahead(&mut self, level: usize, key: RegionKey, bytes: u64, most_bytes: u64) -> bool {
+        if self.ahead_bytes.saturating_add(bytes) > most_bytes {
+            return false;
+        }
+        if let Some(entry) = self.entries.get_mut(&key) {
+            let before = entry.ahead.replace((level, bytes)).map_or(0, |(_, bytes)| bytes);
+            self.ahead_bytes = self.ahead_bytes - before + bytes;
+        }
+        true
+    }
+
+    /// A region has been asked for, or is not in the level any more that it was brought to.
+    pub(super) fn end_ahead(&mut self, level: usize, key: RegionKey) {
+        if let Some(entry) = self.entries.get_mut(&key)
+            && let Some((_, bytes)) = entry.ahead.take_if(|(there, _)| *there == level)
+        {
+            self.ahead_bytes -= bytes;
+        }
+    }
+
+    pub(super) fn ahead_bytes(&self) -> u64 {
+        self.ahead_bytes
+    }
+
+    /// Gives a claim back. A region that is nowhere is forgotten.
+    pub(super) fn release(&mut self, key: RegionKey) {
+        if self.levels.iter().any(|level| level.contains(key)) {
+            self.entries.entry(key).and_modify(|entry| entry.is_claimed = false);
+        } else {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// Claims the region of a level that goes first; with `is_pinned`, one that may not be given up if there is no other.
+    pub(super) fn claim_victim(&mut self, level: usize, is_pinned: bool) -> Option<(RegionKey, RegionMeta)> {
+        let may_go = |entry: &Entry| !entry.is_claimed && entry.kept_in != Some(level);
+        let is_free = |key| self.entries.get(&key).is_some_and(may_go);
+        let key = self.levels[level].victim(is_pinned, is_free)?;
+        let entry = self.entries.get_mut(&key)?;
+        entry.is_claimed = true;
+        Some((key, entry.about))
+    }
+
+    /// Enters a region in a level, or notes that it is read there, or that it is worth something else.
+    pub(super) fn touch(&mut self, level: usize, key: RegionKey) {
+        if let Some(Entry { about, .. }) = self.entries.get(&key) {
+            self.levels[level].touch(key, about.bytes, about.ranked_seconds());
+        }
+    }
+
+    /// Strikes a region out of a level.
+    pub(super) fn forget(&mut self, level: usize, key: RegionKey) {
+        self.levels[level].forget(key);
+        self.leave(level, key);
+        let is_free = self.entries.get(&key).is_some_and(|entry| !entry.is_claimed);
+        if is_free && !self.levels.iter().any(|level| level.contains(key)) {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// Strikes a region out of a level that made room there.
+    pub(super) fn evict(&mut self, level: usize, key: RegionKey) {
+        self.levels[level].evict(key);
+        self.leave(level, key);
+    }
+
+    fn leave(&mut self, level: usize, key: RegionKey) {
+        self.end_ahead(level, key);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.kept_in = entry.kept_in.filter(|kept| *kept != level);
+        }
+    }
+
+    pub(super) fn contains(&self, level: usize, key: RegionKey) -> bool {
+        self.levels[level].contains(key)
+    }
+
+    pub(super) fn len(&self, level: usize) -> usize {
+        self.levels[level].len()
+    }
+}

@@ -1,0 +1,167 @@
+//! The indices of any method as a list: a row a parameter, a column a number. Tables and terminals show it.
+
+use super::{Analysis, ParameterCorrelation};
+use crate::exit::{CommandError, CommandResult};
+use pleach_sensitivity::correlation::Coefficient;
+use pleach_sensitivity::estimate::Estimate;
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::warnings::Warning;
+
+/// The list.
+#[derive(Debug)]
+pub(crate) struct IndexTable {
+    /// Names of the columns, as tables have them.
+    pub(crate) columns: Vec<String>,
+    /// A row a parameter, in the order of the parameters: its name, and a number a column; none where it is not defined.
+    pub(crate) rows: Vec<(String, Vec<Option<f64>>)>,
+    /// The column by whose size parameters are ranked.
+    pub(crate) main: usize,
+}
+
+impl Analysis {
+    /// Name of the response.
+    pub(crate) fn response(&self) -> &str {
+        match self {
+            Self::Indices(indices) => indices.response(),
+            Self::Correlations(found) => &found.response,
+            Self::Regression(found) => &found.response,
+            Self::None { response, .. } => response,
+        }
+    }
+
+    /// What a reader has to be told of it.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        match self {
+            Self::Indices(indices) => indices.warnings(),
+            Self::Correlations(found) => found.warnings(),
+            Self::Regression(found) => Indices::Src(found.src.clone()).warnings(),
+            Self::None { .. } => Vec::new(),
+        }
+    }
+}
+
+impl IndexTable {
+    /// Of an analysis; `None` where there are no indices.
+    pub(crate) fn of(analysis: &Analysis) -> Option<Self> {
+        Some(match analysis {
+            Analysis::None { .. } => return None,
+            Analysis::Indices(indices) => of_indices(indices)?,
+            Analysis::Correlations(found) => {
+                let rows =
+                    found.parameters.iter().map(|p| (p.name.as_str(), p.each().map(|of| *of).to_vec()));
+                estimates(&ParameterCorrelation::KINDS, rows, 3)
+            }
+            Analysis::Regression(found) => {
+                let both = found.src.parameters.iter().zip(&found.srrc.parameters);
+                let rows =
+                    both.map(|(src, srrc)| (src.name.as_str(), vec![src.coefficient, srrc.coefficient]));
+                estimates(&["src", "srrc"], rows, 0)
+            }
+        })
+    }
+
+    /// Rows by the size of the main column, the largest first.
+    pub(crate) fn ranked(&self) -> Vec<&(String, Vec<Option<f64>>)> {
+        let mut ranked: Vec<_> = self.rows.iter().collect();
+        let size = |row: &(String, Vec<Option<f64>>)| row.1[self.main].unwrap_or(0.0).abs();
+        ranked.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        ranked
+    }
+
+    /// As a CSV.
+    pub(crate) fn csv(&self) -> CommandResult<Vec<u8>> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let header = std::iter::once("parameter").chain(self.columns.iter().map(String::as_str));
+        writer.write_record(header).map_err(CommandError::defect)?;
+        for record in self.records() {
+            writer.write_record(record).map_err(CommandError::defect)?;
+        }
+        writer.into_inner().map_err(CommandError::defect)
+    }
+
+    /// Rows of a CSV: empty where a number is not defined.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<String>> + '_ {
+        let shown = |number: &Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
+        self.rows.iter().map(move |(name, numbers)| {
+            std::iter::once(name.clone()).chain(numbers.iter().map(shown)).collect()
+        })
+    }
+}
+
+/// Columns of estimates, each followed by the half-width of its interval.
+fn estimates<'a>(
+    names: &[&str],
+    rows: impl Iterator<Item = (&'a str, Vec<Estimate>)>,
+    main: usize,
+) -> IndexTable {
+    let columns = names.iter().flat_map(|name| [(*name).to_owned(), format!("{name}_conf")]).collect();
+    let row = |(name, of): (&str, Vec<Estimate>)| {
+        (name.to_owned(), of.iter().flat_map(|of| [of.value, of.conf]).collect())
+    };
+    IndexTable { columns, rows: rows.map(row).collect(), main: 2 * main }
+}
+
+fn coefficients(name: &str, parameters: &[Coefficient]) -> IndexTable {
+    estimates(&[name], parameters.iter().map(|p| (p.name.as_str(), vec![p.coefficient])), 0)
+}
+
+/// The same with a column of counts at the end.
+fn with_counts(mut listed: IndexTable, name: &str, counts: impl Iterator<Item = usize>) -> IndexTable {
+    listed.columns.push(name.to_owned());
+    for ((_, numbers), count) in listed.rows.iter_mut().zip(counts) {
+        numbers.push(Some(count as f64));
+    }
+    listed
+}
+
+fn of_indices(indices: &Indices) -> Option<IndexTable> {
+    Some(match indices {
+        Indices::Moat(found) => {
+            let columns = ["mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
+            let rows = found.parameters.iter().map(|p| {
+                let spread = [p.mu_conf, Some(p.mu_star), p.mu_star_conf, p.sigma, p.sigma_conf];
+                let numbers = std::iter::once(Some(p.mu)).chain(spread).chain([Some(p.effect)]);
+                (p.name.clone(), numbers.collect())
+            });
+            IndexTable { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), main: 2 }
+        }
+        Indices::Vbd(found) => {
+            let rows = found.parameters.iter().map(|p| (p.name.as_str(), vec![p.first, p.total]));
+            let listed = estimates(&["first", "total"], rows, 1);
+            with_counts(listed, "failed", found.parameters.iter().map(|p| p.failed))
+        }
+        Indices::Efast(found) => {
+            let rows = found.parameters.iter().map(|p| (p.name.as_str(), vec![p.first, p.total]));
+            let listed = estimates(&["first", "total"], rows, 1);
+            with_counts(listed, "failed", found.parameters.iter().map(|p| p.failed))
+        }
+        Indices::Pawn(found) => {
+            let names = ["median", "mean", "minimum", "maximum", "deviation", "cv"];
+            let rows = found
+                .parameters
+                .iter()
+                .map(|p| (p.name.as_str(), vec![p.median, p.mean, p.minimum, p.maximum, p.deviation, p.cv]));
+            estimates(&names, rows, 0)
+        }
+        Indices::Delta(found) => {
+            let plain = |p: &pleach_sensitivity::delta::DeltaParameter| p.plain;
+            let rows = found.parameters.iter().map(|p| (p.name.as_str(), vec![p.delta, p.first]));
+            let mut listed = estimates(&["delta", "first"], rows, 0);
+            listed.columns.push("plain".to_owned());
+            for ((_, numbers), parameter) in listed.rows.iter_mut().zip(&found.parameters) {
+                numbers.push(plain(parameter));
+            }
+            // Without resamples there is the plain estimate only.
+            if found.parameters.iter().all(|p| p.delta.value.is_none()) {
+                listed.main = 4;
+            }
+            listed
+        }
+        Indices::RbdFast(found) => coefficients("first", &found.parameters),
+        Indices::Pearson(found) | Indices::Spearman(found) | Indices::Pcc(found) | Indices::Prcc(found) => {
+            coefficients("coefficient", &found.parameters)
+        }
+        Indices::Src(found) | Indices::Srrc(found) => coefficients("coefficient", &found.parameters),
+        _ => return None,
+    })
+}

@@ -1,0 +1,34 @@
+//! The process itself: whether it lives and takes studies, what it measures, what can be asked.
+
+use super::{Reply, Shared};
+use crate::api::control::ControlError;
+use crate::api::schema::Health;
+use actix_web::HttpResponse;
+
+/// The description of everything that can be asked.
+const OPENAPI: &str = include_str!("../openapi.json");
+
+fn status(status: &str) -> HttpResponse {
+    HttpResponse::Ok().json(Health { status: status.to_owned() })
+}
+
+/// It answers, so it lives.
+pub(in crate::api) async fn health() -> HttpResponse {
+    status("ok")
+}
+
+pub(in crate::api) async fn ready(shared: Shared) -> Reply {
+    if !shared.control.is_ready().await? {
+        return Err(ControlError::NotReady("the manager takes no studies now".to_owned()).into());
+    }
+    Ok(status("ready"))
+}
+
+pub(in crate::api) async fn metrics(shared: Shared) -> Reply {
+    let text = shared.metrics.get(shared.control.metrics()).await?;
+    Ok(HttpResponse::Ok().content_type(crate::exporter::TEXT).body(text))
+}
+
+pub(in crate::api) async fn openapi() -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(OPENAPI)
+}

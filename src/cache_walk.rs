@@ -1,0 +1,266 @@
+//! What is known from before a study: the cache of `--cache`, what input files hold, and which responses follow from traces
+//! alone.
+//!
+//! A run whose every task has left a trace is walked from the digest of its tile to its response without an image being
+//! read. What tasks leave, and how they find it, is `pleach-actors`' (`recall`).
+
+use crate::cli::CacheArgs;
+use crate::exit::{CommandError, CommandResult};
+use crate::journal::JournaledResponse;
+use crate::size::MemorySize;
+use crate::study::PreparedStudy;
+use pleach_actors::stage::PriorResults;
+use pleach_actors::task_results::{TaskInputId, key};
+use pleach_cache::{Access, Cache, CacheKey, Limits, Trace, files::OsFileSystem};
+use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
+use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Opens the cache that was asked for.
+///
+/// # Errors
+/// [`CommandError::Input`] when the folder is no cache, or one of another version, or cannot be read.
+pub(crate) fn open(args: &CacheArgs) -> CommandResult<Option<Arc<Cache>>> {
+    let Some(folder) = &args.cache else { return Ok(None) };
+    let day = Duration::from_secs(24 * 60 * 60);
+    let age = args.cache_age.map(|days| day.saturating_mul(days.get()));
+    let bytes = args.cache_size.map_or(DEFAULT_BYTES, MemorySize::bytes);
+    let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
+    let cache = cache
+        .map_err(|error| CommandError::caused(&error, format!("--cache {}: {error}", folder.display())))?;
+    Ok(Some(Arc::new(cache)))
+}
+
+/// Opens a cache that is only to be looked at: a folder that is not there is not made.
+///
+/// # Errors
+/// As [`open`], and when there is no such folder.
+pub(crate) fn open_to_read(folder: &Path) -> CommandResult<Cache> {
+    let limits = Limits { bytes: u64::MAX, age: None };
+    Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
+        .map_err(|error| CommandError::Input(format!("--cache {}: {error}", folder.display())))
+}
+
+/// What a cache may take if nobody says otherwise: the intermediate images of some dozen studies, and no more than people
+/// will miss.
+const DEFAULT_BYTES: u64 = 10_000_000_000;
+
+/// What the inputs of a study hold. What cannot be read is not known, and fails its own runs.
+pub(crate) fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity> {
+    let (study, files) = (&prepared.study, prepared.file_digests());
+    let images = study.workflow.inputs.len();
+    let elements = study.workflow.reference_elements();
+    let mut identities = HashMap::new();
+    for (number, facts) in prepared.tiles.iter().enumerate() {
+        let Some(tile) = files[number] else { continue };
+        for (&key, input) in facts.inputs.iter().zip(&study.workflow.inputs) {
+            let identity = match &study.tiles[number].slide {
+                None => of_file("image", &[tile]),
+                Some(part) => of_slide(input.element, part, tile),
+            };
+            identities.insert(key, identity);
+        }
+        if let ReferenceSource::Masks(_) = study.reference
+            && let Some(mask) = files[prepared.tiles.len() + number]
+        {
+            for (&input, element) in facts.inputs[images..].iter().zip(&elements) {
+                // Polygons are drawn in the size of the tile.
+                identities.insert(input, of_file(&format!("reference {element}"), &[mask, tile]));
+            }
+        }
+    }
+    identities
+}
+
+/// What a file holds when it is read in this way.
+fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
+    let mut hash = blake3::Hasher::new_derive_key("pleach input file 1");
+    hash.update(&(read_as.len() as u64).to_le_bytes());
+    hash.update(read_as.as_bytes());
+    files.iter().for_each(|digest| {
+        hash.update(digest);
+    });
+    RegionIdentity(*hash.finalize().as_bytes())
+}
+
+/// What a part of a slide holds: its pixels, whatever the slide is called, or where its core is, of whichever slide.
+fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionIdentity {
+    let numbers = |of: &[u32]| of.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    match element {
+        ElementType::Table => {
+            let columns = part.core_table();
+            let sides: Vec<u32> = columns.columns().map(|(_, side)| side as u32).collect();
+            of_file(&format!("core {}", numbers(&sides)), &[])
+        }
+        _ => {
+            let magnification = part.magnification.map_or_else(String::new, |at| at.get().to_string());
+            of_file(&format!("slide at {magnification}: {}", numbers(&part.window)), &[slide])
+        }
+    }
+}
+
+/// The responses that follow from what earlier studies have computed.
+pub(crate) fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
+    let Some(cache) = &past.cache else { return Vec::new() };
+    let first = usize::from(!prepared.defaults_run());
+    let mut walk = CacheWalk::new(prepared, cache, &past.identities);
+    let mut known = Vec::new();
+    for tile in 0..prepared.tiles.len() {
+        let reference = walk.reference(tile);
+        for (number, values) in prepared.evaluations.iter().enumerate() {
+            if let Some(table) = walk.response(tile, values, reference) {
+                known.push(JournaledResponse { evaluation: number + first, tile, results: vec![table] });
+            }
+        }
+    }
+    known
+}
+
+/// The regions that are kept of the runs of evaluations on a tile, each as the first of its kind that is asked for.
+pub(crate) struct CachedRegions<'a>(Option<(CacheWalk<'a>, Option<RegionIdentity>, usize)>);
+
+impl<'a> CachedRegions<'a> {
+    /// Of nothing, where there is no cache.
+    pub(crate) fn on(prepared: &'a PreparedStudy, past: &'a PriorResults, tile: usize) -> Self {
+        Self(past.cache.as_ref().map(|cache| {
+            let mut walk = CacheWalk::new(prepared, cache, &past.identities);
+            let reference = walk.reference(tile);
+            (walk, reference, tile)
+        }))
+    }
+
+    /// An output of a stage of the run with these values.
+    pub(crate) fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
+        let (walk, reference, tile) = self.0.as_mut()?;
+        let steps = walk.steps(*tile, values, *reference);
+        let identity = walk.output(&steps, stage, output)?;
+        walk.cache.load(&Digest(identity.0))
+    }
+}
+
+/// Follows runs through traces.
+pub(crate) struct CacheWalk<'a> {
+    prepared: &'a PreparedStudy,
+    cache: &'a Cache,
+    identities: &'a HashMap<RegionKey, RegionIdentity>,
+    /// Outputs of the tasks that have been looked up.
+    seen: HashMap<TaskKey, Option<Arc<Trace>>>,
+}
+
+/// A task of a run, as far as it could be followed.
+#[derive(Debug)]
+pub(crate) struct CachedStep {
+    pub(crate) stage: usize,
+    pub(crate) task: usize,
+    pub(crate) arguments: Vec<Value>,
+    /// What it reads; `None`: some of it is not known, since what writes it has left no trace.
+    pub(crate) inputs: Option<Vec<RegionIdentity>>,
+    /// Its key, where its inputs are known.
+    pub(crate) key: Option<TaskKey>,
+    pub(crate) trace: Option<Arc<Trace>>,
+}
+
+impl<'a> CacheWalk<'a> {
+    pub(crate) fn new(
+        prepared: &'a PreparedStudy,
+        cache: &'a Cache,
+        identities: &'a HashMap<RegionKey, RegionIdentity>,
+    ) -> Self {
+        Self { prepared, cache, identities, seen: HashMap::new() }
+    }
+
+    /// What the runs on a tile are compared with.
+    pub(crate) fn reference(&mut self, tile: usize) -> Option<RegionIdentity> {
+        if !self.prepared.reference_run() {
+            return None;
+        }
+        let reference = self.prepared.study.workflow.reference.as_ref()?;
+        let steps = self.steps(tile, &self.prepared.evaluations[0], None);
+        self.output(&steps, reference.stage, reference.output)
+    }
+
+    fn response(
+        &mut self,
+        tile: usize,
+        values: &[Value],
+        reference: Option<RegionIdentity>,
+    ) -> Option<Table> {
+        let prepared = self.prepared;
+        let response = &prepared.study.workflow.response;
+        let steps = self.steps(tile, values, reference);
+        let out = &prepared.study.workflow.stages[response.stage].outputs[response.output];
+        let step = steps.iter().find(|step| (step.stage, step.task) == (response.stage, out.task))?;
+        match step.trace.as_ref()?.outputs.get(out.output)?.region()? {
+            DataRegion::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    fn output(&self, steps: &[CachedStep], stage: usize, output: usize) -> Option<RegionIdentity> {
+        let out = self.prepared.study.workflow.stages[stage].outputs.get(output)?;
+        let step = steps.iter().find(|step| (step.stage, step.task) == (stage, out.task))?;
+        step.trace.as_ref()?.outputs.get(out.output).map(|output| RegionIdentity(output.digest.0))
+    }
+
+    /// Every task of a run, in order.
+    pub(crate) fn steps(
+        &mut self,
+        tile: usize,
+        values: &[Value],
+        reference: Option<RegionIdentity>,
+    ) -> Vec<CachedStep> {
+        let prepared = self.prepared;
+        let mut steps: Vec<CachedStep> = Vec::new();
+        for (number, stage) in prepared.study.workflow.stages.iter().enumerate() {
+            let inputs = self.stage_inputs(stage, tile, reference, &steps);
+            let first = steps.len();
+            for (place, task) in stage.tasks.iter().enumerate() {
+                let arguments: Vec<Value> = stage.task_parameters(task).map(|p| values[p]).collect();
+                let read = |read: &TaskInput| match *read {
+                    TaskInput::StageInput(input) => inputs[input],
+                    TaskInput::Task { task, output } => {
+                        let trace = steps[first + task].trace.as_ref()?;
+                        trace.outputs.get(output).map(|output| RegionIdentity(output.digest.0))
+                    }
+                };
+                let inputs: Option<Vec<RegionIdentity>> = task.reads.iter().map(read).collect();
+                let reads = inputs.as_ref().map(|inputs| inputs.iter().copied().map(TaskInputId::Output));
+                let key = reads.map(|reads| key(task, &arguments, reads));
+                let trace = key.and_then(|key| self.trace(key));
+                steps.push(CachedStep { stage: number, task: place, arguments, inputs, key, trace });
+            }
+        }
+        steps
+    }
+
+    fn stage_inputs(
+        &self,
+        stage: &Stage,
+        tile: usize,
+        reference: Option<RegionIdentity>,
+        steps: &[CachedStep],
+    ) -> Vec<Option<RegionIdentity>> {
+        let workflow = &self.prepared.study.workflow;
+        let facts = &self.prepared.tiles[tile];
+        let read_as = workflow.reference_elements();
+        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied();
+        let identity = |input: &pleach_workflow::StageInput| match input.origin {
+            InputOrigin::Input(input) => of_input(input),
+            InputOrigin::Stage { stage, output } => self.output(steps, stage, output),
+            InputOrigin::Reference if self.prepared.reference_run() => reference,
+            InputOrigin::Reference => {
+                let place = read_as.iter().position(|element| *element == input.region.element)?;
+                of_input(workflow.inputs.len() + place)
+            }
+        };
+        stage.inputs.iter().map(identity).collect()
+    }
+
+    fn trace(&mut self, key: TaskKey) -> Option<Arc<Trace>> {
+        let cache = self.cache;
+        self.seen.entry(key).or_insert_with(|| cache.lookup(&CacheKey(key.0)).map(Arc::new)).clone()
+    }
+}

@@ -1,0 +1,192 @@
+//! Arguments of the commands for models that pleach does not execute: `sample`, `analyze`, `workflow import`.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use pleach_sensitivity::sampling::sampler::Sampler;
+use pleach_workflow::MethodSpec;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    /// Parameters, and the method where it says one: a study file (.toml), a SALib problem (.json) or parameter file (.txt), or a
+    /// Dakota input (.in)
+    #[arg(value_name = "PROBLEM")]
+    pub(crate) problem: PathBuf,
+    /// The file for the samples: CSV (.csv, .tsv) or Parquet (.parquet)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    /// Evaluations; of vbd base samples, of fast those of each parameter's curve
+    #[arg(long, value_name = "N")]
+    pub(crate) samples: Option<u32>,
+    /// How points are drawn; not every sampler serves every method [default: lhs; morris of moat, saltelli of vbd]
+    #[arg(long, value_name = "NAME", value_parser = samplers())]
+    pub(crate) sampler: Option<String>,
+    /// Trajectories (moat) [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) trajectories: Option<u32>,
+    /// Trajectories of which those are kept that lie farthest from each other (moat) [default: all that are drawn]
+    #[arg(long, value_name = "N")]
+    pub(crate) candidates: Option<u32>,
+    /// Seed of the random numbers [default: that of the file, or 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    /// Parameters, and the method where it says one: as for `pleach sample`
+    #[arg(value_name = "PROBLEM")]
+    pub(crate) problem: PathBuf,
+    /// The parameter sets: CSV, Parquet, or text without a header, one a row
+    #[arg(long, value_name = "FILE")]
+    pub(crate) samples: PathBuf,
+    /// The responses, in the order of the samples, or with a column `evaluation`; also responses.csv of a study [default: the
+    /// file of the samples]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) responses: Option<PathBuf>,
+    /// Analyze this column only; may be repeated [default: all that are no parameters]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) response: Vec<String>,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+    /// How indices are estimated (vbd) [default: saltelli]
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) estimator: Option<EstimatorName>,
+    /// Slices of a parameter's values (pawn) [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) slices: Option<u32>,
+    /// Bootstrap resamples behind the intervals, 0 for none [default: 1000, and fewer of more than a million rows; moat has 1000]
+    #[arg(long, value_name = "N")]
+    pub(crate) resamples: Option<u32>,
+    /// Seed of the resamples [default: that of the file, or 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Write indices.csv and indices.json to this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Draw the indices, as SVG and PNG, into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Print one JSON document on stdout, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The method, and what sampling and analysis both have to know of it.
+#[derive(Debug, Args)]
+pub(crate) struct MethodArgs {
+    /// The method [default: that of the file]
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) method: Option<MethodName>,
+    /// With rows for indices of second order (vbd)
+    #[arg(long)]
+    pub(crate) second_order: bool,
+    /// Levels of continuous parameters (moat) or of a grid [default: 20 of moat, 2 of a grid]
+    #[arg(long, value_name = "N")]
+    pub(crate) levels: Option<u32>,
+    /// Harmonics that are told apart (fast, rbd-fast) [default: 4 and 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) harmonics: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodName {
+    /// Morris' one-at-a-time screening
+    #[value(alias = "morris")]
+    Moat,
+    /// Variance-based decomposition: Sobol' indices
+    #[value(alias = "sobol")]
+    Vbd,
+    /// Pearson, Spearman, PCC and PRCC
+    Correlation,
+    /// Standardized regression, of values and of ranks
+    Regression,
+    /// Distances of distributions
+    Pawn,
+    /// Borgonovo's delta
+    Delta,
+    /// eFAST
+    #[value(alias = "efast")]
+    Fast,
+    /// First-order indices from any sample
+    RbdFast,
+}
+
+impl MethodName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Moat => "moat",
+            Self::Vbd => "vbd",
+            Self::Correlation => "correlation",
+            Self::Regression => "regression",
+            Self::Pawn => "pawn",
+            Self::Delta => "delta",
+            Self::Fast => "fast",
+            Self::RbdFast => "rbd-fast",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EstimatorName {
+    /// Saltelli et al. (2010), as SALib has it
+    Saltelli,
+    /// Jansen (1999)
+    Jansen,
+    /// Janon et al. (2014)
+    Janon,
+}
+
+impl EstimatorName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Saltelli => "saltelli",
+            Self::Jansen => "jansen",
+            Self::Janon => "janon",
+        }
+    }
+}
+
+/// Names of samplers, and those of the designs that moat and vbd have by themselves.
+fn samplers() -> PossibleValuesParser {
+    PossibleValuesParser::new(Sampler::NAMES.into_iter().chain(["morris", "saltelli"]))
+}
+
+impl MethodArgs {
+    fn recipe(&self) -> MethodSpec {
+        MethodSpec {
+            kind: self.method.map(|method| method.name().to_owned()),
+            second_order: self.second_order.then_some(true),
+            levels: self.levels.map(u64::from),
+            harmonics: self.harmonics.map(u64::from),
+            ..MethodSpec::default()
+        }
+    }
+}
+
+impl SampleArgs {
+    /// What is said of the method here.
+    pub(crate) fn recipe(&self) -> MethodSpec {
+        MethodSpec {
+            samples: self.samples.map(u64::from),
+            sampler: self.sampler.clone(),
+            trajectories: self.trajectories.map(u64::from),
+            candidates: self.candidates.map(u64::from),
+            ..self.method.recipe()
+        }
+    }
+}
+
+impl AnalyzeArgs {
+    /// What is said of the method here.
+    pub(crate) fn recipe(&self) -> MethodSpec {
+        MethodSpec {
+            estimator: self.estimator.map(|estimator| estimator.name().to_owned()),
+            slices: self.slices.map(u64::from),
+            resamples: self.resamples.map(u64::from),
+            ..self.method.recipe()
+        }
+    }
+}

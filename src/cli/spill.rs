@@ -1,0 +1,18 @@
+//! Arguments that name tiers below memory.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SpillArgs {
+    /// Folder on a disk of this machine: regions go there when memory is short; on a worker also input files that the
+    /// manager sends
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ssd: Option<PathBuf>,
+    /// Folder on a file system that all workers share, below that
+    #[arg(long, value_name = "DIR")]
+    pub(crate) lustre: Option<PathBuf>,
+    /// File that lists tiers (TOML), instead
+    #[arg(long, value_name = "FILE", conflicts_with = "lustre")]
+    pub(crate) tiers: Option<PathBuf>,
+}

@@ -1,0 +1,153 @@
+//! What commands show while they wait, on stderr: bars on a terminal, a plain line now and then elsewhere.
+
+use crate::api::schema::StudyStatus;
+use crate::live::{self, LiveArea, Stream, bar_width};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Between two plain lines: often enough to see that it goes on, seldom enough for a log.
+pub(super) const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Longest text of a manager's or a study's that is shown within a line.
+const MAX_LETTERS: usize = 200;
+
+/// Texts of others in a line of ours: no line ends, and nothing that a terminal obeys.
+pub(crate) fn plain(text: &str) -> String {
+    pleach_workflow::text::quoted(text, MAX_LETTERS)
+}
+
+/// Says something on stderr.
+#[expect(clippy::print_stderr, reason = "this is where clients say how it goes on")]
+pub(crate) fn line_on_stderr(text: &str) {
+    eprintln!("{}", pleach_workflow::text::quoted(text, 4 * MAX_LETTERS));
+}
+
+/// Bytes on their way, up or down.
+#[derive(Clone, Debug)]
+pub(crate) struct TransferBar(ProgressBar);
+
+impl TransferBar {
+    /// Shown on a terminal, unless nothing is to be.
+    pub(crate) fn new(what: &'static str, is_quiet: bool) -> Self {
+        if is_quiet || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        // One line that fits 60 columns; narrower, the bar goes.
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes} {bytes_per_sec}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    pub(super) fn begin(&self, bytes: u64) {
+        self.0.set_length(bytes);
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.0.position()
+    }
+
+    pub(super) fn advance(&self, bytes: u64) {
+        self.0.inc(bytes);
+    }
+
+    pub(super) fn back_to(&self, position: u64) {
+        self.0.set_position(position);
+    }
+
+    /// Nothing more will be shown.
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// How far a study is, in one line.
+pub(super) fn progress(study: &StudyStatus) -> String {
+    let percent = percent(study).map_or_else(String::new, |percent| format!("{percent} done, "));
+    format!("{}, {percent}{}", heading(study), details(study))
+}
+
+/// The share of the predicted work that is done: it moves where evaluations, which end late in a merged plan, do not.
+pub(super) fn percent(study: &StudyStatus) -> Option<String> {
+    let share = study.progress.filter(|share| (0.0..=1.0).contains(share))?;
+    // 100 % is for what has ended.
+    let most = if study.state.is_over() { 100.0 } else { 99.0 };
+    Some(format!("{:.0} %", (100.0 * share).floor().min(most)))
+}
+
+fn heading(study: &StudyStatus) -> String {
+    let phase = study.phase_of().map_or_else(String::new, |phase| format!(", {phase}"));
+    format!("{} {}: {}{phase}", plain(&study.id), plain(&study.name), study.state)
+}
+
+fn details(study: &StudyStatus) -> String {
+    let mut text = format!(
+        "{}/{} evaluations, {} tasks run, {} left",
+        study.evaluations_done, study.evaluations, study.tasks_executed, study.remaining_tasks,
+    );
+    if study.failed > 0 {
+        text.push_str(&format!(", {} runs failed", study.failed));
+    }
+    if let Some(left) = time_left(study) {
+        text.push_str(&format!(", about {left} left"));
+    }
+    for remark in &study.remarks {
+        text.push_str(&format!(", {}", plain(remark)));
+    }
+    if let Some(message) = &study.message {
+        text.push_str(&format!(": {}", plain(message)));
+    }
+    text
+}
+
+/// The time that a study will take, in words.
+pub(super) fn time_left(study: &StudyStatus) -> Option<String> {
+    let left = study.remaining_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    left.filter(|_| !study.state.is_over()).map(|left| HumanDuration(left).to_string())
+}
+
+/// A study that is waited for.
+pub(super) struct StudyBar {
+    area: Option<LiveArea>,
+    last: Option<Instant>,
+    state: Option<crate::api::schema::StudyState>,
+    is_quiet: bool,
+}
+
+impl StudyBar {
+    pub(super) fn new(is_quiet: bool) -> Self {
+        let area = if is_quiet { None } else { LiveArea::new(Stream::Stderr) };
+        Self { area, last: None, state: None, is_quiet }
+    }
+
+    pub(super) fn show(&mut self, study: &StudyStatus) {
+        if let Some(area) = &mut self.area {
+            area.show(|width| frame(study, width));
+            return;
+        }
+        let is_due = self.last.is_none_or(|last| last.elapsed() >= LINE_EVERY);
+        let is_new = self.state.replace(study.state) != Some(study.state);
+        if !self.is_quiet && (is_due || is_new) {
+            self.last = Some(Instant::now());
+            line_on_stderr(&progress(study));
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let Some(area) = &mut self.area {
+            area.clear();
+        }
+    }
+}
+
+/// How far a study is, as a bar with a line below it.
+pub(super) fn frame(study: &StudyStatus, width: usize) -> Vec<String> {
+    // Evaluations end late where much is shared; tasks say better how far it is.
+    let tasks = study.tasks_executed.saturating_add(study.remaining_tasks).max(1);
+    let share = study.tasks_executed as f64 / tasks as f64;
+    let bar = live::bar(bar_width(width), share);
+    vec![format!("{bar} {:>3.0} %  {}", (share * 100.0).floor(), heading(study)), details(study)]
+}

@@ -1,0 +1,102 @@
+//! What is measured of a worker when somebody asks: its slots, its memory, its tiers and its links.
+//!
+//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalog.
+
+use crate::service::metrics::{number, sample_link};
+use actix::prelude::*;
+use pleach_actors::exchange::Exchange;
+use pleach_actors::spill::SpillStore;
+use pleach_actors::transport::LinkStats;
+use pleach_actors::worker::{GetWorkerMetrics, WorkerActor, WorkerMetrics};
+use pleach_regions::RamTier;
+use pleach_storage::LevelStats;
+use pleach_telemetry::catalog as of;
+use std::sync::Arc;
+
+/// Where a worker's figures are.
+pub(super) struct WorkerSampler {
+    pub(super) worker: Addr<WorkerActor>,
+    pub(super) ram: Arc<RamTier>,
+    pub(super) below: Option<Arc<SpillStore>>,
+    pub(super) exchange: Exchange,
+}
+
+impl WorkerSampler {
+    /// Asks the worker; `None` when it has left.
+    pub(super) async fn query(&self) -> Option<WorkerMetrics> {
+        self.worker.send(GetWorkerMetrics).await.ok()
+    }
+
+    /// Sets the metrics that are sampled.
+    pub(super) fn record(&self, figures: &WorkerMetrics) {
+        let flag = |is: bool| f64::from(u8::from(is));
+        of::MANAGER_CONNECTED.with([]).set(flag(figures.is_connected));
+        of::DRAINING.with([]).set(flag(figures.is_draining));
+        of::TASK_SLOTS.with([]).set(number(figures.slots.0 as u64));
+        of::TASKS_RUNNING.with([]).set(number(figures.slots.1 as u64));
+        for (state, buckets, instances) in [
+            ("waiting", figures.buckets.0, figures.instances.0),
+            ("running", figures.buckets.1, figures.instances.1),
+        ] {
+            of::WORKER_BUCKETS.with([state]).set(number(buckets as u64));
+            of::WORKER_INSTANCES.with([state]).set(number(instances as u64));
+        }
+        of::MEMORY_LIMIT.with([]).set(number(figures.limit_bytes));
+        of::MEMORY_NEEDED.with([]).set(number(figures.needed_bytes));
+        of::MEMORY_PEAK.with([]).set(number(figures.peak_bytes));
+        self.sample_tiers(figures);
+        self.sample_links(figures.link);
+    }
+
+    fn sample_tiers(&self, figures: &WorkerMetrics) {
+        let passed = self.below.as_ref().map(|below| below.passed()).unwrap_or_default();
+        of::TIER_HELD.with(["ram"]).set(number(self.ram.held_bytes()));
+        of::TIER_CAPACITY.with(["ram"]).set(number(figures.limit_bytes));
+        of::TIER_REGIONS.with(["ram"]).set(number(self.ram.len() as u64));
+        of::TIER_HITS.with(["ram"]).absolute(figures.ram.hits);
+        of::TIER_MISSES.with(["ram"]).absolute(figures.ram.misses);
+        of::TIER_SPILLS.with(["ram"]).absolute(passed.demoted);
+        of::TIER_EVICTIONS.with(["ram"]).absolute(passed.dropped);
+        for (name, bytes) in [
+            ("dropped", passed.dropped_bytes),
+            ("demoted", passed.demoted_bytes),
+            ("promoted", passed.promoted_bytes),
+            ("shared", passed.shared_bytes),
+        ] {
+            of::MOVED_BYTES.with([name]).absolute(bytes);
+        }
+        for level in self.below.as_ref().map(|below| below.counts()).unwrap_or_default() {
+            let LevelStats { ref name, held_bytes, capacity_bytes, regions, .. } = level;
+            let tier = name.as_str();
+            of::TIER_HELD.with([tier]).set(number(held_bytes));
+            of::TIER_CAPACITY.with([tier]).set(number(capacity_bytes));
+            of::TIER_REGIONS.with([tier]).set(number(regions));
+            of::TIER_HITS.with([tier]).absolute(level.hits);
+            of::TIER_MISSES.with([tier]).absolute(level.misses);
+            of::TIER_STORED.with([tier]).absolute(level.inserted);
+            of::TIER_SPILLS.with([tier]).absolute(level.spilled);
+            of::TIER_EVICTIONS.with([tier]).absolute(level.evicted);
+            of::TIER_PREFETCHES.with([tier]).absolute(level.prefetched);
+            of::TIER_LOST.with([tier]).absolute(level.lost);
+            of::TIER_ERRORS.with([tier]).absolute(level.errors);
+        }
+    }
+
+    fn sample_links(&self, manager: Option<LinkStats>) {
+        let counts = self.exchange.counts();
+        for (direction, all, shared, bytes) in [
+            ("in", counts.fetched, counts.fetched_shared, counts.fetched_bytes),
+            ("out", counts.sent, counts.sent_shared, counts.sent_bytes),
+        ] {
+            of::TRANSFERS.with([direction, "shared-memory"]).absolute(shared);
+            of::TRANSFERS.with([direction, "network"]).absolute(all.saturating_sub(shared));
+            of::TRANSFER_BYTES.with([direction]).absolute(bytes);
+        }
+        let neighbors = self.exchange.peers();
+        of::QUIC_CONNECTIONS.with([]).set(number(neighbors as u64 + u64::from(manager.is_some())));
+        if let Some(manager) = manager {
+            sample_link("manager", &manager);
+        }
+        sample_link("workers", &self.exchange.link_figures());
+    }
+}

@@ -1,0 +1,193 @@
+//! The analysis of responses that were read, by the method that is wanted.
+
+use crate::analysis::{Analysis, IndexTable, of_points};
+use crate::exit::{CommandError, CommandResult};
+use crate::external::method::{ExternalMethod, MethodRequest};
+use crate::external::responses::ResponseColumn;
+use crate::external::samples::SampleTable;
+use pleach_sensitivity::bootstrap::Bootstrap;
+use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::convergence::{self, PrefixIndices, halves};
+use pleach_sensitivity::error::AnalysisError;
+use pleach_sensitivity::fast::Curves;
+use pleach_sensitivity::indices::Indices;
+use pleach_sensitivity::moat::{self, RESAMPLES};
+use pleach_sensitivity::responses::Response;
+use pleach_sensitivity::saltelli_blocks::RowBlocks;
+use pleach_sensitivity::trajectory::Trajectories;
+use pleach_sensitivity::vbd::Estimator;
+use pleach_sensitivity::{design_detection, fast, vbd};
+use pleach_workflow::Value;
+
+/// How the rows of samples belong together.
+#[derive(Debug)]
+pub(crate) enum DesignForm {
+    Trajectories(Trajectories),
+    Blocks(RowBlocks),
+    Curves(Curves),
+    Columns(Columns),
+}
+
+/// Evaluations from which resamples become fewer, and how few they may become.
+const MANY: usize = 1_000_000;
+const MIN_RESAMPLES: usize = 100;
+
+/// Resamples where nobody has said how many: each is a pass over all evaluations.
+pub(crate) fn usual_resamples(evaluations: usize) -> u32 {
+    let fewer = (RESAMPLES as u64 * MANY as u64 / evaluations.max(1) as u64) as usize;
+    fewer.clamp(MIN_RESAMPLES, RESAMPLES) as u32
+}
+
+impl DesignForm {
+    /// The form that the method needs.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] that names the first row without it.
+    pub(crate) fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> CommandResult<Self> {
+        let fail = |error: &dyn std::fmt::Display| {
+            CommandError::Input(format!("{}: {error}", samples.file.display()))
+        };
+        if !matches!(wanted.way, ExternalMethod::Columns(_)) {
+            samples.check_complete()?;
+        }
+        match wanted.way {
+            ExternalMethod::Moat { levels, .. } => {
+                // Checked when they were read.
+                let value = |row: usize, column: usize| {
+                    let value_type = samples.parameters[column].value_type;
+                    Value::from_f64(samples.columns[column][row], value_type).unwrap_or(Value::Integer(0))
+                };
+                let (parameters, groups) = (&samples.parameters, &samples.groups);
+                let found = Trajectories::recover_rows(parameters, groups, samples.rows, value, Some(levels));
+                found.map(Self::Trajectories).map_err(|error| fail(&error))
+            }
+            ExternalMethod::Vbd { second_order, .. } => {
+                design_detection::row_blocks(samples.sets(), &samples.groups, second_order)
+                    .map(Self::Blocks)
+                    .map_err(|error| fail(&error))
+            }
+            ExternalMethod::Fast { harmonics } => {
+                let curves = design_detection::curves(samples.sets(), harmonics as usize);
+                curves.map(Self::Curves).map_err(|error| fail(&error))
+            }
+            ExternalMethod::Columns(_) => {
+                let varying = samples.parameters.iter().zip(&samples.columns);
+                let varying = varying.filter(|(parameter, _)| parameter.domain.varies());
+                let (names, columns) =
+                    varying.map(|(parameter, column)| (parameter.name.clone(), column.clone())).unzip();
+                Columns::new(names, columns).map(Self::Columns).map_err(|error| fail(&error))
+            }
+        }
+    }
+}
+
+impl DesignForm {
+    /// Evaluations that are independent of each other: of those of a trajectory one, of those of a block two.
+    pub(crate) fn independent(&self) -> usize {
+        match self {
+            Self::Trajectories(trajectories) => trajectories.complete().len(),
+            Self::Blocks(blocks) => 2 * blocks.samples(),
+            Self::Curves(curves) => curves.rows(),
+            Self::Columns(columns) => columns.rows(),
+        }
+    }
+}
+
+/// Indices of each response.
+///
+/// # Errors
+/// [`AnalysisError`] when responses are too few, or such that the method cannot be.
+pub(crate) fn analyze(
+    form: &DesignForm,
+    way: ExternalMethod,
+    measured: &[ResponseColumn],
+    bootstrap: Bootstrap,
+) -> Result<Vec<Analysis>, AnalysisOrMoat> {
+    let responses: Vec<Response<'_>> =
+        measured.iter().map(|of| Response { name: &of.name, values: &of.values }).collect();
+    let analyses = match (form, way) {
+        (DesignForm::Trajectories(trajectories), _) => {
+            let each =
+                measured.iter().map(|of| moat::indices(trajectories, &of.name, &of.values, bootstrap.seed));
+            let found: Vec<_> = each.collect::<Result<_, _>>().map_err(AnalysisOrMoat::Moat)?;
+            all(found, Indices::Moat)
+        }
+        (DesignForm::Blocks(blocks), ExternalMethod::Vbd { estimator, .. }) => {
+            all(vbd::indices(blocks, &responses, estimator, bootstrap)?, Indices::Vbd)
+        }
+        (DesignForm::Blocks(blocks), _) => {
+            all(vbd::indices(blocks, &responses, Estimator::default(), bootstrap)?, Indices::Vbd)
+        }
+        (DesignForm::Curves(curves), _) => all(fast::indices(curves, &responses, bootstrap)?, Indices::Efast),
+        (DesignForm::Columns(columns), ExternalMethod::Columns(method)) => {
+            of_points(columns, method, &responses, bootstrap)?
+        }
+        (DesignForm::Columns(_), _) => Vec::new(),
+    };
+    Ok(analyses)
+}
+
+/// Why there are no indices, whichever the method.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnalysisOrMoat {
+    /// Of MOAT.
+    #[error(transparent)]
+    Moat(moat::MoatError),
+    /// Of any other.
+    #[error(transparent)]
+    Other(#[from] AnalysisError),
+}
+
+fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {
+    found.into_iter().map(|found| Analysis::Indices(indices(found))).collect()
+}
+
+/// Parts of a sample that are analyzed: halves of halves, down to what tells nothing.
+const STEPS: u32 = 7;
+
+/// Resamples of a part: its interval is drawn, and not calculated with.
+const STEP_RESAMPLES: u32 = 200;
+
+/// The indices of one response over growing parts of the sample, with their evaluations. Search curves have no beginnings
+/// that are such, and parts that are too small for the method none.
+pub(crate) fn convergence(
+    form: &DesignForm,
+    way: ExternalMethod,
+    measured: &ResponseColumn,
+    bootstrap: Bootstrap,
+) -> Vec<(usize, IndexTable)> {
+    let bootstrap = Bootstrap { resamples: bootstrap.resamples.min(STEP_RESAMPLES), ..bootstrap };
+    let response = Response { name: &measured.name, values: &measured.values };
+    let listed = |steps: Vec<PrefixIndices>| {
+        let step =
+            |step: PrefixIndices| Some((step.evaluations, IndexTable::of(&Analysis::Indices(step.indices))?));
+        steps.into_iter().filter_map(step).collect::<Vec<_>>()
+    };
+    match form {
+        DesignForm::Trajectories(trajectories) => {
+            let sizes = halves(trajectories.complete().len(), STEPS);
+            convergence::moat(trajectories, response, bootstrap.seed, &sizes)
+                .map_or_else(|_| Vec::new(), listed)
+        }
+        DesignForm::Blocks(blocks) => {
+            let estimator = if let ExternalMethod::Vbd { estimator, .. } = way {
+                estimator
+            } else {
+                Estimator::default()
+            };
+            let sizes = halves(blocks.samples(), STEPS);
+            convergence::vbd(blocks, response, estimator, bootstrap, &sizes)
+                .map_or_else(|_| Vec::new(), listed)
+        }
+        DesignForm::Curves(_) => Vec::new(),
+        DesignForm::Columns(columns) => {
+            let ExternalMethod::Columns(method) = way else { return Vec::new() };
+            let step = |rows: usize| {
+                let part = Response { values: &measured.values[..rows], ..response };
+                let found = of_points(&columns.prefix(rows), method, &[part], bootstrap).ok()?;
+                Some((rows, IndexTable::of(found.first()?)?))
+            };
+            halves(columns.rows(), STEPS).into_iter().filter_map(step).collect()
+        }
+    }
+}

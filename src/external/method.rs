@@ -1,0 +1,293 @@
+//! What is to be done: the method and its settings, from a file and from the command line, where the latter wins.
+
+use crate::analysis::GivenDataAnalysis;
+use crate::exit::{CommandError, CommandResult};
+use crate::external::problem::Problem;
+use pleach_sensitivity::sampling::points::Sequence;
+use pleach_sensitivity::sampling::sampler::{SamplePurpose, Sampler};
+use pleach_sensitivity::vbd::Estimator;
+use pleach_sensitivity::{fast, pawn, rbd_fast};
+use pleach_workflow::{BasePoints, MethodSpec};
+
+/// A method with its settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ExternalMethod {
+    /// Morris' screening.
+    Moat { trajectories: u32, levels: u32, base: Option<Sequence>, candidates: Option<u32> },
+    /// Variance-based decomposition. Of a sample that is read, `None` takes the order that it has.
+    Vbd { second_order: Option<bool>, base: BasePoints, estimator: Estimator },
+    /// Methods of columns.
+    Columns(GivenDataAnalysis),
+    /// eFAST.
+    Fast { harmonics: u32 },
+}
+
+/// What is to be done, and what the file and the arguments say of it.
+#[derive(Debug)]
+pub(crate) struct MethodRequest<'a> {
+    pub(crate) way: ExternalMethod,
+    pub(crate) resamples: Option<u32>,
+    recipe: MethodSpec,
+    kind: &'static str,
+    problem: &'a Problem,
+    /// Keys that the command line has said.
+    said: Vec<&'static str>,
+}
+
+/// Names of methods, and the keys that each has.
+const METHODS: [(&str, &[&str]); 8] = [
+    ("moat", &["sampler", "base", "trajectories", "levels", "candidates"]),
+    ("vbd", &["sampler", "base", "samples", "second_order", "estimator", "resamples"]),
+    ("correlation", &["sampler", "samples", "levels", "resamples"]),
+    ("regression", &["sampler", "samples", "levels", "resamples"]),
+    ("pawn", &["sampler", "samples", "slices", "resamples"]),
+    ("delta", &["sampler", "samples", "resamples"]),
+    ("fast", &["sampler", "samples", "harmonics", "resamples"]),
+    ("rbd-fast", &["sampler", "samples", "harmonics", "resamples"]),
+];
+
+/// Levels of a trajectory, as in study files, and of a grid: the bounds.
+const LEVELS: u32 = 20;
+const GRID_LEVELS: u32 = 2;
+
+/// Trajectories as in study files.
+const TRAJECTORIES: u32 = 10;
+
+/// More resamples take hours and tell nothing.
+const MAX_RESAMPLES: u64 = 100_000;
+
+impl<'a> MethodRequest<'a> {
+    /// The method of the arguments, or of the file.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] when there is none, or a setting does not go with it, and why.
+    pub(crate) fn of(problem: &'a Problem, arguments: MethodSpec) -> CommandResult<Self> {
+        let said = arguments.given();
+        let named = arguments.kind.as_deref().or(problem.recipe.kind.as_deref());
+        let allowed = || METHODS.map(|(name, _)| name).join(", ");
+        let Some(named) = named else {
+            return Err(problem.fault(format!("says no method; --method is needed: {}", allowed())));
+        };
+        let named = usual(named);
+        let Some(&(kind, keys)) = METHODS.iter().find(|(name, _)| *name == named) else {
+            let named = pleach_workflow::text::quoted(named, 80);
+            return Err(
+                problem.fault(format!("method.kind: \"{named}\" is not allowed; allowed: {}", allowed()))
+            );
+        };
+        // Settings of another method are of no use.
+        let mine = problem.recipe.kind.as_deref().is_none_or(|of_file| usual(of_file) == named);
+        let of_file = if mine { problem.recipe.clone() } else { MethodSpec::default() };
+        let recipe = merged(of_file, arguments);
+        let mut wanted = Self {
+            way: ExternalMethod::Columns(GivenDataAnalysis::Delta),
+            resamples: None,
+            recipe,
+            kind,
+            problem,
+            said,
+        };
+        for key in wanted.recipe.given() {
+            if key != "kind" && !keys.contains(&key) {
+                let text = format!("method \"{kind}\" has none; it has {}", keys.join(", "));
+                return Err(wanted.fault(key, &text));
+            }
+        }
+        wanted.resamples = wanted.number("resamples", wanted.recipe.resamples, 0, MAX_RESAMPLES)?;
+        wanted.way = wanted.method()?;
+        Ok(wanted)
+    }
+
+    fn method(&self) -> CommandResult<ExternalMethod> {
+        let recipe = &self.recipe;
+        Ok(match self.kind {
+            "moat" => ExternalMethod::Moat {
+                trajectories: self
+                    .number("trajectories", recipe.trajectories, 1, 1_000_000)?
+                    .unwrap_or(TRAJECTORIES),
+                levels: self.number("levels", recipe.levels, 2, 100_000)?.unwrap_or(LEVELS),
+                base: self.base_of_moat()?,
+                candidates: self.number("candidates", recipe.candidates, 2, 2_000)?,
+            },
+            "vbd" => ExternalMethod::Vbd {
+                second_order: recipe.second_order,
+                base: self.base_of_vbd()?,
+                estimator: self.estimator()?,
+            },
+            "fast" => {
+                if let Some(name) = &recipe.sampler {
+                    self.sampler_named("sampler", name, 1)?
+                        .serves(SamplePurpose::Curves)
+                        .map_err(|error| self.fault("sampler", &error.to_string()))?;
+                }
+                ExternalMethod::Fast { harmonics: self.harmonics(fast::HARMONICS)? }
+            }
+            "correlation" => ExternalMethod::Columns(GivenDataAnalysis::Correlation),
+            "regression" => ExternalMethod::Columns(GivenDataAnalysis::Regression),
+            "pawn" => {
+                let slices = self.number("slices", recipe.slices, 2, 10_000)?.unwrap_or(pawn::SLICES as u32);
+                ExternalMethod::Columns(GivenDataAnalysis::Pawn { slices })
+            }
+            "delta" => ExternalMethod::Columns(GivenDataAnalysis::Delta),
+            _ => ExternalMethod::Columns(GivenDataAnalysis::RbdFast {
+                harmonics: self.harmonics(rbd_fast::HARMONICS)?,
+            }),
+        })
+    }
+
+    /// How points are drawn that have no structure, and how many.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] when it is not said how many, or the sampler does not serve the method.
+    pub(crate) fn sampler(&self) -> CommandResult<(Sampler, u32)> {
+        let named = self.recipe.sampler.as_deref().unwrap_or("lhs");
+        // A grid says itself how many it has.
+        let is_grid = named.ends_with("factorial");
+        let samples = if is_grid { 0 } else { self.samples()? };
+        let sampler = self.sampler_named("sampler", named, samples)?;
+        let wanted = match self.way {
+            ExternalMethod::Columns(GivenDataAnalysis::Correlation | GivenDataAnalysis::Regression) => {
+                SamplePurpose::Correlation
+            }
+            ExternalMethod::Columns(_) => SamplePurpose::Distribution,
+            ExternalMethod::Moat { .. } => SamplePurpose::Moat,
+            ExternalMethod::Vbd { .. } => SamplePurpose::Vbd,
+            ExternalMethod::Fast { .. } => SamplePurpose::Curves,
+        };
+        sampler.serves(wanted).map_err(|error| self.fault("sampler", &error.to_string()))?;
+        Ok((sampler, samples))
+    }
+
+    /// How many samples are wanted.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] when it is not said.
+    pub(crate) fn samples(&self) -> CommandResult<u32> {
+        match self.number("samples", self.recipe.samples, 1, 10_000_000)? {
+            Some(samples) => Ok(samples),
+            None => Err(self.problem.fault(format!(
+                "method \"{}\" needs a number of samples; --samples says how many",
+                self.kind
+            ))),
+        }
+    }
+
+    fn sampler_named(&self, key: &str, name: &str, samples: u32) -> CommandResult<Sampler> {
+        let levels = self.number("levels", self.recipe.levels, 1, 1_000_000)?.unwrap_or(GRID_LEVELS);
+        match Sampler::named(name, samples, levels) {
+            Some(sampler) => Ok(sampler),
+            None => Err(self.refused(key, name, &Sampler::NAMES.join(", "))),
+        }
+    }
+
+    /// What is said of base points: by either key, of which one may be there.
+    fn base(&self, own: &str, wanted: SamplePurpose) -> CommandResult<Option<(&'static str, &str)>> {
+        let (key, name) = match (&self.recipe.base, &self.recipe.sampler) {
+            (Some(_), Some(_)) => return Err(self.fault("sampler", "base says the same; give one of them")),
+            (Some(base), None) => ("base", base.as_str()),
+            (None, Some(sampler)) => ("sampler", sampler.as_str()),
+            (None, None) => return Ok(None),
+        };
+        if name == own {
+            return Ok(None);
+        }
+        let sampler = self.sampler_named(key, name, 1)?;
+        sampler.serves(wanted).map_err(|error| self.fault(key, &error.to_string()))?;
+        Ok(Some((key, name)))
+    }
+
+    fn base_of_moat(&self) -> CommandResult<Option<Sequence>> {
+        let Some((key, name)) = self.base("morris", SamplePurpose::Moat)? else { return Ok(None) };
+        match self.sampler_named(key, name, self.recipe.trajectories.unwrap_or(1) as u32)? {
+            Sampler::Points(sequence) => Ok(Some(sequence)),
+            Sampler::Factorial { .. } | Sampler::Fraction(_) => Ok(None),
+        }
+    }
+
+    fn base_of_vbd(&self) -> CommandResult<BasePoints> {
+        let Some((key, name)) = self.base("saltelli", SamplePurpose::Vbd)? else {
+            return Ok(BasePoints::default());
+        };
+        let found = BasePoints::ALL.into_iter().find(|base| base.name() == name);
+        found.ok_or_else(|| {
+            let known = BasePoints::ALL.map(BasePoints::name).join(", ");
+            let why = "A and B are one point of twice the dimensions, in which others are too regular";
+            self.refused(key, name, &format!("{known} ({why})"))
+        })
+    }
+
+    fn estimator(&self) -> CommandResult<Estimator> {
+        match self.recipe.estimator.as_deref() {
+            None | Some("saltelli") => Ok(Estimator::Saltelli),
+            Some("jansen") => Ok(Estimator::Jansen),
+            Some("janon") => Ok(Estimator::Janon),
+            Some(other) => Err(self.refused("estimator", other, "saltelli, jansen, janon")),
+        }
+    }
+
+    fn harmonics(&self, usual: usize) -> CommandResult<u32> {
+        Ok(self.number("harmonics", self.recipe.harmonics, 1, 1_000)?.unwrap_or(usual as u32))
+    }
+
+    fn number(&self, key: &str, number: Option<u64>, low: u64, high: u64) -> CommandResult<Option<u32>> {
+        match number {
+            Some(number) if !(low..=high).contains(&number) => {
+                Err(self.fault(key, &format!("{number} is not allowed; allowed: {low} to {high}")))
+            }
+            number => Ok(number.map(|number| number as u32)),
+        }
+    }
+
+    fn refused(&self, key: &str, value: &str, allowed: &str) -> CommandError {
+        let value = pleach_workflow::text::quoted(value, 80);
+        self.fault(key, &format!("\"{value}\" is not allowed; allowed: {allowed}"))
+    }
+
+    fn fault(&self, key: &str, problem: &str) -> CommandError {
+        if self.said.contains(&key) {
+            CommandError::Input(format!("{}: {problem}", option(key)))
+        } else {
+            self.problem.fault(format!("method.{key}: {problem}"))
+        }
+    }
+
+    /// The name of the method.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.kind
+    }
+}
+
+/// A method's name here, of one that it is known by as well.
+fn usual(name: &str) -> &str {
+    if name == "efast" { "fast" } else { name }
+}
+
+/// The argument that says a key.
+fn option(key: &str) -> String {
+    match key {
+        "kind" => "--method".to_owned(),
+        "base" => "--sampler".to_owned(),
+        other => format!("--{}", other.replace('_', "-")),
+    }
+}
+
+/// What the arguments say, and what they do not say from the file.
+fn merged(file: MethodSpec, said: MethodSpec) -> MethodSpec {
+    // One of the two says how points are drawn.
+    let base = if said.sampler.is_some() { None } else { said.base.or(file.base) };
+    MethodSpec {
+        kind: said.kind.or(file.kind),
+        sampler: said.sampler.or(file.sampler),
+        base,
+        samples: said.samples.or(file.samples),
+        trajectories: said.trajectories.or(file.trajectories),
+        levels: said.levels.or(file.levels),
+        candidates: said.candidates.or(file.candidates),
+        second_order: said.second_order.or(file.second_order),
+        estimator: said.estimator.or(file.estimator),
+        slices: said.slices.or(file.slices),
+        harmonics: said.harmonics.or(file.harmonics),
+        resamples: said.resamples.or(file.resamples),
+        file: said.file.or(file.file),
+    }
+}

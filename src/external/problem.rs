@@ -1,0 +1,148 @@
+//! Which parameters there are, from any of the files that say so.
+
+use crate::builtin;
+use crate::exit::{CommandError, CommandResult};
+use pleach_sensitivity::import::{
+    Imported, ImportedMethod, ImportedParameter, ImportedRange, ImportedSampler,
+};
+use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::{dakota, problem};
+use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, text};
+use std::path::{Path, PathBuf};
+
+/// Parameters, and what the file says of a method.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) file: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) parameters: Vec<Parameter>,
+    /// The group that each parameter moves with: a parameter that moves alone is one of its own name.
+    labels: Vec<String>,
+    pub(crate) recipe: MethodSpec,
+    /// Responses that are known, and how tiles are put together.
+    pub(crate) metrics: Vec<(String, Aggregate)>,
+}
+
+impl Problem {
+    /// Reads a file: by the ending of its name a study, a problem of SALib's, an input of Dakota's, or a parameter file.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`], naming file, field, value and what is allowed.
+    pub(crate) fn load(file: &Path) -> CommandResult<Self> {
+        let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+        if ending.as_deref() == Some("toml") {
+            return Self::of_study(file);
+        }
+        let imported = import(file)?;
+        let fail =
+            |error: &dyn std::fmt::Display| CommandError::Input(format!("{}: {error}", file.display()));
+        let parameters = imported.parameters().map_err(|error| fail(&error))?;
+        let label = |p: &ImportedParameter| p.group.clone().unwrap_or_else(|| p.name.clone());
+        let labels = imported.parameters.iter().map(label).collect();
+        let (file, seed, recipe) = (file.to_owned(), imported.seed.unwrap_or(0), recipe(&imported));
+        Ok(Self { file, seed, parameters, labels, recipe, metrics: Vec::new() })
+    }
+
+    fn of_study(file: &Path) -> CommandResult<Self> {
+        let registry = builtin::registry();
+        let builtin = |name: &str| builtin::workflow(name, &registry);
+        let space = ParameterSpace::load(file, &registry, builtin, &builtin::BUILT_IN)
+            .map_err(CommandError::input)?;
+        let ParameterSpace { seed, parameters, groups, method, metrics } = space;
+        let names = || parameters.iter().map(|parameter| parameter.name.clone()).collect();
+        let labels = groups.unwrap_or_else(names);
+        Ok(Self { file: file.to_owned(), seed, parameters, labels, recipe: method, metrics })
+    }
+
+    /// The groups of some of the parameters, by their places.
+    ///
+    /// # Errors
+    /// [`CommandError::Internal`] when there are no such places.
+    pub(crate) fn groups_of(&self, places: &[usize]) -> CommandResult<Groups> {
+        let parameters: Vec<Parameter> = places.iter().map(|&place| self.parameters[place].clone()).collect();
+        let labels: Vec<String> = places.iter().map(|&place| self.labels[place].clone()).collect();
+        Groups::labeled(&parameters, &labels).map_err(CommandError::defect)
+    }
+
+    /// The groups of all parameters.
+    pub(crate) fn groups(&self) -> CommandResult<Groups> {
+        Groups::labeled(&self.parameters, &self.labels).map_err(CommandError::defect)
+    }
+
+    /// A message about the file.
+    pub(crate) fn fault(&self, problem: impl std::fmt::Display) -> CommandError {
+        CommandError::Input(format!("{}: {problem}", self.file.display()))
+    }
+}
+
+/// Reads a file that was written for another program.
+///
+/// # Errors
+/// [`CommandError::Input`], naming file, place and what is allowed.
+pub(crate) fn import(file: &Path) -> CommandResult<Imported> {
+    let fail = |error: &dyn std::fmt::Display| CommandError::Input(format!("{}: {error}", file.display()));
+    let content = text::read(file).map_err(|error| fail(&format!("failed to read: {error}")))?;
+    let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    let imported = match ending.as_deref() {
+        Some("json") => problem::parse(&content).map_err(|error| fail(&error)),
+        Some("in") => dakota::parse(&content).map_err(|error| fail(&error)),
+        Some("txt" | "csv" | "tsv") => problem::parse_file(&content).map_err(|error| fail(&error)),
+        _ => Err(fail(
+            &"its name says nothing of its format; allowed are a study (.toml), a SALib problem (.json) or parameter file \
+              (.txt), a Dakota input (.in)",
+        )),
+    }?;
+    Ok(with_levels(imported))
+}
+
+/// Levels of a grid that differ between parameters, as lists of values.
+fn with_levels(mut imported: Imported) -> Imported {
+    if imported.method == Some(ImportedMethod::Grid) && grid_levels(&imported).is_none() {
+        for parameter in imported.parameters.iter_mut().filter(|parameter| !parameter.rests()) {
+            let (ImportedRange::Reals { low, high }, Some(partitions)) =
+                (&parameter.range, parameter.partitions)
+            else {
+                continue;
+            };
+            let (low, width) = (*low, high - low);
+            let level = |level: u64| low + width * level as f64 / partitions as f64;
+            parameter.range =
+                ImportedRange::Set { integers: false, values: (0..=partitions).map(level).collect() };
+        }
+    }
+    imported
+}
+
+/// Levels of a grid, where all parameters that vary have as many.
+fn grid_levels(imported: &Imported) -> Option<u64> {
+    let mut varying = imported.parameters.iter().filter(|parameter| !parameter.rests());
+    let first = varying.next()?.partitions?;
+    varying.all(|parameter| parameter.partitions == Some(first)).then_some(first + 1)
+}
+
+/// The method of an imported file, in our terms.
+pub(crate) fn recipe(imported: &Imported) -> MethodSpec {
+    let sampler = imported.sampler.map(ImportedSampler::name);
+    let base = MethodSpec { samples: imported.samples, ..MethodSpec::default() };
+    let kind = |kind: &str| Some(kind.to_owned());
+    let sampler = |recipe: MethodSpec| MethodSpec { sampler: sampler.map(str::to_owned), ..recipe };
+    match imported.method {
+        None => MethodSpec::default(),
+        Some(ImportedMethod::Moat { .. }) => MethodSpec {
+            kind: kind("moat"),
+            trajectories: imported.trajectories(),
+            levels: imported.levels(),
+            ..MethodSpec::default()
+        },
+        Some(ImportedMethod::Vbd) => {
+            let drawn = imported.sampler.map(|sampler| sampler.name().to_owned());
+            MethodSpec { kind: kind("vbd"), base: drawn, ..base }
+        }
+        Some(ImportedMethod::Sampling) => sampler(MethodSpec { kind: kind("correlation"), ..base }),
+        Some(ImportedMethod::Grid) => sampler(MethodSpec {
+            kind: kind("correlation"),
+            levels: grid_levels(imported),
+            ..MethodSpec::default()
+        }),
+    }
+}

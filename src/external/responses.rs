@@ -1,0 +1,230 @@
+//! Responses read from a file, of each evaluation one value a response, or none where it failed.
+//!
+//! Rows are in the order of the samples, or say by a column `evaluation` whose they are. A table that has a column `tile` as
+//! well, as a study's responses.csv, holds several rows an evaluation, which are put together.
+
+use crate::exit::{CommandError, CommandResult};
+use crate::external::problem::Problem;
+use crate::external::samples::{SampleTable, evaluation_column, listed, whole};
+use pleach_tables::{Column, ColumnRequest, Table, TableData};
+use pleach_workflow::Aggregate;
+use pleach_workflow::text::quoted;
+use std::path::Path;
+
+/// The column that says on which tile a response was measured.
+const TILE: &str = "tile";
+
+/// What Dakota says of itself in its tables.
+const DAKOTA_INTERFACE: &str = "interface";
+
+/// One response.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ResponseColumn {
+    pub(crate) name: String,
+    /// A value an evaluation, in the order of the samples; none where it failed.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+/// Reads the responses of samples: the columns `only`, or without such all that are no parameters.
+///
+/// # Errors
+/// [`CommandError::Input`] that names file, row and column of what is missing, doubled or no number.
+pub(crate) fn read(
+    problem: &Problem,
+    samples: &SampleTable,
+    file: &Path,
+    only: &[String],
+) -> CommandResult<Vec<ResponseColumn>> {
+    let table = Table::open(file).map_err(CommandError::input)?;
+    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+    let layout = Layout::of(problem, &table, only).map_err(fail)?;
+    let mut wanted: Vec<ColumnRequest> =
+        layout.responses.iter().map(|(column, _)| ColumnRequest::Numbers(*column)).collect();
+    wanted.extend(layout.evaluation.map(ColumnRequest::Numbers));
+    wanted.extend(layout.tile.map(ColumnRequest::Labels));
+    let mut content = table.read(&wanted).map_err(CommandError::input)?;
+    let count = layout.responses.len();
+    let columns: Vec<Vec<f64>> = (0..count).map(|place| content.take_numbers(place)).collect();
+    let columns = match layout.evaluation {
+        None => {
+            if content.rows != samples.rows {
+                return Err(fail(format!(
+                    "it has {} rows, and {} has {}; one each is needed, empty where an evaluation failed, or a column evaluation \
+                     that says whose they are",
+                    content.rows,
+                    samples.file.display(),
+                    samples.rows
+                )));
+            }
+            columns.into_iter().map(|column| samples.in_order(column)).collect()
+        }
+        Some(_) => {
+            let numbers = content.take_numbers(count);
+            let places = places(samples, numbers, &content).map_err(fail)?;
+            let tiles = layout.tile.and_then(|_| content.columns.pop());
+            match tiles {
+                Some(Column::Labels { texts, of }) => {
+                    let tiles = Tiles { count: texts.len(), of, names: texts };
+                    let names = layout.responses.iter().map(|(_, name)| name.as_str());
+                    let over: Vec<Aggregate> = names.map(|name| over_tiles(problem, name)).collect();
+                    let rows = Rows { places: &places, evaluations: samples.rows, content: &content };
+                    together(&columns, &rows, &tiles, &over).map_err(fail)?
+                }
+                _ => apart(&columns, &places, samples.rows, &content).map_err(fail)?,
+            }
+        }
+    };
+    let names = layout.responses.into_iter().map(|(_, name)| name);
+    let value = |number: f64| (!number.is_nan()).then_some(number);
+    let measured = names
+        .zip(columns)
+        .map(|(name, column)| ResponseColumn { name, values: column.into_iter().map(value).collect() });
+    Ok(measured.collect())
+}
+
+/// Which columns hold what.
+struct Layout {
+    responses: Vec<(usize, String)>,
+    evaluation: Option<usize>,
+    tile: Option<usize>,
+}
+
+impl Layout {
+    fn of(problem: &Problem, table: &Table, only: &[String]) -> Result<Self, String> {
+        let names: Vec<String> = match table.names() {
+            Some(names) => names.to_vec(),
+            None if table.width() == 1 => vec!["y".to_owned()],
+            None => (1..=table.width()).map(|number| format!("y{number}")).collect(),
+        };
+        let is_parameter = |name: &str| problem.parameters.iter().any(|parameter| parameter.name == name);
+        let evaluation = evaluation_column(&names).filter(|&column| !is_parameter(&names[column]));
+        let tile = names
+            .iter()
+            .position(|name| name == TILE && !is_parameter(name))
+            .filter(|_| evaluation.is_some());
+        let about = |column: usize| {
+            Some(column) == evaluation
+                || Some(column) == tile
+                || names[column] == DAKOTA_INTERFACE
+                || is_parameter(&names[column])
+        };
+        let mut responses = Vec::new();
+        for name in only {
+            match names.iter().position(|known| known == name) {
+                Some(column) if !about(column) => responses.push((column, name.clone())),
+                _ => {
+                    let name = quoted(name, 80);
+                    return Err(format!(
+                        "--response: there is no response \"{name}\"; the columns are {}",
+                        listed(&names)
+                    ));
+                }
+            }
+        }
+        if only.is_empty() {
+            responses
+                .extend((0..names.len()).filter(|&column| !about(column)).map(|c| (c, names[c].clone())));
+        }
+        match responses.is_empty() {
+            true => Err(format!("there is no column of a response; the columns are {}", listed(&names))),
+            false => Ok(Self { responses, evaluation, tile }),
+        }
+    }
+}
+
+/// The place of each row's evaluation.
+fn places(samples: &SampleTable, numbers: Vec<f64>, content: &TableData) -> Result<Vec<u32>, String> {
+    let mut places = Vec::with_capacity(numbers.len());
+    for (row, number) in numbers.into_iter().enumerate() {
+        let number = whole(number, row, content)?;
+        let Some(place) = samples.place(number) else {
+            return Err(format!(
+                "{}: evaluation {number} is none of {}, which has {}",
+                content.place(row),
+                samples.file.display(),
+                samples.span()
+            ));
+        };
+        // Samples are at most ten million.
+        places.push(place as u32);
+    }
+    Ok(places)
+}
+
+/// Columns of one row an evaluation; those without one failed.
+fn apart(
+    columns: &[Vec<f64>],
+    places: &[u32],
+    evaluations: usize,
+    content: &TableData,
+) -> Result<Vec<Vec<f64>>, String> {
+    let mut seen = vec![false; evaluations];
+    for (row, &place) in places.iter().enumerate() {
+        if std::mem::replace(&mut seen[place as usize], true) {
+            return Err(format!(
+                "{}: its evaluation occurs a second time; each may be there once, or once for each tile that a column tile names",
+                content.place(row)
+            ));
+        }
+    }
+    let sorted = |column: &Vec<f64>| {
+        let mut sorted = vec![f64::NAN; evaluations];
+        places.iter().zip(column).for_each(|(&place, &number)| sorted[place as usize] = number);
+        sorted
+    };
+    Ok(columns.iter().map(sorted).collect())
+}
+
+/// The tile of each row.
+struct Tiles {
+    count: usize,
+    of: Vec<u32>,
+    names: Vec<String>,
+}
+
+/// The evaluation of each row.
+struct Rows<'a> {
+    places: &'a [u32],
+    evaluations: usize,
+    content: &'a TableData,
+}
+
+fn over_tiles(problem: &Problem, name: &str) -> Aggregate {
+    problem.metrics.iter().find(|(known, _)| known == name).map_or(Aggregate::Mean, |(_, over)| *over)
+}
+
+/// Columns put together over tiles. An evaluation failed that has no response on a tile on which another has one; tiles on
+/// which none has are no rows, and say nothing.
+fn together(
+    columns: &[Vec<f64>],
+    rows: &Rows<'_>,
+    tiles: &Tiles,
+    over: &[Aggregate],
+) -> Result<Vec<Vec<f64>>, String> {
+    let mut seen = vec![false; rows.evaluations * tiles.count];
+    let mut found = vec![0_u32; rows.evaluations];
+    for (row, (&place, &tile)) in rows.places.iter().zip(&tiles.of).enumerate() {
+        if std::mem::replace(&mut seen[place as usize * tiles.count + tile as usize], true) {
+            let tile = quoted(&tiles.names[tile as usize], 80);
+            let at = rows.content.place(row);
+            return Err(format!(
+                "{at}: its evaluation occurs a second time for tile \"{tile}\"; each may be there once"
+            ));
+        }
+        found[place as usize] += 1;
+    }
+    let put = |(column, over): (&Vec<f64>, &Aggregate)| {
+        // A missing number makes the sum one.
+        let mut sums = vec![0.0; rows.evaluations];
+        rows.places.iter().zip(column).for_each(|(&place, &number)| sums[place as usize] += number);
+        for (sum, &found) in sums.iter_mut().zip(&found) {
+            *sum = match over {
+                _ if found as usize != tiles.count => f64::NAN,
+                Aggregate::Mean => *sum / tiles.count as f64,
+                Aggregate::Sum => *sum,
+            };
+        }
+        sums
+    };
+    Ok(columns.iter().zip(over).map(put).collect())
+}

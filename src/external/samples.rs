@@ -1,0 +1,281 @@
+//! Parameter sets read back from a file: a column of numbers for each parameter, in the order of evaluations.
+
+use crate::exit::{CommandError, CommandResult};
+use crate::external::problem::Problem;
+use crate::report::scatter::Along;
+use pleach_sensitivity::design_detection::ParameterColumns;
+use pleach_sensitivity::sampling::MAX_EVALUATIONS;
+use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::table::EVALUATION_COLUMN;
+use pleach_tables::{ColumnRequest, Table, TableData};
+use pleach_workflow::text::quoted;
+use pleach_workflow::{Domain, Parameter, ValueType};
+use std::path::{Path, PathBuf};
+
+/// How Dakota calls the column that numbers evaluations.
+const DAKOTA_EVALUATION: &str = "%eval_id";
+
+/// The parameter sets of a file.
+#[derive(Debug)]
+pub(crate) struct SampleTable {
+    pub(crate) file: PathBuf,
+    /// The parameters that have a column, in the order of the problem; all that vary among them.
+    pub(crate) parameters: Vec<Parameter>,
+    /// Those that move together.
+    pub(crate) groups: Groups,
+    /// A column for each of them.
+    pub(crate) columns: Vec<Vec<f64>>,
+    pub(crate) rows: usize,
+    /// Numbers of the evaluations, ascending; none where they are 1, 2, ….
+    numbers: Option<Vec<u64>>,
+    /// For each row of the file its place here; none where they are the same.
+    order: Option<Vec<u32>>,
+}
+
+/// The place of the column that numbers evaluations.
+pub(super) fn evaluation_column(names: &[String]) -> Option<usize> {
+    names.iter().position(|name| name == EVALUATION_COLUMN || name == DAKOTA_EVALUATION)
+}
+
+impl SampleTable {
+    /// Reads the parameter sets of a problem.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] that names file, row and column of what is missing or cannot be.
+    pub(crate) fn read(problem: &Problem, file: &Path) -> CommandResult<Self> {
+        let table = Table::open(file).map_err(CommandError::input)?;
+        let (places, found) = columns_of(problem, file, &table)?;
+        let named = |name: &String| problem.parameters.iter().any(|parameter| parameter.name == *name);
+        let numbered =
+            table.names().and_then(|names| evaluation_column(names).filter(|&column| !named(&names[column])));
+        let mut wanted: Vec<ColumnRequest> =
+            found.iter().map(|&column| ColumnRequest::Numbers(column)).collect();
+        wanted.extend(numbered.map(ColumnRequest::Numbers));
+        let mut content = table.read(&wanted).map_err(CommandError::input)?;
+        let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+        if content.rows == 0 {
+            return Err(fail("there are no rows; at least one parameter set is needed".to_owned()));
+        }
+        if content.rows as u64 > MAX_EVALUATIONS {
+            return Err(fail(format!("{} rows are too many; {MAX_EVALUATIONS} are allowed", content.rows)));
+        }
+        let mut columns = Vec::with_capacity(places.len());
+        for (column, &place) in places.iter().enumerate() {
+            let numbers = content.take_numbers(column);
+            check(&problem.parameters[place], &numbers, &content).map_err(fail)?;
+            columns.push(numbers);
+        }
+        let (numbers, order) = match numbered {
+            None => (None, None),
+            Some(_) => numbers_of(content.take_numbers(places.len()), &content).map_err(fail)?,
+        };
+        if let Some(order) = &order {
+            for column in &mut columns {
+                *column = ordered(column, order);
+            }
+        }
+        let groups = problem.groups_of(&places)?;
+        let parameters = places.iter().map(|&place| problem.parameters[place].clone()).collect();
+        Ok(Self { file: file.to_owned(), parameters, groups, columns, rows: content.rows, numbers, order })
+    }
+
+    /// The same as the design of a method has them.
+    pub(crate) fn sets(&self) -> ParameterColumns<'_> {
+        ParameterColumns { parameters: &self.parameters, columns: &self.columns }
+    }
+
+    /// The values of parameters that vary, to be drawn.
+    pub(crate) fn along(&self) -> Vec<Along<'_>> {
+        let varying =
+            self.parameters.iter().zip(&self.columns).filter(|(parameter, _)| parameter.domain.varies());
+        varying
+            .map(|(parameter, values)| Along { name: &parameter.name, values, domain: &parameter.domain })
+            .collect()
+    }
+
+    /// The place of an evaluation by its number.
+    pub(crate) fn place(&self, number: u64) -> Option<usize> {
+        match &self.numbers {
+            Some(numbers) => numbers.binary_search(&number).ok(),
+            None => usize::try_from(number.checked_sub(1)?).ok().filter(|place| *place < self.rows),
+        }
+    }
+
+    /// Which evaluations there are, in words.
+    pub(crate) fn span(&self) -> String {
+        let numbers = self.numbers.as_ref().and_then(|numbers| numbers.first().zip(numbers.last()));
+        let (first, last) = numbers.map_or((1, self.rows as u64), |(first, last)| (*first, *last));
+        format!("{first} to {last}")
+    }
+
+    /// Numbers in the order of the file's rows, in the order of evaluations.
+    pub(crate) fn in_order(&self, numbers: Vec<f64>) -> Vec<f64> {
+        match &self.order {
+            Some(order) => ordered(&numbers, order),
+            None => numbers,
+        }
+    }
+
+    /// That no evaluation is left out, as a method needs it whose rows belong together.
+    ///
+    /// # Errors
+    /// [`CommandError::Input`] that names the first one that is.
+    pub(crate) fn check_complete(&self) -> CommandResult {
+        let Some(numbers) = &self.numbers else { return Ok(()) };
+        let gap = numbers.iter().zip(1..).find(|(number, expected)| *number != expected);
+        let missing = gap.map_or(0, |(_, expected)| expected);
+        Err(CommandError::Input(format!(
+            "{}: evaluation {missing} is missing, and the rows of this method's design belong together; leave the response of a \
+             failed evaluation empty",
+            self.file.display()
+        )))
+    }
+}
+
+fn ordered(numbers: &[f64], order: &[u32]) -> Vec<f64> {
+    let mut sorted = vec![f64::NAN; numbers.len()];
+    for (number, &place) in numbers.iter().zip(order) {
+        sorted[place as usize] = *number;
+    }
+    sorted
+}
+
+/// Which parameters have a column, and which.
+fn columns_of(problem: &Problem, file: &Path, table: &Table) -> CommandResult<(Vec<usize>, Vec<usize>)> {
+    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+    let all: Vec<usize> = (0..problem.parameters.len()).collect();
+    let varying: Vec<usize> =
+        all.iter().copied().filter(|&place| problem.parameters[place].domain.varies()).collect();
+    if varying.is_empty() {
+        return Err(problem.fault("no parameter varies; at least one needs a range or two values"));
+    }
+    let Some(names) = table.names() else {
+        let places = match table.width() {
+            width if width == all.len() => all,
+            width if width == varying.len() => varying,
+            width => {
+                return Err(fail(format!(
+                    "it has {width} columns without names, and the problem has {} parameters, of which {} vary; a line of names \
+                     says which is which",
+                    all.len(),
+                    varying.len()
+                )));
+            }
+        };
+        return Ok((places.clone(), (0..places.len()).collect()));
+    };
+    let mut found = (Vec::new(), Vec::new());
+    for place in all {
+        let parameter = &problem.parameters[place];
+        match names.iter().position(|name| *name == parameter.name) {
+            Some(column) => {
+                found.0.push(place);
+                found.1.push(column);
+            }
+            None if !parameter.domain.varies() => {}
+            None => {
+                let name = quoted(&parameter.name, 80);
+                return Err(fail(format!("there is no column \"{name}\"; the header has {}", listed(names))));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Names that a message has room for.
+pub(super) fn listed(names: &[String]) -> String {
+    quoted(&names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", "), 300)
+}
+
+/// Whether numbers are values of a parameter.
+fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
+    let name = quoted(&parameter.name, 80);
+    let at = |row: usize, problem: String| Err(format!("{}, column {name}: {problem}", content.place(row)));
+    if let Some(row) = numbers.iter().position(|number| number.is_nan()) {
+        return at(row, "there is no value; each evaluation needs one".to_owned());
+    }
+    if parameter.value_type == ValueType::Integer
+        && let Some(row) = numbers.iter().position(|number| number.fract() != 0.0)
+    {
+        return at(row, format!("{} is not an integer", numbers[row]));
+    }
+    check_bounds(parameter, numbers, content)?;
+    if let Domain::Fixed { value } = parameter.domain
+        && let Some(row) = numbers.iter().position(|number| *number != value.as_f64())
+    {
+        return at(
+            row,
+            format!("{} is another value than {value}, at which the problem fixes it", numbers[row]),
+        );
+    }
+    Ok(())
+}
+
+/// How far beyond the bounds a value may be, as a share of the range: values that were printed with three digits. Anything
+/// beyond is another parameter's column, another unit, or another problem's file.
+const ROUNDING_SHARE: f64 = 1e-3;
+
+/// Refuses values beyond the bounds, with their number and the farthest.
+fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
+    let (low, high) = parameter.domain.bounds();
+    if !parameter.domain.varies() {
+        return Ok(());
+    }
+    let width = if (high - low).is_finite() { high - low } else { 0.0 };
+    let slack = ROUNDING_SHARE * width;
+    let beyond = |number: f64| (low - number).max(number - high);
+    let outside = || numbers.iter().enumerate().filter(|(_, number)| beyond(**number) > slack);
+    let Some((row, worst)) = outside().max_by(|one, other| beyond(*one.1).total_cmp(&beyond(*other.1)))
+    else {
+        return Ok(());
+    };
+    Err(format!(
+        "{}, column {}: {worst} is outside the bounds {low} to {high}, as {} of {} values are; wider bounds in the problem, or the \
+         right file, are needed",
+        content.place(row),
+        quoted(&parameter.name, 80),
+        outside().count(),
+        numbers.len(),
+    ))
+}
+
+/// Numbers of evaluations, ascending, and for each row its place among them; none where they are 1, 2, ….
+type Numbering = (Option<Vec<u64>>, Option<Vec<u32>>);
+
+fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, String> {
+    let mut rows: Vec<(u64, u32)> = Vec::with_capacity(numbers.len());
+    for (row, number) in (0..).zip(numbers) {
+        rows.push((whole(number, row as usize, content)?, row));
+    }
+    let sorted = rows.iter().zip(1..).all(|((number, _), expected)| *number == expected);
+    if sorted {
+        return Ok((None, None));
+    }
+    rows.sort_unstable();
+    if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let place = content.place(pair[1].1 as usize);
+        return Err(format!(
+            "{place}: evaluation {} occurs a second time; each may be there once",
+            pair[1].0
+        ));
+    }
+    let mut order = vec![0; rows.len()];
+    for (place, (_, row)) in (0..).zip(&rows) {
+        order[*row as usize] = place;
+    }
+    let complete = rows.iter().zip(1..).all(|((number, _), expected)| *number == expected);
+    let numbers = (!complete).then(|| rows.iter().map(|(number, _)| *number).collect());
+    Ok((numbers, Some(order)))
+}
+
+/// The number of an evaluation.
+pub(super) fn whole(number: f64, row: usize, content: &TableData) -> Result<u64, String> {
+    if number >= 1.0 && number.fract() == 0.0 && number < 1e15 {
+        return Ok(number as u64);
+    }
+    let shown = if number.is_nan() { "nothing".to_owned() } else { number.to_string() };
+    Err(format!(
+        "{}, column evaluation: {shown} is no number of an evaluation; they count from 1",
+        content.place(row)
+    ))
+}

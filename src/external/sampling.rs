@@ -1,0 +1,175 @@
+//! Samples on their way into a file.
+//!
+//! Rows of points and of Saltelli's design are made as they are written, so that what is held are the points: 8 bytes for
+//! each parameter and row, of Saltelli's design 16 for each parameter and base sample. Trajectories, search curves and grids
+//! are held whole, 16 bytes a value.
+
+use crate::exit::{CommandError, CommandResult};
+use crate::external::method::{ExternalMethod, MethodRequest};
+use crate::external::problem::Problem;
+use crate::memory_limit;
+use pleach_sensitivity::sampling::fast::Fast;
+use pleach_sensitivity::sampling::morris::{
+    BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
+};
+use pleach_sensitivity::sampling::saltelli::Saltelli;
+use pleach_sensitivity::sampling::sampler::Sampler;
+use pleach_sensitivity::sampling::{MAX_EVALUATIONS, fast, footprint, morris, saltelli};
+use pleach_sensitivity::table::EVALUATION_COLUMN;
+use pleach_tables::{FileError, TableProblem, Writer};
+use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use std::path::Path;
+
+/// Draws the samples of a method into a file, and says how many there are.
+///
+/// # Errors
+/// [`CommandError::Input`] when there are none, or the file cannot be written.
+pub(crate) fn draw(
+    problem: &Problem,
+    wanted: &MethodRequest<'_>,
+    seed: u64,
+    out: &Path,
+) -> CommandResult<u64> {
+    let (parameters, groups) = (&problem.parameters, problem.groups()?);
+    check_room(problem, wanted, out)?;
+    let mut rows = Rows::create(problem, out)?;
+    let fault = |error: &dyn std::fmt::Display| problem.fault(format!("method: {error}"));
+    match wanted.way {
+        ExternalMethod::Moat { trajectories, levels, base, candidates } => {
+            let morris = Morris { trajectories, levels, seed };
+            let base = base.map_or(BasePointSource::Random, BasePointSource::Points);
+            let choice = candidates.map_or(TrajectorySelection::All, |candidates| {
+                TrajectorySelection::Spread { search: SpreadSearch::Ruano, candidates, batch: trajectories }
+            });
+            let plan = TrajectoryPlan { morris, base, choice };
+            let design = morris::sample_plan(parameters, &groups, &plan).map_err(|error| fault(&error))?;
+            design.evaluations.into_iter().for_each(|row| rows.push(row));
+        }
+        ExternalMethod::Vbd { second_order, base, .. } => {
+            let (samples, second_order) = (wanted.samples()?, second_order.unwrap_or(false));
+            let saltelli = Saltelli { samples, second_order, base, seed };
+            saltelli::draw_groups(parameters, &groups, &saltelli, |row| rows.push(row))
+                .map_err(|error| fault(&error))?;
+        }
+        ExternalMethod::Columns(_) => {
+            let (sampler, samples) = wanted.sampler()?;
+            sampler.draw(parameters, samples, seed, |row| rows.push(row)).map_err(|error| fault(&error))?;
+        }
+        ExternalMethod::Fast { harmonics } => {
+            let samples = wanted.samples()?;
+            let (design, _) = fast::sample(parameters, &Fast { samples, harmonics, seed })
+                .map_err(|error| fault(&error))?;
+            design.evaluations.into_iter().for_each(|row| rows.push(row));
+        }
+    }
+    rows.finish()
+}
+
+/// Refuses designs that do not fit into memory. Those that samplers refuse for their size are left to them.
+fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> CommandResult {
+    let parameters = &problem.parameters;
+    let places = (0..parameters.len()).filter(|&place| parameters[place].domain.varies());
+    let places: Vec<usize> = places.collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let varying: Vec<&Parameter> = places.iter().map(|&place| &parameters[place]).collect();
+    let groups = problem.groups_of(&places)?.names().len();
+    let count = varying.len() as u64;
+    let (rows, needed, option) = match wanted.way {
+        ExternalMethod::Moat { trajectories, candidates, .. } => {
+            let rows = u64::from(trajectories) * (groups as u64 + 1);
+            let needed = footprint::trajectories_bytes(parameters, groups, trajectories, candidates);
+            (rows, needed, "--trajectories")
+        }
+        ExternalMethod::Vbd { second_order, .. } => {
+            let (samples, blocks) =
+                (wanted.samples()?.into(), if second_order == Some(true) { 2 } else { 1 });
+            let rows = u64::saturating_mul(samples, blocks * groups as u64 + 2);
+            (rows, footprint::points_bytes(samples, 2 * varying.len()), "--samples")
+        }
+        ExternalMethod::Columns(_) => {
+            let (sampler, samples) = wanted.sampler()?;
+            match sampler {
+                Sampler::Points(_) => {
+                    let samples = samples.into();
+                    (samples, footprint::points_bytes(samples, varying.len()), "--samples")
+                }
+                Sampler::Factorial { levels } => {
+                    let levels = |parameter: &&Parameter| match &parameter.domain {
+                        Domain::Levels { values } => values.len() as u64,
+                        _ => levels.into(),
+                    };
+                    let rows = varying.iter().map(levels).fold(1, u64::saturating_mul);
+                    (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
+                }
+                // Of resolution IV: twice the power of two that holds all parameters.
+                Sampler::Fraction(_) => {
+                    let rows = 2 * count.next_power_of_two();
+                    (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
+                }
+            }
+        }
+        ExternalMethod::Fast { .. } => {
+            let rows = count.saturating_mul(wanted.samples()?.into());
+            (rows, footprint::rows_bytes(rows, parameters.len()), "--samples")
+        }
+    };
+    if rows > MAX_EVALUATIONS {
+        return Ok(());
+    }
+    let needed = needed.saturating_add(Writer::bytes(out, rows, parameters.len() + 1));
+    let work = format!("{rows} evaluations of {} parameters", parameters.len());
+    let advice = format!("fewer {option} or parameters, or more memory, are needed");
+    memory_limit::check_room(needed, &work, &advice).map_err(|text| problem.fault(format!("method: {text}")))
+}
+
+/// Rows that are written; an error ends it.
+struct Rows {
+    writer: Writer,
+    numbered: bool,
+    written: u64,
+    failed: Option<FileError>,
+}
+
+impl Rows {
+    fn create(problem: &Problem, out: &Path) -> CommandResult<Self> {
+        let mut columns: Vec<(String, ValueType)> = problem
+            .parameters
+            .iter()
+            .map(|parameter| (parameter.name.clone(), parameter.value_type))
+            .collect();
+        // A parameter of that name comes first.
+        let numbered = !columns.iter().any(|(name, _)| name == EVALUATION_COLUMN);
+        if numbered {
+            columns.insert(0, (EVALUATION_COLUMN.to_owned(), ValueType::Integer));
+        }
+        let writer = Writer::create(out, &columns).map_err(refused)?;
+        Ok(Self { writer, numbered, written: 0, failed: None })
+    }
+
+    fn push(&mut self, row: Vec<Value>) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.written += 1;
+        // Designs have at most ten million rows.
+        let number = self.numbered.then_some(Value::Integer(self.written as i64));
+        self.failed = self.writer.row(number.into_iter().chain(row)).err();
+    }
+
+    fn finish(self) -> CommandResult<u64> {
+        match self.failed {
+            Some(error) => Err(refused(error)),
+            None => self.writer.finish().map(|()| self.written).map_err(refused),
+        }
+    }
+}
+
+fn refused(error: FileError) -> CommandError {
+    let message = format!("--out {error}");
+    match &error.problem {
+        TableProblem::Unwritable(cause) => CommandError::of_write(cause, message),
+        _ => CommandError::Input(message),
+    }
+}

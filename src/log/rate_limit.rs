@@ -1,0 +1,119 @@
+//! How much each place in the code may say: a log is to be read, and a disk is not to be filled by something that repeats.
+//!
+//! Each place may say [`AT_ONCE`] lines at once and [`A_SECOND`] a second for as long as it likes. What is beyond is counted, and
+//! the next line that is said tells how many there were. Places do not take from each other: what is rare is not lost in what
+//! is frequent. Nothing is chosen by chance, so that the first lines of anything are always there.
+
+use std::collections::HashMap;
+use std::time::Duration;
+use tracing::callsite::Identifier;
+
+/// Lines that a place may say at once: as many workers may join, or tasks end, before the first is left out.
+const AT_ONCE: u32 = 200;
+
+/// Lines that it may say in each second from then on: at most a gigabyte in a week of a place that never stops, at 150 bytes a
+/// line.
+const A_SECOND: u32 = 10;
+
+/// What one place has said.
+#[derive(Clone, Copy, Debug)]
+struct CallSite {
+    /// Lines that it may still say at once, in as many parts as a line takes nanoseconds.
+    credit: Duration,
+    /// When that was so.
+    at: Duration,
+    suppressed: u64,
+}
+
+/// The time after which a line more may be said.
+fn a_line() -> Duration {
+    Duration::from_secs(1) / A_SECOND
+}
+
+/// All places that have said something.
+#[derive(Debug, Default)]
+pub(super) struct LogRateLimiter(HashMap<Identifier, CallSite>);
+
+impl LogRateLimiter {
+    /// Whether this place may say a line at `now`, which only grows; then how many were left out before it.
+    pub(super) fn may(&mut self, place: Identifier, now: Duration) -> Option<u64> {
+        let whole = a_line() * AT_ONCE;
+        let place = self.0.entry(place).or_insert(CallSite { credit: whole, at: now, suppressed: 0 });
+        place.credit = whole.min(place.credit + now.saturating_sub(place.at));
+        place.at = place.at.max(now);
+        match place.credit.checked_sub(a_line()) {
+            Some(rest) => {
+                place.credit = rest;
+                Some(std::mem::take(&mut place.suppressed))
+            }
+            None => {
+                place.suppressed += 1;
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tracing::Callsite;
+    use tracing::callsite::DefaultCallsite;
+
+    /// Two places.
+    fn places() -> [Identifier; 2] {
+        macro_rules! place {
+            () => {{
+                static META: tracing::Metadata<'static> = tracing::metadata! {
+                    name: "a place",
+                    target: "pleach",
+                    level: tracing::Level::INFO,
+                    fields: &[],
+                    callsite: &CALLSITE,
+                    kind: tracing::metadata::Kind::EVENT,
+                };
+                static CALLSITE: DefaultCallsite = DefaultCallsite::new(&META);
+                CALLSITE.metadata().callsite()
+            }};
+        }
+        [place!(), place!()]
+    }
+
+    #[test]
+    fn what_is_beyond_is_counted_and_told_with_the_next_line() {
+        let [here, there] = places();
+        let mut bounds = LogRateLimiter::default();
+        let now = Duration::from_secs(7);
+        assert!((0..AT_ONCE).all(|_| bounds.may(here.clone(), now) == Some(0)));
+        assert_eq!([bounds.may(here.clone(), now), bounds.may(here.clone(), now)], [None, None]);
+        assert_eq!(bounds.may(there.clone(), now), Some(0), "another place has its own");
+        assert_eq!(bounds.may(here.clone(), now + a_line()), Some(2));
+        assert_eq!(bounds.may(here.clone(), now + a_line()), None);
+        let later = now + Duration::from_secs(3600);
+        let said = (0..2 * AT_ONCE).filter(|_| bounds.may(here.clone(), later).is_some()).count();
+        assert_eq!(said, AT_ONCE as usize, "what was not said in an hour is not saved up");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_said_beyond_the_rate_and_nothing_is_uncounted(
+            steps in proptest::collection::vec(0_u64..300, 1..2000),
+        ) {
+            let [here, _] = places();
+            let (mut bounds, mut now) = (LogRateLimiter::default(), Duration::ZERO);
+            let (mut said, mut told) = (0_u64, 0);
+            for step in &steps {
+                now += Duration::from_millis(*step);
+                if let Some(suppressed) = bounds.may(here.clone(), now) {
+                    said += 1;
+                    told += suppressed;
+                }
+            }
+            let most = u64::from(AT_ONCE) + now.as_millis() as u64 * u64::from(A_SECOND) / 1000 + 1;
+            prop_assert!(said <= most, "{said} of at most {most}");
+            let untold = bounds.0[&here].suppressed;
+            prop_assert_eq!(said + told + untold, steps.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! How much memory there is to use: what the machine has, or what this process's control groups and `ulimit -v` leave it. And
+//! the machine's name.
+//!
+//! Budgets follow from limits alone, not from what is free at the moment: that would give another budget every time. Whether
+//! one more table fits follows from what the process has taken as well. Other systems than Linux are not asked.
+
+use crate::size::human;
+use std::fmt;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Share of the limit that a study takes where it is not told, in percent: the rest is for what is not in regions
+/// (decoders, plans, tables) and for everybody else on the machine.
+const SHARE_PERCENT: u64 = 60;
+
+/// What a machine that does not tell is taken to have: the least that tissue tiles are worked with.
+const ASSUMED_BYTES: u64 = 4_000_000_000;
+
+/// The bytes that a study may hold at most, and who set the limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryLimit {
+    /// The limit in bytes.
+    pub(crate) bytes: u64,
+    /// Where it comes from.
+    pub(crate) source: Source,
+}
+
+/// Where a limit comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// All memory of the machine.
+    Machine,
+    /// A control group: the file that says so.
+    Cgroup(PathBuf),
+    /// The address space of this process (`RLIMIT_AS`).
+    AddressSpace,
+    /// Nothing could be found out.
+    Assumed,
+}
+
+impl MemoryLimit {
+    /// The share of the limit that a study takes where it is not told, in bytes.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        self.bytes / 100 * SHARE_PERCENT
+    }
+}
+
+impl fmt::Display for MemoryLimit {
+    /// As in "60 % of …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = human(self.bytes);
+        match &self.source {
+            Source::Machine => write!(f, "{bytes}, all memory of this machine"),
+            Source::Cgroup(file) => write!(f, "{bytes}, the limit in {}", file.display()),
+            Source::AddressSpace => write!(f, "{bytes}, the address space of this process (ulimit -v)"),
+            Source::Assumed => write!(f, "{bytes}, as this system does not tell its memory"),
+        }
+    }
+}
+
+/// The bytes that a study may hold where `--memory` does not say: 60 % of [`limit`].
+pub(crate) fn default_memory_bytes() -> u64 {
+    limit().share_bytes()
+}
+
+/// The name of this machine, or of the container; `None` where the system does not tell.
+pub(crate) fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The memory of this machine, or what its control groups leave this process where that is less.
+pub(crate) fn limit() -> MemoryLimit {
+    limit_below(Path::new("/"))
+}
+
+/// The same where the files of the system lie below `root`. The smallest limit wins; a limit of 0 or beyond the
+/// machine's memory is none.
+fn limit_below(root: &Path) -> MemoryLimit {
+    // Of equals the first is taken, so that a group which allows as much as there is goes unmentioned.
+    let smallest = limits_below(root).into_iter().min_by_key(|limit| limit.bytes);
+    // What no machine has is how version 1 says "no limit".
+    let told = smallest.filter(|limit| limit.bytes < 1 << 60);
+    told.unwrap_or(MemoryLimit { bytes: ASSUMED_BYTES, source: Source::Assumed })
+}
+
+/// All limits, that of the machine first.
+fn limits_below(root: &Path) -> Vec<MemoryLimit> {
+    let machine = machine_bytes(&root.join("proc/meminfo"));
+    let machine = machine.map(|bytes| MemoryLimit { bytes, source: Source::Machine });
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let groups = groups.lines().flat_map(group_files).filter_map(|file| {
+        let bytes = bytes_in(&root.join(&file))?;
+        Some(MemoryLimit { bytes, source: Source::Cgroup(Path::new("/").join(file)) })
+    });
+    let space = address_space_bytes(&root.join("proc/self/limits"));
+    let space = space.map(|bytes| MemoryLimit { bytes, source: Source::AddressSpace });
+    machine.into_iter().chain(groups).chain(space).filter(|limit| limit.bytes > 0).collect()
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn machine_bytes(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The soft limit of the address space in `/proc/self/limits`, in bytes; `None` where it is unlimited.
+fn address_space_bytes(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What this process has taken of a limit, in bytes: of address space all mappings, of memory what is resident.
+fn taken_bytes(source: &Source) -> u64 {
+    // Pages: of the address space, then resident ones. Linux has pages of 4 KiB wherever pleach is built for it.
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let field = usize::from(*source != Source::AddressSpace);
+    let pages = text.split_whitespace().nth(field).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(4_096)
+}
+
+/// Share of the limit beyond which nothing more is planned for, in percent: estimates are upper bounds of single tables, and
+/// threads, decoders and the allocator's leftovers take the rest.
+const MAX_PERCENT: u64 = 80;
+
+/// Refuses work that needs so many bytes at once, where that is beyond 80 % of a limit. `work` names it, `advice` what makes
+/// it smaller.
+pub(crate) fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), String> {
+    let room =
+        |limit: &MemoryLimit| (limit.bytes / 100 * MAX_PERCENT).saturating_sub(taken_bytes(&limit.source));
+    let tightest = limits_below(Path::new("/")).into_iter().min_by_key(room);
+    let Some(limit) = tightest.filter(|limit| room(limit) < needed_bytes) else { return Ok(()) };
+    Err(format!(
+        "{work} take about {} of memory, and {} are left of {MAX_PERCENT} % of {limit}; {advice}",
+        human(needed_bytes),
+        human(room(&limit)),
+    ))
+}
+
+/// The files, relative to the root of the file system, that may limit a process which a line of `/proc/self/cgroup`
+/// (`number:controllers:path`) puts into a group: that of the group and of every group above it.
+fn group_files(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+    let (mount, file) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max"),
+        version_1 if version_1.split(',').any(|name| name == "memory") => {
+            ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    // A process outside its namespace's root has a path that climbs out of it (`/../other`): only the root is known.
+    let climbs = Path::new(path).components().any(|part| part == Component::ParentDir);
+    let group = Path::new(mount).join(if climbs { "" } else { path.trim_start_matches('/') });
+    group.ancestors().take_while(|group| group.starts_with(mount)).map(|group| group.join(file)).collect()
+}
+
+/// The number in a group's file; `None` for `max`, or without the file.
+fn bytes_in(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// The files of a system, by path and content.
+    fn system(files: &[(&str, &str)]) -> TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    fn limit_of(files: &[(&str, &str)]) -> (u64, Option<String>) {
+        let limit = limit_below(system(files).path());
+        let file = match limit.source {
+            Source::Cgroup(file) => Some(file.display().to_string()),
+            Source::Machine => Some("machine".to_owned()),
+            Source::AddressSpace => Some("address space".to_owned()),
+            Source::Assumed => None,
+        };
+        (limit.bytes, file)
+    }
+
+    fn of(bytes: u64, source: &str) -> (u64, Option<String>) {
+        (bytes, Some(source.to_owned()))
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:        8000000 kB\nMemFree:          100 kB\n");
+    const MACHINE: u64 = 8_192_000_000;
+
+    #[test]
+    fn the_machine_without_groups() {
+        assert_eq!(limit_of(&[MEMINFO]), of(MACHINE, "machine"));
+        let root = ("proc/self/cgroup", "0::/\n");
+        assert_eq!(limit_of(&[MEMINFO, root]), of(MACHINE, "machine"));
+        let share = limit_below(system(&[MEMINFO]).path()).share_bytes();
+        assert_eq!(share, 4_915_200_000);
+    }
+
+    #[test]
+    fn version_2_the_smallest_on_the_way_up() {
+        let group = ("proc/self/cgroup", "0::/user.slice/job.scope\n");
+        let own = "sys/fs/cgroup/user.slice/job.scope/memory.max";
+        let above = "sys/fs/cgroup/user.slice/memory.max";
+        let limit =
+            |own_limit, above_limit| limit_of(&[MEMINFO, group, (own, own_limit), (above, above_limit)]);
+        assert_eq!(limit("1000000000\n", "max\n"), of(1_000_000_000, &format!("/{own}")));
+        assert_eq!(limit("max\n", "2000000000\n"), of(2_000_000_000, &format!("/{above}")));
+        assert_eq!(limit("3000000000\n", "2000000000\n"), of(2_000_000_000, &format!("/{above}")));
+        assert_eq!(limit("max\n", "max\n"), of(MACHINE, "machine"));
+        // More than there is is no limit.
+        assert_eq!(limit("max\n", "9000000000000\n"), of(MACHINE, "machine"));
+        // A container sees its own group as the root.
+        let root = ("sys/fs/cgroup/memory.max", "500000000\n");
+        assert_eq!(
+            limit_of(&[MEMINFO, ("proc/self/cgroup", "0::/\n"), root]),
+            of(500_000_000, "/sys/fs/cgroup/memory.max")
+        );
+        let outside = ("proc/self/cgroup", "0::/../../other\n");
+        assert_eq!(limit_of(&[MEMINFO, outside, root]), of(500_000_000, "/sys/fs/cgroup/memory.max"));
+        // The groups of other processes do not matter.
+        let other = ("sys/fs/cgroup/other/memory.max", "1000\n");
+        assert_eq!(limit_of(&[MEMINFO, group, other]), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn version_1_beside_version_2() {
+        let lines = "9:name=systemd:/\n4:cpu,memory:/docker/a:b\n3:cpuset:/x\n0::/\n";
+        let group = ("proc/self/cgroup", lines);
+        let own = "sys/fs/cgroup/memory/docker/a:b/memory.limit_in_bytes";
+        let root = "sys/fs/cgroup/memory/memory.limit_in_bytes";
+        let unlimited = "9223372036854771712\n";
+        assert_eq!(
+            limit_of(&[MEMINFO, group, (own, "700000000\n"), (root, unlimited)]),
+            of(700_000_000, &format!("/{own}"))
+        );
+        // In a container the group's path is not there, and the root is the container's.
+        assert_eq!(limit_of(&[MEMINFO, group, (root, "600000000")]), of(600_000_000, &format!("/{root}")));
+        assert_eq!(limit_of(&[MEMINFO, group, (own, unlimited), (root, unlimited)]), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn address_space_of_process_counts() {
+        let limits = |soft: &str| {
+            format!("Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n")
+        };
+        let file = |soft: &str| limit_of(&[MEMINFO, ("proc/self/limits", &limits(soft))]);
+        assert_eq!(file("1073741824"), of(1_073_741_824, "address space"));
+        assert_eq!(file("unlimited"), of(MACHINE, "machine"));
+        assert_eq!(file("9000000000000"), of(MACHINE, "machine"));
+    }
+
+    #[test]
+    fn work_beyond_the_limit_is_refused_with_the_numbers() {
+        assert_eq!(check_room(0, "nothing", "less"), Ok(()));
+        let refused = check_room(u64::MAX / 2, "9 rows", "fewer rows are needed").unwrap_err();
+        assert!(refused.starts_with("9 rows take about 9.22 EB of memory, and "), "{refused}");
+        assert!(
+            refused.contains(" left of 80 % of ") && refused.ends_with("; fewer rows are needed"),
+            "{refused}"
+        );
+        assert!(
+            taken_bytes(&Source::Machine) > 1 << 20
+                && taken_bytes(&Source::AddressSpace) > taken_bytes(&Source::Machine)
+        );
+    }
+
+    #[test]
+    fn nonsense_is_no_limit() {
+        assert_eq!(limit_of(&[]), (ASSUMED_BYTES, None));
+        let group = ("proc/self/cgroup", "0::/\n\n::::\nnothing\n4:memory\n");
+        for text in ["", "-1", "0", "1.5", "lots", "99999999999999999999999"] {
+            assert_eq!(
+                limit_of(&[MEMINFO, group, ("sys/fs/cgroup/memory.max", text)]),
+                of(MACHINE, "machine"),
+                "{text}"
+            );
+            let meminfo = ("proc/meminfo", format!("MemTotal: {text} kB\n"));
+            let (path, text) = (meminfo.0, meminfo.1.as_str());
+            assert_eq!(limit_of(&[(path, text), group]), (ASSUMED_BYTES, None), "{text}");
+        }
+        // Version 1's "no limit" says nothing about a machine that says nothing itself.
+        let lines = ("proc/self/cgroup", "4:memory:/\n");
+        let unlimited = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit_of(&[lines, unlimited]), (ASSUMED_BYTES, None));
+    }
+
+    #[test]
+    fn it_says_where_the_limit_comes_from() {
+        let limit = |source| MemoryLimit { bytes: 2_000_000_000, source }.to_string();
+        assert_eq!(limit(Source::Machine), "2.00 GB, all memory of this machine");
+        let file = PathBuf::from("/sys/fs/cgroup/memory.max");
+        assert_eq!(limit(Source::Cgroup(file)), "2.00 GB, the limit in /sys/fs/cgroup/memory.max");
+        let space = "2.00 GB, the address space of this process (ulimit -v)";
+        assert_eq!(limit(Source::AddressSpace), space);
+        assert_eq!(limit(Source::Assumed), "2.00 GB, as this system does not tell its memory");
+    }
+
+    #[test]
+    fn this_machine_has_some() {
+        assert!(default_memory_bytes() > 1 << 20, "{:?}", limit());
+        assert_eq!(default_memory_bytes(), limit().share_bytes());
+    }
+}

@@ -1,0 +1,233 @@
+//! Identities: who computed a region, from what, with which values (see `docs/adr/0002-task-identity.md`).
+//!
+//! An identity is a BLAKE3 hash over a canonical byte string: every part is preceded by its length, so that no
+//! two different histories make the same bytes.
+
+use pleach_regions::RegionKey;
+use pleach_workflow::{SlideTile, Stage, Value};
+use std::path::Path;
+
+/// The identity of a stage instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceIdentity([u8; 32]);
+
+/// Raised when the byte strings below change.
+const SCHEME: &str = "pleach identity 1";
+
+struct Hash(blake3::Hasher);
+
+impl Hash {
+    fn new(kind: &str) -> Self {
+        let mut hash = Self(blake3::Hasher::new());
+        hash.part(SCHEME.as_bytes());
+        hash.part(kind.as_bytes());
+        hash
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn value(&mut self, value: Value) {
+        let (tag, bytes) = match value {
+            Value::Integer(number) => (b'i', number.to_le_bytes()),
+            Value::Real(real) => (b'r', real.get().to_bits().to_le_bytes()),
+        };
+        self.0.update(&[tag]);
+        self.0.update(&bytes);
+    }
+
+    fn key(&self) -> RegionKey {
+        let mut key = [0; 16];
+        key.copy_from_slice(&self.0.finalize().as_bytes()[..16]);
+        RegionKey(key)
+    }
+}
+
+/// The key of a file that a study reads. Within one run a path names one content; what outlives a run will need
+/// the content's digest instead.
+pub(crate) fn of_file(role: &str, path: &Path) -> RegionKey {
+    let mut hash = Hash::new("file");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    hash.key()
+}
+
+/// The key of what a study reads of a tile: of its file, or of its part of a slide.
+pub(crate) fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey {
+    let Some(SlideTile { magnification, core, window }) = slide else { return of_file(role, path) };
+    let mut hash = Hash::new("slide");
+    hash.part(role.as_bytes());
+    hash.part(path.as_os_str().as_encoded_bytes());
+    if let Some(magnification) = magnification {
+        hash.value(Value::Real(*magnification));
+    }
+    for side in core.iter().chain(window) {
+        hash.part(&side.to_le_bytes());
+    }
+    hash.key()
+}
+
+/// The identity of a stage instance: its tasks' operations and versions with the values they consume, the wiring
+/// between them, and its inputs. Names of stages, tasks and parameters play no part. `replica` keeps equal
+/// instances apart where nothing is to be merged.
+pub(super) fn of_instance(
+    stage: &Stage,
+    parameters: &[Value],
+    inputs: &[RegionKey],
+    replica: Option<u32>,
+) -> InstanceIdentity {
+    let mut hash = Hash::new("stage");
+    for task in &stage.tasks {
+        hash.part(task.operation.as_bytes());
+        hash.part(&task.version.to_le_bytes());
+        for &argument in &task.arguments {
+            hash.value(parameters[argument]);
+        }
+        for read in &task.reads {
+            let (from, number, output) = match *read {
+                pleach_workflow::TaskInput::StageInput(input) => (0u8, input, 0),
+                pleach_workflow::TaskInput::Task { task, output } => (1, task, output),
+            };
+            hash.part(&[from]);
+            hash.part(&(number as u64).to_le_bytes());
+            hash.part(&(output as u64).to_le_bytes());
+        }
+    }
+    for output in &stage.outputs {
+        hash.part(&(output.task as u64).to_le_bytes());
+        hash.part(&(output.output as u64).to_le_bytes());
+    }
+    for input in inputs {
+        hash.part(&input.0);
+    }
+    if let Some(run) = replica {
+        hash.part(&run.to_le_bytes());
+    }
+    InstanceIdentity(*hash.0.finalize().as_bytes())
+}
+
+/// The key of one output of a stage instance.
+pub(super) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey {
+    let mut hash = Hash::new("output");
+    hash.part(&identity.0);
+    hash.part(&(output as u64).to_le_bytes());
+    hash.key()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use pleach_workflow::Workflow;
+    use std::collections::HashSet;
+
+    fn segmentation() -> (Workflow, Stage) {
+        let registry = builtin::registry();
+        let workflow = builtin::workflow("nuclei", &registry).unwrap().unwrap();
+        let stage = workflow.stages[1].clone();
+        (workflow, stage)
+    }
+
+    #[test]
+    fn each_part_of_a_history_changes_the_identity() {
+        let (workflow, stage) = segmentation();
+        let values: Vec<Value> = stage.parameters.iter().map(|&p| workflow.parameters[p].default).collect();
+        let input = of_file("tile", Path::new("a.png"));
+        let mut seen = HashSet::from([of_instance(&stage, &values, &[input], None).0]);
+        let mut differs = |stage: &Stage, values: &[Value], input, replica| {
+            seen.insert(of_instance(stage, values, &[input], replica).0)
+        };
+        for parameter in 0..values.len() {
+            let mut other = values.clone();
+            other[parameter] = match values[parameter] {
+                Value::Integer(number) => Value::Integer(number + 1),
+                Value::Real(_) => Value::from_f64(1.25, pleach_workflow::ValueType::Real).unwrap(),
+            };
+            assert!(differs(&stage, &other, input, None));
+        }
+        assert!(differs(&stage, &values, of_file("tile", Path::new("b.png")), None));
+        assert!(differs(&stage, &values, of_file("reference", Path::new("a.png")), None));
+        assert!(differs(&stage, &values, input, Some(0)));
+        assert!(differs(&stage, &values, input, Some(1)));
+        let mut newer = stage.clone();
+        newer.tasks[3].version += 1;
+        assert!(differs(&newer, &values, input, None));
+        let mut rewired = stage.clone();
+        rewired.tasks[4].reads.swap(1, 2);
+        assert!(differs(&rewired, &values, input, None));
+    }
+
+    #[test]
+    fn each_tile_of_a_slide_has_a_key() {
+        let slide = Path::new("a.svs");
+        let magnification = pleach_workflow::Real::try_from(20.0).ok();
+        let tile = SlideTile { magnification, core: [8, 0, 8, 8], window: [4, 0, 16, 12] };
+        let mut seen = HashSet::from([of_tile("tile", slide, Some(&tile)), of_tile("tile", slide, None)]);
+        assert_eq!(of_tile("tile", slide, None), of_file("tile", slide));
+        assert!(!seen.insert(of_tile("tile", slide, Some(&tile.clone()))));
+        let others = [
+            SlideTile { magnification: None, ..tile.clone() },
+            SlideTile { core: [0, 8, 8, 8], ..tile.clone() },
+            SlideTile { window: [4, 0, 16, 13], ..tile.clone() },
+        ];
+        assert!(others.iter().all(|other| seen.insert(of_tile("tile", slide, Some(other)))));
+        assert!(seen.insert(of_tile("core", slide, Some(&tile))));
+        assert!(seen.insert(of_tile("tile", Path::new("b.svs"), Some(&tile))));
+    }
+
+    #[test]
+    fn a_halo_changes_what_measures_and_nothing_else() {
+        let registry = builtin::registry();
+        let whole = builtin::workflow("nuclei", &registry).unwrap().unwrap();
+        let within = whole.within_cores(&registry).unwrap();
+        let core = within.inputs.last().unwrap();
+        assert_eq!((within.inputs.len(), &*core.region), (whole.inputs.len() + 1, "core"));
+        let operations = |workflow: &Workflow| -> Vec<String> {
+            let tasks = workflow.stages.iter().flat_map(|stage| &stage.tasks);
+            tasks.map(|task| task.operation.clone()).collect()
+        };
+        let (before, after) = (operations(&whole), operations(&within));
+        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        let expected =
+            [("compare.masks", "compare.core-masks"), ("compare.objects", "compare.owned-objects")];
+        assert_eq!(changed.len(), 2);
+        assert!(changed.iter().zip(expected).all(|((a, b), expected)| (a.as_str(), b.as_str()) == expected));
+        for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
+            assert_eq!(format!("{stage:?}"), format!("{other:?}"));
+        }
+        // Every operation reads as many regions as it asks for, of the right kinds.
+        for stage in &within.stages {
+            for task in &stage.tasks {
+                let operation = registry.get(&task.operation, task.version).unwrap();
+                assert_eq!(task.reads.len(), operation.inputs().len());
+                for (read, port) in task.reads.iter().zip(operation.inputs()) {
+                    if let pleach_workflow::TaskInput::StageInput(input) = read {
+                        assert!(port.element.accepts(stage.inputs[*input].region.element));
+                    }
+                }
+            }
+        }
+        let noop = builtin::workflow("noop", &registry).unwrap().unwrap();
+        assert!(noop.within_cores(&registry).is_none());
+        // Tables that are joined are each measured within the core.
+        let joined = whole.joining(&[0, 1], &registry).unwrap();
+        let within = operations(&joined.within_cores(&registry).unwrap());
+        assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
+    }
+
+    #[test]
+    fn names_play_no_part() {
+        let (workflow, stage) = segmentation();
+        let values: Vec<Value> = stage.parameters.iter().map(|&p| workflow.parameters[p].default).collect();
+        let input = [of_file("tile", Path::new("a.png"))];
+        let mut renamed = stage.clone();
+        renamed.name = "other".to_owned();
+        renamed.tasks[0].name = "first".to_owned();
+        renamed.tasks[0].writes[0].region = "red".to_owned();
+        let one = of_instance(&stage, &values, &input, None);
+        assert_eq!(one, of_instance(&renamed, &values, &input, None));
+        assert_ne!(of_output(&one, 0), of_output(&one, 1));
+    }
+}

@@ -1,0 +1,128 @@
+//! Phases: each in a folder of its own beside the others, what survives one written down before the next begins.
+
+use super::RoundResult;
+use crate::exit::{CommandError, CommandResult};
+use crate::results::phases::{self as results, FoundSurvivors, Screened};
+use crate::study::PreparedStudy;
+use pleach_sensitivity::screening;
+use pleach_workflow::{Study, Survivors};
+use std::path::Path;
+
+/// A phase that is over, and what survives it; of the last one nothing is chosen.
+pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
+
+/// A phase that is to be executed.
+pub(crate) struct PhaseRequest {
+    /// From 0.
+    pub(crate) number: usize,
+    pub(crate) prepared: PreparedStudy,
+    /// Another one follows.
+    pub(crate) keeps: bool,
+}
+
+/// Executes all phases of a study, each into a folder of its name within `out`. `tell` is given what an operator should know.
+///
+/// # Errors
+/// What those of `run` are, and [`CommandError::Input`] when a phase leaves no parameter to vary, or the next one cannot be drawn.
+pub(crate) fn execute(
+    whole: &PreparedStudy,
+    out: &Path,
+    tell: impl Fn(&str),
+    mut run: impl FnMut(PhaseRequest, &Path) -> CommandResult<RoundResult>,
+) -> CommandResult<Vec<PhaseOutcome>> {
+    let names = names(&whole.study);
+    let mut parts: Vec<PhaseOutcome> = Vec::with_capacity(names.len());
+    for (number, name) in names.iter().enumerate() {
+        let survivors = parts.last().and_then(|(_, screened)| screened.as_ref());
+        let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()))?;
+        let keeps = number + 1 < names.len();
+        let part = run(PhaseRequest { number, prepared, keeps }, &out.join(name))?;
+        let rule = whole.study.phases[number].survivors;
+        let screened = rule.map(|rule| screened(whole, number, rule, &part, &tell)).transpose()?;
+        parts.push((part, screened));
+    }
+    Ok(parts)
+}
+
+/// The phases as their results are told together.
+pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<results::Phase<'a>> {
+    let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| results::Phase {
+        folder: name,
+        prepared: &part.prepared,
+        plan: &part.plan,
+        written: &part.written,
+        collected: &part.collected,
+        screened: screened.as_ref(),
+    };
+    parts.iter().zip(names).map(phase).collect()
+}
+
+/// What a folder of all phases belongs to: the study of the first one, in phases.
+pub(crate) fn digest(first: &PreparedStudy) -> String {
+    format!("phases {}", first.digest)
+}
+
+/// The folders of the phases.
+pub(crate) fn names(study: &Study) -> Vec<String> {
+    let name = |(number, phase): (usize, &pleach_workflow::Phase)| {
+        format!("phase-{}-{}", number + 1, phase.method.kind())
+    };
+    study.phases.iter().enumerate().map(name).collect()
+}
+
+/// The survivors of a phase: those that were written down, or else those that the rule keeps by the phase's responses, which are
+/// written down now.
+fn screened(
+    whole: &PreparedStudy,
+    number: usize,
+    rule: Survivors,
+    part: &RoundResult,
+    tell: impl Fn(&str),
+) -> CommandResult<Screened> {
+    let study = &part.prepared.study;
+    let (response, _) = &study.workflow.response.metrics[rule.metric];
+    let folder = &part.session.folder;
+    let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies());
+    let varied: Vec<&str> = varied.map(|parameter| parameter.name.as_str()).collect();
+    let corrupt = match Screened::read(folder, &varied)? {
+        FoundSurvivors::None => None,
+        FoundSurvivors::Corrupt(why) => Some(why),
+        FoundSurvivors::Sound(known) => {
+            if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
+                return Err(CommandError::Input(format!(
+                    "--out {}: its survivors were chosen by {} of {}, and the study says {} of {response}; a new folder is allowed",
+                    folder.path().display(),
+                    known.rule,
+                    known.response,
+                    rule.rule.text(),
+                )));
+            }
+            return Ok(known);
+        }
+    };
+    if let Some(why) = &corrupt {
+        tell(&format!("{why}; the survivors are chosen again from the responses of the phase"));
+    }
+    let fail = |why: String| {
+        let place = format!("phase[{}].survivors", number + 1);
+        let file = whole.parameter_sets().display();
+        let written = folder.path().display();
+        let corrupt = corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"));
+        CommandError::Input(format!(
+            "{file}: {place}: {}: {why}; results of the phase are in {written}{corrupt}",
+            rule.rule.text()
+        ))
+    };
+    let place = study.metrics().position(|metric| metric == rule.metric);
+    let analysis = place.and_then(|place| part.written.analyses.get(place));
+    let analysis =
+        analysis.ok_or_else(|| CommandError::defect("a screening of a response that is not analyzed"))?;
+    let indices = analysis.moat().ok_or_else(|| fail(analysis.note().unwrap_or_default().to_owned()))?;
+    let survivors = screening::survivors(rule.rule, indices).map_err(|error| fail(error.to_string()))?;
+    let fixed = indices.parameters.iter().map(|parameter| &parameter.name);
+    let fixed = fixed.filter(|name| !survivors.contains(name)).cloned().collect();
+    let screened =
+        Screened { phase: number + 1, response: response.clone(), rule: rule.rule.text(), survivors, fixed };
+    screened.write(folder)?;
+    Ok(screened)
+}

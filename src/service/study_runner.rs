@@ -1,0 +1,481 @@
+//! One study of the manager's, from its plan to its results, on a thread of its own.
+//!
+//! A study of several parts is several plans of the manager actor, one after another: each phase, and each size of a sample that
+//! grows, under an id that is the same after a restart. `parts` says what follows what.
+
+use super::inputs::InputStore;
+use super::local::Lookup;
+use super::mend;
+use super::state::{StoredSubmission, StudyEnd};
+use super::studies::{Followed, StudyContext};
+use super::submission::PlanChoice;
+use crate::analysis::Collected;
+use crate::api::schema::StudyState;
+use crate::cli::{BucketArgs, TaskOrderName};
+use crate::command::plan_options::PlanOptions;
+use crate::command::plan_options::fit::{Fitted, Room, fit};
+use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
+use crate::exit::{CommandError, CommandResult};
+use crate::gallery::previews::Previews;
+use crate::journal::{self, WriterError};
+use crate::output::folder::Folder;
+use crate::output::record::{PlanRecord, RunRecord};
+use crate::planning::{self, PlanBuilder, WorkerMemory};
+use crate::progress::{ProgressCounts, ProgressMode};
+use crate::results::{self, phases::PlanOfPhases};
+use crate::rounds::{self, PlannedRound, RoundResult, StudyResult, phases};
+use crate::session::{self, Existing, Session, SessionState};
+use crate::study::PreparedStudy;
+use pleach_actors::embedded::PlanOutcome;
+use pleach_actors::input_files::gather;
+use pleach_actors::manager::{
+    GetView, ManagerActor, ManagerView, RecordDurable, Recut, StartPlan, StudyRequest, SuspendStudy,
+};
+use pleach_actors::stage::PriorResults;
+use pleach_dispatch::PlanId;
+use pleach_dispatch::memory_model::MinimumMemory;
+use pleach_dispatch::message::FileContent;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study;
+use pleach_reuse::BUCKETS_PER_CORE;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+/// Between two looks at whether workers have come that a study's plan does not fit.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A study that is ready to be executed.
+pub(crate) struct ReadyStudy {
+    whole: PreparedStudy,
+    /// Its first phase, if it has several.
+    first: Option<PreparedStudy>,
+    /// Of that, or of the whole study.
+    planned: PlannedRound,
+    start: Instant,
+}
+
+impl ReadyStudy {
+    /// Evaluations, as far as they are known before it runs.
+    pub(crate) fn evaluations(&self) -> usize {
+        self.whole.design.evaluations.len()
+    }
+
+    pub(crate) fn tiles(&self) -> usize {
+        self.whole.tiles.len()
+    }
+
+    /// The plan in a few words, for the operator's log.
+    pub(crate) fn summary(&self) -> String {
+        let plan = &self.planned.plan;
+        let seconds = plan.planning_seconds.unwrap_or_default();
+        format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.figures.buckets, plan.workers)
+    }
+
+    /// What the study, or its first part, takes, one task at a time.
+    pub(crate) fn needs(&self) -> &MinimumMemory {
+        &self.planned.woven.plan.needs
+    }
+}
+
+/// The workers that a study is planned for.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedCapacity {
+    slots: NonZeroU32,
+    /// Of each.
+    memory: Vec<WorkerMemory>,
+}
+
+impl PlannedCapacity {
+    /// Those that are there.
+    pub(crate) fn of(view: &ManagerView) -> Self {
+        let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
+        let memory = view.workers.iter().map(|worker| WorkerMemory {
+            memory_bytes: worker.memory_bytes,
+            below_bytes: worker.below_bytes,
+        });
+        Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
+    }
+
+    /// Those whose memory is too small for a plan with these needs.
+    fn too_small(&self, needs: &MinimumMemory) -> usize {
+        self.memory.iter().filter(|memory| !memory.fits(needs)).count()
+    }
+}
+
+/// A file, with its companions, that may be a slide in several: where all of them lie as they do at the client.
+fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<PathBuf> {
+    let place = |part: FileContent| {
+        let digest = blake3::Hash::from_bytes(part.digest).into();
+        // What is no file now was one when the study was taken.
+        lookup.find(Path::new(&part.path), digest, part.bytes).ok().flatten()
+    };
+    let places = file.parts().map(place).collect::<Option<Vec<PathBuf>>>()?;
+    gather(store.folder(), file, places).ok()
+}
+
+/// Makes a study ready for these workers.
+///
+/// # Errors
+/// [`CommandError::Input`] when the study cannot be planned.
+pub(crate) fn ready(
+    id: u32,
+    kept: &StoredSubmission,
+    store: &InputStore,
+    workers: PlannedCapacity,
+) -> CommandResult<ReadyStudy> {
+    let start = Instant::now();
+    let lookup = Lookup::new(store);
+    let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
+    let first = (!whole.study.phases.is_empty()).then(|| whole.of_phase(0, None)).transpose()?;
+    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, &workers)?;
+    Ok(ReadyStudy { whole, first, planned, start })
+}
+
+fn plan(
+    prepared: &PreparedStudy,
+    choice: PlanChoice,
+    workers: &PlannedCapacity,
+) -> CommandResult<PlannedRound> {
+    let start = Instant::now();
+    let slots = workers.slots;
+    let way = PlanOptions::new(choice.strategy, choice.reuse);
+    let buckets = BucketArgs {
+        max_bucket_size: choice.max_bucket_size,
+        max_buckets: choice.max_buckets,
+        task_order: TaskOrderName::Declared,
+    };
+    let loom = PlanBuilder::set_up(prepared.material(), way.merging()).map_err(CommandError::input)?;
+    let room = Room { buckets, slots, workers: &workers.memory, may_be_tree: true };
+    let Fitted { way, limits, draft, .. } = fit(&loom, way, room).map_err(CommandError::input)?;
+    let mut woven = draft.weave(loom, slots.get()).map_err(CommandError::input)?;
+    woven.plan.durable = prepared.study.durable;
+    let plan = PlanRecord {
+        strategy: way.strategy_name(),
+        reuse: way.reuse_name(),
+        figures: woven.figures.clone(),
+        planning_seconds: Some(start.elapsed().as_secs_f64()),
+        workers: slots.get(),
+        max_bucket_size: way.max_bucket_size(limits),
+        max_buckets: way.max_buckets(limits),
+        least_bytes: None,
+    };
+    Ok(PlannedRound { woven, plan })
+}
+
+/// What a study is planned anew with while it runs. Without more buckets than slots call for, their number may fall again.
+fn replan(planned: &mut PlannedRound) -> Option<planning::StudyReplanner> {
+    let PlannedRound { woven, plan } = planned;
+    if plan.strategy != "trtma" {
+        return None;
+    }
+    let most = plan.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
+    let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(plan.workers as usize)?);
+    // More were needed for the workers' memory.
+    let least = if most > usual { most } else { NonZeroUsize::MIN };
+    Some(woven.take_replan(most, least))
+}
+
+/// Executes a plan on the manager's workers.
+struct ClusterExecutor<'a> {
+    shared: &'a Arc<StudyContext>,
+    prepared: &'a PreparedStudy,
+    choice: PlanChoice,
+    id: PlanId,
+    /// See [`RoundRunner`].
+    keeps: bool,
+    inputs: std::collections::HashMap<pleach_regions::RegionKey, pleach_dispatch::message::InputFile>,
+    replan: Option<planning::StudyReplanner>,
+}
+
+impl Executor for ClusterExecutor<'_> {
+    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome> {
+        let (done, mut outcome) = oneshot::channel();
+        let mut needs = work.plan.needs.clone();
+        let study = StudyRequest {
+            plan: work.plan,
+            finished: work.finished,
+            inputs: std::mem::take(&mut self.inputs),
+            observer: work.observer,
+            replanner: self.replan.take().map(|replan| Box::new(replan) as _),
+            keeps: self.keeps,
+            done,
+        };
+        let begun = self.shared.manager.send(StartPlan { id: self.id, study });
+        let begun = self.shared.network.block_on(begun).map_err(CommandError::defect)?;
+        begun.map_err(CommandError::defect)?;
+        let mut tried = Vec::new();
+        let outcome = loop {
+            let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
+            match self.shared.network.block_on(waited) {
+                Ok(outcome) => break outcome.map_err(CommandError::defect)?,
+                Err(_) => self.suit(&mut needs, &mut tried)?,
+            }
+        };
+        Ok(PlanOutcome { outcome, peak_bytes: 0, left_bytes: 0 })
+    }
+
+    fn broken(&self) -> Box<dyn FnOnce() + Send> {
+        let (manager, id) = (self.shared.manager.clone(), self.id);
+        Box::new(move || manager.do_send(SuspendStudy(id)))
+    }
+
+    fn unwritten(&self, folder: &Path, error: &WriterError) -> String {
+        format!("{}: {error}; make room there, or put right what is wrong with it", folder.display())
+    }
+
+    fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
+        let (manager, study) = (self.shared.manager.clone(), self.id);
+        Box::new(move |records| manager.do_send(RecordDurable { study, records }))
+    }
+}
+
+impl ClusterExecutor<'_> {
+    /// Cuts what nobody has begun into buckets that fit workers with less memory, where some have come and there is such a
+    /// plan. `needs`: of the present plan. `tried`: the memory of the workers that were looked at last.
+    fn suit(&self, needs: &mut MinimumMemory, tried: &mut Vec<WorkerMemory>) -> CommandResult {
+        let view =
+            self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
+        let workers = PlannedCapacity::of(&view);
+        let mut memory = workers.memory.clone();
+        memory.sort_unstable();
+        memory.dedup();
+        let too_small = workers.too_small(needs);
+        if too_small == 0 || *tried == memory {
+            return Ok(());
+        }
+        *tried = memory;
+        let mut planned = plan(self.prepared, self.choice, &workers)?;
+        let new_needs = planned.woven.plan.needs.clone();
+        if workers.too_small(&new_needs) >= too_small {
+            return Ok(());
+        }
+        let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.woven.plan);
+        let recut = study::Recut { buckets, needs: new_needs.clone(), sharing };
+        let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
+        let recut = self.shared.manager.send(Recut { id: self.id, recut, replanner });
+        match self.shared.network.block_on(recut).map_err(CommandError::defect)? {
+            Ok(()) => {
+                let (id, megabytes) = (self.id.study, new_needs.least_bytes.div_ceil(1_000_000));
+                info!(
+                    study = id,
+                    megabytes,
+                    "study {id} is cut for workers with less memory: it needs {megabytes} MB at once"
+                );
+                *needs = new_needs;
+            }
+            Err(error) => {
+                warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study)
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Executes the parts of a study on the manager's workers.
+struct RoundRunner<'a, F> {
+    shared: &'a Arc<StudyContext>,
+    id: u32,
+    choice: PlanChoice,
+    /// The present one, from 0.
+    phase: usize,
+    /// Workers keep what tasks have computed, until the study is over: for the parts that follow, and for the last one where
+    /// they come back to another manager.
+    keeps: bool,
+    past: PriorResults,
+    /// What earlier phases came to, as far as it does not count for this one.
+    before: ProgressCounts,
+    /// Tasks that earlier rounds of this phase had run.
+    rounds_tasks: u64,
+    /// Is told where progress can be looked at.
+    follow: F,
+}
+
+impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
+    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<PlannedRound> {
+        let view =
+            self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
+        plan(prepared, self.choice, &PlannedCapacity::of(&view))
+    }
+
+    fn execute(
+        &mut self,
+        prepared: &PreparedStudy,
+        planned: &mut PlannedRound,
+        session: &Session,
+        round: usize,
+    ) -> CommandResult<ExecutionResult> {
+        let replan = replan(planned);
+        let PlannedRound { woven, plan } = planned;
+        let number = |number: usize, what: &str| {
+            let most = u16::MAX;
+            u16::try_from(number).map_err(|_| {
+                let name = &prepared.study.name;
+                CommandError::Input(format!(
+                    "study {name}: it has {number} {what}; a manager runs up to {most}"
+                ))
+            })
+        };
+        let id = PlanId {
+            study: self.id,
+            phase: number(self.phase, "phases")?,
+            round: number(round, "times its sample has grown")?,
+        };
+        let keeps = self.keeps;
+        let inputs = self.shared.input_files(self.id, prepared);
+        let (shared, choice) = (self.shared, self.choice);
+        let mut cluster = ClusterExecutor { shared, prepared, choice, id, keeps, inputs, replan };
+        let (stage, tree) = results::merged(plan, &prepared.study.workflow.stages);
+        let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
+        let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
+        let follow = |progress| (self.follow)(Followed { progress, stage, tree, phase, evaluations, before });
+        let shown = ProgressMode::Nothing;
+        let executed = execution::execute(prepared, woven, session, &self.past, &mut cluster, shown, follow)?;
+        self.rounds_tasks += executed.finished.outcome.tasks.values().map(|total| total.runs).sum::<u64>();
+        Ok(executed)
+    }
+
+    fn stopped(&self, _: &PreparedStudy, _: &ExecutionResult, _: &Collected, _: &Session) -> CommandError {
+        CommandError::Interrupted(format!("study {} was canceled", self.id))
+    }
+}
+
+impl<F: FnMut(Followed)> RoundRunner<'_, F> {
+    /// Executes the study, or a phase of it, and writes its results into a folder.
+    fn part(
+        &mut self,
+        prepared: PreparedStudy,
+        planned: PlannedRound,
+        out: &Path,
+        start: Instant,
+    ) -> CommandResult<RoundResult> {
+        mend::owner_of(&self.shared.state, self.id, out, &prepared.digest)?;
+        mend::journal_in(&self.shared.state, self.id, out)?;
+        // Without a journal, results there are those of a manager that ended before it recorded the study's end.
+        let has_journal = out.join(journal::NAME).exists();
+        let existing = if has_journal { Existing::Resume } else { Existing::Overwrite };
+        let mut session = match session::begin(out, &prepared, existing)? {
+            SessionState::Complete(_) => {
+                return Err(CommandError::defect("results of a study that has not ended"));
+            }
+            SessionState::Open(session) => session,
+        };
+        let id = self.id;
+        if session.cut_bytes > 0 {
+            warn!(
+                study = id,
+                "study {id}: the last {} bytes of its journal were cut short or damaged; what they said is computed again",
+                session.cut_bytes
+            );
+        }
+        self.rounds_tasks = 0;
+        let grown = rounds::execute(self, prepared, planned, &mut session)?;
+        let StudyResult { prepared, planned, executed, collected, convergence } = grown;
+        let done = results::CompletedStudy {
+            prepared: &prepared,
+            plan: &planned.plan,
+            executed: &executed,
+            past: &self.past,
+            below: None,
+            costs_lost: None,
+            convergence: convergence.as_ref(),
+            start,
+        };
+        let written = results::write(&done, &collected, &Previews::default(), &session.folder)?;
+        Ok(RoundResult { prepared, plan: planned.plan, collected, written, session, left_bytes: 0 })
+    }
+
+    /// Executes all phases, and writes what they come to together.
+    fn phases(
+        &mut self,
+        whole: &PreparedStudy,
+        first: &PreparedStudy,
+        planned: PlannedRound,
+        out: &Path,
+        start: Instant,
+    ) -> CommandResult<RunRecord> {
+        let (names, digest) = (phases::names(&whole.study), phases::digest(first));
+        mend::owner_of(&self.shared.state, self.id, out, &digest)?;
+        let folder = Folder::take(out, &digest)?;
+        folder.write_json("plan.json", &PlanOfPhases::new(&whole.study.name, &digest, &names))?;
+        let mut planned = Some(planned);
+        let id = self.id;
+        let tell = |what: &str| warn!(study = id, "study {id}: {what}");
+        let parts = phases::execute(whole, out, tell, |phase, out| {
+            let start = Instant::now();
+            self.phase = phase.number;
+            let planned = planned.take().map_or_else(|| rounds::Runner::plan(self, &phase.prepared), Ok)?;
+            let (number, of) = (phase.number + 1, names.len());
+            info!(study = self.id, phase = number, "study {}: phase {number} of {of} begins", self.id);
+            let part = self.part(phase.prepared, planned, out, start)?;
+            self.before.evaluations += part.written.run.evaluations;
+            self.before.failed_runs += part.written.run.failed;
+            self.before.tasks_run += self.rounds_tasks;
+            Ok(part)
+        })?;
+        let run =
+            results::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
+        // The last one first: where one is gone, all results are known to be written.
+        parts.iter().rev().try_for_each(|(part, _)| part.session.end(true))?;
+        Ok(run)
+    }
+}
+
+/// Where the manager actor is.
+pub(crate) type Manager = actix::Addr<ManagerActor>;
+
+/// Executes a study and writes its results; `follow` is told, of each part, where its progress can be looked at. Returns how
+/// it ended and how many tasks were reused, or `None` when it was canceled.
+///
+/// # Errors
+/// [`CommandError`], when it could not be executed, or its results not be written: it can be tried again.
+pub(crate) fn run(
+    shared: &Arc<StudyContext>,
+    id: u32,
+    choice: PlanChoice,
+    ready: ReadyStudy,
+    follow: impl FnMut(Followed),
+) -> CommandResult<Option<(StudyEnd, u64)>> {
+    let ReadyStudy { whole, first, planned, start } = ready;
+    let out = shared.state.results(id);
+    let mut parts = RoundRunner {
+        shared,
+        id,
+        choice,
+        phase: 0,
+        keeps: first.is_some() || whole.study.until.is_some(),
+        past: PriorResults::default(),
+        before: ProgressCounts::default(),
+        rounds_tasks: 0,
+        follow,
+    };
+    let (run, place) = match first {
+        Some(first) => (parts.phases(&whole, &first, planned, &out, start), " of its phases"),
+        None => {
+            let run = parts.part(whole, planned, &out, start).and_then(|part| {
+                part.session.end(true)?;
+                Ok(part.written.run)
+            });
+            (run, "")
+        }
+    };
+    let run = match run {
+        Err(CommandError::Interrupted(_)) => return Ok(None),
+        run => run?,
+    };
+    let reused = run.tasks_reused.values().sum();
+    let ended = StudyEnd {
+        state: StudyState::Complete,
+        message: (run.failed > 0).then(|| format!("{} runs failed, listed in failed.csv{place}", run.failed)),
+        evaluations_done: run.evaluations as u64,
+        tasks_executed: run.tasks_executed,
+        failed: run.failed as u64,
+        ended: Some(OffsetDateTime::now_utc()),
+        results: Some(super::results::checksums(&out).map_err(CommandError::input)?),
+    };
+    Ok(Some((ended, reused)))
+}

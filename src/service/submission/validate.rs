@@ -1,0 +1,290 @@
+//! Whether a submission is what a client of this build makes of a study: a client may be another one.
+//!
+//! The workflow was checked where it was read. Here it is only looked at whether what it refers to is there, so that
+//! nothing that follows can stumble.
+
+use super::{Companion, Submission, VERSION};
+use crate::builtin;
+use pleach_workflow::{
+    Annotations, InputOrigin, Method, Phase, ReferenceSource, Stage, StoppingRule, StudyTile, TaskInput,
+};
+use std::collections::HashSet;
+use std::path::Path;
+use thiserror::Error;
+
+/// What is wrong with a submission.
+#[derive(Debug, Error)]
+pub(crate) enum InvalidSubmission {
+    #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
+    Build { found: String },
+    #[error("form {found} of submissions; {VERSION} is understood")]
+    Form { found: u32 },
+    #[error("{found} {what}; {wanted} are needed")]
+    Count { what: &'static str, found: usize, wanted: usize },
+    #[error("{what} of stage {stage} refers to something that is not there")]
+    Dangling { what: &'static str, stage: String },
+    #[error("operation {name} {version} is not known here")]
+    Operation { name: String, version: u32 },
+    #[error("a tile of a slide is none that a slide can have")]
+    Slide,
+    #[error("annotations are counted that no reference of it has, or more lie outside a tile than it allows")]
+    Annotations,
+    #[error("{path}: a slide in several files has one at {found:?}, which is no name beside it")]
+    Companion { path: String, found: String },
+    #[error("budget {found}; 0 or more is allowed")]
+    Budget { found: f64 },
+    #[error("its phases, or its until, are none that a study file gives")]
+    Parts,
+    #[error("the response, or the reference, is of a stage that is not there")]
+    Response,
+}
+
+impl Submission {
+    pub(super) fn check(&self) -> Result<(), InvalidSubmission> {
+        if self.version != VERSION {
+            return Err(InvalidSubmission::Form { found: self.version });
+        }
+        if self.build != env!("CARGO_PKG_VERSION") {
+            return Err(InvalidSubmission::Build { found: self.build.clone() });
+        }
+        if let Some(found) = self.budget.filter(|budget| !(budget.is_finite() && *budget >= 0.0)) {
+            return Err(InvalidSubmission::Budget { found });
+        }
+        let (study, workflow) = (&self.study, &self.study.workflow);
+        if !self.has_sound_parts() {
+            return Err(InvalidSubmission::Parts);
+        }
+        let count = |what, found, wanted| {
+            if found == wanted { Ok(()) } else { Err(InvalidSubmission::Count { what, found, wanted }) }
+        };
+        let masks = match &study.reference {
+            ReferenceSource::Masks(masks) => masks.len(),
+            ReferenceSource::Defaults => 0,
+        };
+        count("tiles", study.tiles.len(), self.pixels.len())?;
+        count("files", self.inputs.len(), study.tiles.len() + masks)?;
+        if masks > 0 {
+            count("references", masks, study.tiles.len())?;
+        }
+        count("tiles", study.tiles.len().min(1), 1)?;
+        let sound = |(tile, pixels): (&StudyTile, &u64)| {
+            tile.slide.as_ref().is_none_or(|part| part.is_sound() && part.pixels() == *pixels)
+        };
+        if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
+            return Err(InvalidSubmission::Slide);
+        }
+        // Numbers of a report only, but for the tile.
+        let sound = |found: &Annotations| {
+            found.tile < masks && !found.exceed(study.annotations_outside) && found.outside <= found.objects
+        };
+        if !(0.0..=1.0).contains(&study.annotations_outside) || !study.annotations.iter().all(sound) {
+            return Err(InvalidSubmission::Annotations);
+        }
+        self.check_companions()?;
+        for row in &self.evaluations {
+            count("values of a parameter set", row.len(), workflow.parameters.len())?;
+        }
+        let stages = &workflow.stages;
+        for (number, stage) in stages.iter().enumerate() {
+            self.check_stage(number, stage)?;
+        }
+        let output =
+            |stage: usize, output: usize| stages.get(stage).is_some_and(|s| output < s.outputs.len());
+        let response = &workflow.response;
+        let reference = workflow.reference.as_ref();
+        let is_there = output(response.stage, response.output)
+            && reference.is_none_or(|reference| output(reference.stage, reference.output))
+            && study.metrics().all(|metric| metric < response.metrics.len());
+        if is_there { Ok(()) } else { Err(InvalidSubmission::Response) }
+    }
+
+    fn has_sound_parts(&self) -> bool {
+        let study = &self.study;
+        let is_analyzed = |metric: usize| study.metrics().any(|known| known == metric);
+        let sound_until = |method: &Method, until: Option<StoppingRule>| {
+            until.is_none_or(|until| {
+                is_analyzed(until.metric)
+                    && !self.is_table
+                    && method.extensible().is_ok()
+                    && until.max_evaluations > 0
+            })
+        };
+        let sound_phase = |(number, phase): (usize, &Phase)| {
+            let is_last = number + 1 == study.phases.len();
+            let leads_on = match (&phase.method, phase.survivors) {
+                (Method::Table { .. }, _) => false,
+                (Method::Moat { .. }, Some(survivors)) => !is_last && is_analyzed(survivors.metric),
+                (_, survivors) => is_last && survivors.is_none(),
+            };
+            leads_on && sound_until(&phase.method, phase.until)
+        };
+        if let Some(first) = study.phases.first() {
+            let is_first = (&study.method, study.until) == (&first.method, first.until);
+            if study.phases.len() < 2 || self.is_table || !is_first {
+                return false;
+            }
+        }
+        let first_is_some = study.until.is_none() || !self.evaluations.is_empty();
+        study.phase.is_none()
+            && first_is_some
+            && sound_until(&study.method, study.until)
+            && study.phases.iter().enumerate().all(sound_phase)
+    }
+
+    fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), InvalidSubmission> {
+        let workflow = &self.study.workflow;
+        let dangling = |what| Err(InvalidSubmission::Dangling { what, stage: stage.name.clone() });
+        let registry = builtin::registry();
+        let earlier = |origin: &InputOrigin| match *origin {
+            InputOrigin::Input(input) => input < workflow.inputs.len(),
+            InputOrigin::Stage { stage, output } => {
+                stage < number && output < workflow.stages[stage].outputs.len()
+            }
+            InputOrigin::Reference => true,
+        };
+        if stage.tasks.is_empty() || !stage.inputs.iter().all(|input| earlier(&input.origin)) {
+            return dangling("an input");
+        }
+        if stage.parameters.iter().any(|parameter| *parameter >= workflow.parameters.len()) {
+            return dangling("a parameter");
+        }
+        for (level, task) in stage.tasks.iter().enumerate() {
+            let Some(operation) = registry.get(&task.operation, task.version) else {
+                return Err(InvalidSubmission::Operation {
+                    name: task.operation.clone(),
+                    version: task.version,
+                });
+            };
+            let read = |read: &TaskInput| match *read {
+                TaskInput::StageInput(input) => input < stage.inputs.len(),
+                TaskInput::Task { task, output } => task < level && output < stage.tasks[task].writes.len(),
+            };
+            let is_sound = task.reads.iter().all(read)
+                && task.reads.len() == operation.inputs().len()
+                && task.writes.len() == operation.outputs().len()
+                && task.arguments.len() == operation.arguments().len()
+                && task.arguments.iter().all(|argument| *argument < stage.parameters.len());
+            if !is_sound {
+                return dangling("a task");
+            }
+        }
+        let output = |output: &pleach_workflow::StageOutput| {
+            stage.tasks.get(output.task).is_some_and(|task| output.output < task.writes.len())
+        };
+        if stage.outputs.iter().all(output) { Ok(()) } else { dangling("an output") }
+    }
+
+    /// Whether all companions are of files that the study reads, and lie beside them.
+    fn check_companions(&self) -> Result<(), InvalidSubmission> {
+        let inputs: HashSet<&str> = self.inputs.iter().map(|input| &*input.path).collect();
+        for (path, companions) in &self.companions {
+            if !inputs.contains(&**path) {
+                return Err(InvalidSubmission::Slide);
+            }
+            check_names(path, companions)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether all companions lie in the folder of their slide, or in one of its own there, each where no other does: links of these
+/// names are made.
+fn check_names(path: &str, companions: &[Companion]) -> Result<(), InvalidSubmission> {
+    let named = Path::new(path);
+    let stem = named.file_stem().and_then(|stem| stem.to_str());
+    let mut known: HashSet<&str> = named.file_name().and_then(|name| name.to_str()).into_iter().collect();
+    for Companion { name, .. } in companions {
+        let (folder, file) =
+            name.rsplit_once('/').map_or((None, &**name), |(folder, file)| (Some(folder), file));
+        let is_plain = !matches!(file, "" | "." | "..") && !file.contains(['\\', '\0']);
+        if !is_plain || folder.is_some_and(|folder| Some(folder) != stem) || !known.insert(name) {
+            return Err(InvalidSubmission::Companion { path: path.to_owned(), found: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::tests::memory::submission;
+    use pleach_workflow::{SurvivorRule, Survivors};
+    use std::path::PathBuf;
+
+    const UNTIL: StoppingRule = StoppingRule { ci_width: 0.1, max_evaluations: 100, metric: 0 };
+
+    /// Makes something of it that no study file gives.
+    type Edit = fn(&mut Submission);
+
+    fn screening() -> Method {
+        Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None }
+    }
+
+    /// A screening and a decomposition, both of which may grow.
+    fn in_phases() -> Submission {
+        let mut made = submission("phases", Vec::new());
+        let rule = SurvivorRule::MostInfluential(2);
+        let second = Method::Vbd { samples: 2, second_order: false, base: Default::default() };
+        made.study.phases = vec![
+            Phase { method: screening(), until: Some(UNTIL), survivors: Some(Survivors { rule, metric: 0 }) },
+            Phase { method: second, until: Some(UNTIL), survivors: None },
+        ];
+        made.study.until = Some(UNTIL);
+        made.evaluations = vec![Vec::new()];
+        made
+    }
+
+    #[test]
+    fn parts_that_no_study_file_gives_are_refused() {
+        assert!(in_phases().has_sound_parts());
+        let file = || Method::Table { file: PathBuf::from("secret.csv") };
+        let elsewhere = StoppingRule { metric: 9, ..UNTIL };
+        let wrong: [(&str, Edit); 9] = [
+            ("one phase", |made| made.study.phases.truncate(1)),
+            ("no rule", |made| made.study.phases[0].survivors = None),
+            ("a rule at the end", |made| made.study.phases[1].survivors = made.study.phases[0].survivors),
+            ("no screening", |made| made.study.phases[0].method = made.study.phases[1].method.clone()),
+            ("another first one", |made| made.study.until = None),
+            ("a phase of a phase", |made| made.study.phase = Some(1)),
+            ("a table", |made| made.is_table = true),
+            ("nothing to begin with", |made| made.evaluations.clear()),
+            ("no evaluations", |made| {
+                made.study.phases[1].until = Some(StoppingRule { max_evaluations: 0, ..UNTIL });
+            }),
+        ];
+        for (what, edit) in wrong {
+            let mut made = in_phases();
+            edit(&mut made);
+            assert!(!made.has_sound_parts(), "{what}");
+        }
+        let mut made = in_phases();
+        made.study.phases[1].until = Some(elsewhere);
+        assert!(!made.has_sound_parts(), "a response that is not analyzed");
+        // A file of whoever sends it would be read here.
+        let mut made = in_phases();
+        made.study.phases[1].method = file();
+        assert!(!made.has_sound_parts(), "a file");
+        let mut made = submission("grown", Vec::new());
+        (made.study.until, made.study.method) = (Some(UNTIL), file());
+        assert!(!made.has_sound_parts(), "a file that grows");
+    }
+
+    #[test]
+    fn companions_lie_beside_their_slide() {
+        let check = |names: &[&str]| {
+            let companion = |name: &&str| Companion {
+                name: (*name).to_owned(),
+                digest: blake3::hash(name.as_bytes()).into(),
+                bytes: 1,
+            };
+            check_names("/slides/a.mrxs", &names.iter().map(companion).collect::<Vec<_>>())
+        };
+        assert!(check(&["a/Index.dat", "a/Slidedat.ini", "map.opt"]).is_ok());
+        for name in ["", "..", "/etc/passwd", "../b", "a/..", "a/b/c", "b/c", "a\\..", "a.mrxs", "a/", "/a/x"]
+        {
+            let error = check(&["a/Index.dat", name]).unwrap_err();
+            assert!(matches!(&error, InvalidSubmission::Companion { found, .. } if found == name), "{name}");
+        }
+        assert!(check(&["a/1", "a/1"]).is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! One run on one tile, task after task on this thread: for a single result, and to see again what a study saw.
+//!
+//! Only tasks that a wanted region depends on are run, and a region is let go of after its last reader. Nothing is
+//! merged, stored or reused here, and no file is read; what a study computes is `pleach-actors`' work.
+
+use pleach_regions::DataRegion;
+use pleach_workflow::{InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// An output of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TaskOutput {
+    pub(crate) stage: usize,
+    pub(crate) task: usize,
+    pub(crate) output: usize,
+}
+
+/// A run that can be executed.
+#[derive(Debug)]
+pub(crate) struct SingleRun<'a> {
+    pub(crate) workflow: &'a Workflow,
+    pub(crate) registry: &'a Registry,
+    /// A value for each parameter of the workflow.
+    pub(crate) values: &'a [Value],
+    /// Every input of the workflow is the tile itself; no image depends on the core of a slide's tile.
+    pub(crate) tile: Arc<DataRegion>,
+    /// What the run is compared with; without it, its own result, as in the run that makes the reference.
+    pub(crate) reference: Option<Arc<DataRegion>>,
+}
+
+/// Why a run came to no end.
+#[derive(Debug, Error)]
+pub(crate) enum ReplayError {
+    /// A task failed.
+    #[error("stage {stage}, task {task}: {cause}")]
+    Task {
+        /// Its stage.
+        stage: String,
+        /// Its name.
+        task: String,
+        /// What the operation said.
+        cause: OperationError,
+    },
+    /// The workflow was checked against other operations than those given: a defect.
+    #[error("operation {0} is not linked in")]
+    NotLinked(String),
+    /// A region is read that no task before writes: a defect.
+    #[error("output {} of task {} of stage {} is not there", .0.output, .0.task, .0.stage)]
+    Missing(TaskOutput),
+}
+
+/// Where a task's input comes from, past the names that stages give it.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Given(&'a DataRegion),
+    Task(TaskOutput),
+}
+
+/// A region and how many will still read it.
+struct Held {
+    region: Arc<DataRegion>,
+    readers: usize,
+}
+
+impl SingleRun<'_> {
+    /// Runs what `wanted` depends on, and returns those regions in that order. `timed` is told what each task took.
+    ///
+    /// # Errors
+    /// [`ReplayError`]; the first that occurs ends the run.
+    pub(crate) fn run(
+        &self,
+        wanted: &[TaskOutput],
+        mut timed: impl FnMut(&Task, Duration),
+    ) -> Result<Vec<Arc<DataRegion>>, ReplayError> {
+        let needed = self.needed(wanted);
+        let mut readers = self.readers(&needed, wanted);
+        let mut held: BTreeMap<TaskOutput, Held> = BTreeMap::new();
+        for &(stage, task) in &needed {
+            let declared = &self.workflow.stages[stage].tasks[task];
+            let outputs = self.task(stage, declared, &held, &mut timed)?;
+            self.reads_of_tasks(stage, declared).for_each(|place| release(&mut held, place));
+            for (output, region) in outputs.into_iter().enumerate() {
+                let place = TaskOutput { stage, task, output };
+                if let Some(readers) = readers.remove(&place) {
+                    held.insert(place, Held { region: Arc::new(region), readers });
+                }
+            }
+        }
+        let region = |place: &TaskOutput| held.get(place).map(|held| Arc::clone(&held.region));
+        wanted.iter().map(|place| region(place).ok_or(ReplayError::Missing(*place))).collect()
+    }
+
+    fn task(
+        &self,
+        stage: usize,
+        task: &Task,
+        held: &BTreeMap<TaskOutput, Held>,
+        timed: &mut impl FnMut(&Task, Duration),
+    ) -> Result<Vec<DataRegion>, ReplayError> {
+        let operation = self.registry.get(&task.operation, task.version);
+        let operation = operation.ok_or_else(|| ReplayError::NotLinked(task.operation.clone()))?;
+        let inputs = self.reads(stage, task).map(|source| match source {
+            Source::Given(region) => Ok(region),
+            Source::Task(place) => {
+                held.get(&place).map(|held| held.region.as_ref()).ok_or(ReplayError::Missing(place))
+            }
+        });
+        let inputs: Vec<&DataRegion> = inputs.collect::<Result<_, _>>()?;
+        let stage = &self.workflow.stages[stage];
+        let arguments: Vec<Value> = stage.task_parameters(task).map(|p| self.values[p]).collect();
+        let start = Instant::now();
+        let outputs = operation.run(&inputs, &arguments).map_err(|cause| ReplayError::Task {
+            stage: stage.name.clone(),
+            task: task.name.clone(),
+            cause,
+        })?;
+        timed(task, start.elapsed());
+        Ok(outputs)
+    }
+
+    fn reads<'t>(&'t self, stage: usize, task: &'t Task) -> impl Iterator<Item = Source<'t>> + 't {
+        task.reads.iter().map(move |read| match *read {
+            TaskInput::Task { task, output } => Source::Task(TaskOutput { stage, task, output }),
+            TaskInput::StageInput(input) => match self.workflow.stages[stage].inputs[input].origin {
+                InputOrigin::Input(_) => Source::Given(&self.tile),
+                InputOrigin::Stage { stage, output } => Source::Task(of_stage(self.workflow, stage, output)),
+                InputOrigin::Reference => self.reference(),
+            },
+        })
+    }
+
+    fn reads_of_tasks<'t>(&'t self, stage: usize, task: &'t Task) -> impl Iterator<Item = TaskOutput> + 't {
+        self.reads(stage, task).filter_map(|source| match source {
+            Source::Task(place) => Some(place),
+            Source::Given(_) => None,
+        })
+    }
+
+    fn reference(&self) -> Source<'_> {
+        match (&self.reference, &self.workflow.reference) {
+            (Some(region), _) => Source::Given(region),
+            (None, Some(own)) => Source::Task(of_stage(self.workflow, own.stage, own.output)),
+            // A checked workflow reads no reference unless it names one.
+            (None, None) => Source::Given(&self.tile),
+        }
+    }
+
+    /// The tasks that `wanted` depends on, in an order in which each comes after those it reads from.
+    fn needed(&self, wanted: &[TaskOutput]) -> BTreeSet<(usize, usize)> {
+        let mut needed = BTreeSet::new();
+        let mut open: Vec<_> = wanted.iter().map(|place| (place.stage, place.task)).collect();
+        while let Some((stage, task)) = open.pop() {
+            if needed.insert((stage, task)) {
+                let reads = self.reads_of_tasks(stage, &self.workflow.stages[stage].tasks[task]);
+                open.extend(reads.map(|place| (place.stage, place.task)));
+            }
+        }
+        needed
+    }
+
+    /// How often each region is read; being wanted counts as once.
+    fn readers(
+        &self,
+        needed: &BTreeSet<(usize, usize)>,
+        wanted: &[TaskOutput],
+    ) -> BTreeMap<TaskOutput, usize> {
+        let read = needed
+            .iter()
+            .flat_map(|&(stage, task)| self.reads_of_tasks(stage, &self.workflow.stages[stage].tasks[task]));
+        let mut readers = BTreeMap::new();
+        for place in read.chain(wanted.iter().copied()) {
+            *readers.entry(place).or_insert(0) += 1;
+        }
+        readers
+    }
+}
+
+/// The task output that an output of a stage is.
+pub(crate) fn of_stage(workflow: &Workflow, stage: usize, output: usize) -> TaskOutput {
+    let declared = &workflow.stages[stage].outputs[output];
+    TaskOutput { stage, task: declared.task, output: declared.output }
+}
+
+fn release(held: &mut BTreeMap<TaskOutput, Held>, place: TaskOutput) {
+    if let Some(entry) = held.get_mut(&place) {
+        entry.readers -= 1;
+        if entry.readers == 0 {
+            held.remove(&place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use pleach_pathology::tissue;
+    use pleach_regions::Raster;
+
+    fn nuclei() -> (Workflow, Registry) {
+        let registry = builtin::registry();
+        (builtin::workflow("nuclei", &registry).unwrap().unwrap().measuring(0), registry)
+    }
+
+    fn outputs(workflow: &Workflow) -> Vec<TaskOutput> {
+        let stages = workflow.stages.iter().enumerate();
+        let tasks =
+            stages.flat_map(|(stage, s)| s.tasks.iter().enumerate().map(move |(t, task)| (stage, t, task)));
+        tasks
+            .flat_map(|(stage, task, t)| {
+                (0..t.writes.len()).map(move |output| TaskOutput { stage, task, output })
+            })
+            .collect()
+    }
+
+    fn tile() -> Arc<DataRegion> {
+        Arc::new(DataRegion::Bgr8(tissue::generate(3, 0, 128).unwrap().image))
+    }
+
+    fn of_defaults<'a>(workflow: &'a Workflow, registry: &'a Registry, values: &'a [Value]) -> SingleRun<'a> {
+        SingleRun { workflow, registry, values, tile: tile(), reference: None }
+    }
+
+    #[test]
+    fn what_is_wanted_does_not_change_what_is_computed() {
+        let (workflow, registry) = nuclei();
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let replay = of_defaults(&workflow, &registry, &values);
+        let all = outputs(&workflow);
+        let regions = replay.run(&all, |_, _| {}).unwrap();
+        for (place, expected) in all.iter().zip(&regions) {
+            // Alone, with everything else let go of after its last reader.
+            assert_eq!(&replay.run(&[*place], |_, _| {}).unwrap(), std::slice::from_ref(expected));
+        }
+        // Its own result is the reference.
+        assert_eq!(regions.last().unwrap().table().unwrap().get("dice"), Some(1.0));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_run() {
+        let (workflow, registry) = nuclei();
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let replay = of_defaults(&workflow, &registry, &values);
+        let mut run = Vec::new();
+        let t4 = TaskOutput { stage: 1, task: 3, output: 0 };
+        replay.run(&[t4], |task, _| run.push(task.name.clone())).unwrap();
+        assert_eq!(run, ["normalize", "t2", "t3", "t4"]);
+    }
+
+    #[test]
+    fn a_given_reference_is_compared_with() {
+        let (workflow, registry) = nuclei();
+        let workflow = workflow.without(&["normalize".to_owned()]);
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let tile = tile();
+        let empty = Raster::filled(128, 128, 1, 0).unwrap();
+        let reference = Some(Arc::new(DataRegion::Mask(empty)));
+        let replay = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference };
+        let metrics = replay.run(&[of_stage(&workflow, 1, 0)], |_, _| {}).unwrap();
+        assert_eq!(metrics[0].table().unwrap().get("dice"), Some(0.0));
+    }
+
+    #[test]
+    fn a_failure_names_its_task() {
+        let (workflow, registry) = nuclei();
+        let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
+        let gray = Arc::new(DataRegion::Gray8(Raster::filled(8, 8, 1, 0).unwrap()));
+        let replay = SingleRun {
+            workflow: &workflow,
+            registry: &registry,
+            values: &values,
+            tile: gray,
+            reference: None,
+        };
+        let error = replay.run(&outputs(&workflow), |_, _| {}).unwrap_err();
+        let expected = "stage normalization, task normalize: data region holds gray8, bgr8 is wanted";
+        assert_eq!(error.to_string(), expected);
+    }
+}

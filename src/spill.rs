@@ -1,0 +1,64 @@
+//! The tiers below memory that a process was given on its command line, as one store.
+
+use crate::cli::SpillArgs;
+use crate::exit::{CommandError, CommandResult};
+use crate::tiers::{self, StorageKind, TierList};
+use pleach_actors::spill::SpillStore;
+use pleach_storage::TierStack;
+use pleach_storage::files::private::{self, Claim};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracing::warn;
+
+/// Tiers, opened, and what each may hold, the fastest first.
+#[derive(Debug)]
+pub(crate) struct OpenTiers {
+    pub(crate) below: Arc<SpillStore>,
+    pub(crate) sizes: Vec<(String, u64)>,
+}
+
+impl OpenTiers {
+    /// What can be stored in all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sizes.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    }
+}
+
+/// Opens the tiers that were named; none, where none was.
+///
+/// # Errors
+/// [`CommandError::Input`] when one of them cannot be used.
+pub(crate) fn open(args: &SpillArgs) -> CommandResult<Option<OpenTiers>> {
+    // A folder of this machine is shared with other uses, such as input files: regions have one of their own in it.
+    let ssd = args.ssd.as_deref().filter(|_| args.tiers.is_none()).map(regions_of).transpose()?;
+    let list = match &args.tiers {
+        Some(file) => TierList::read(file),
+        None => {
+            let ssd = ssd.as_deref().map(|path| (StorageKind::Ssd, path));
+            let lustre = args.lustre.as_deref().map(|path| (StorageKind::Lustre, path));
+            TierList::of_folders(&ssd.into_iter().chain(lustre).collect::<Vec<_>>())
+        }
+    };
+    let opened = tiers::open(&list.map_err(CommandError::input)?);
+    let opened = opened.map_err(|error| CommandError::caused(&error, error.to_string()))?;
+    if opened.is_empty() {
+        return Ok(None);
+    }
+    let levels: Vec<_> = opened.into_iter().map(|opened| opened.level).collect();
+    let sizes = levels.iter().map(|level| (level.name.clone(), level.tier.capacity_bytes())).collect();
+    let below = Arc::new(SpillStore::new(TierStack::new(levels)).map_err(CommandError::defect)?);
+    Ok(Some(OpenTiers { below, sizes }))
+}
+
+fn regions_of(ssd: &Path) -> CommandResult<PathBuf> {
+    let path = ssd.join("regions");
+    let unusable = |error| CommandError::writing(format_args!("--ssd {}", ssd.display()), &error);
+    if !ssd.is_dir() {
+        return Err(CommandError::Input(format!("--ssd {}: a folder that exists is needed", ssd.display())));
+    }
+    match private::claim(&path).map_err(unusable)? {
+        Claim::Private => {}
+        claim => warn!("--ssd {}: {claim}", path.display()),
+    }
+    Ok(path)
+}
